@@ -1,0 +1,165 @@
+//! Length-prefixed frames: a little-endian `u32` and that many bytes of postcard.
+//!
+//! A length above the receiver's maximum is refused before anything is allocated for it, and
+//! bytes after a message are refused too: what is not exactly one message is not one at all.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The largest message between supervisor and agent, in bytes. Holds the largest body the API
+/// takes, and the largest result a kernel may give.
+pub const MAX_FRAME_BYTES: usize = 48 << 20;
+
+/// The largest message between agent, launcher and a kernel's report pipe, in bytes.
+pub const MAX_SMALL_FRAME_BYTES: usize = 64 << 10;
+
+/// Bytes before each message that say how long it is.
+pub const PREFIX_BYTES: usize = 4;
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// The peer announced, or we were asked to send, more than the maximum.
+    #[error("a frame of {len} bytes is over the maximum of {max}")]
+    TooLarge {
+        /// How long it is.
+        len: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// The bytes are no such message.
+    #[error("a frame that is not a message: {0}")]
+    Malformed(#[from] postcard::Error),
+    /// The message is followed by more bytes.
+    #[error("a frame with {0} bytes after its message")]
+    Trailing(usize),
+}
+
+/// One message as bytes, its length before it.
+///
+/// # Errors
+/// [`FrameError::TooLarge`] if it would be longer than `max`.
+pub fn encode<T: Serialize>(message: &T, max: usize) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = postcard::to_extend(message, vec![0; PREFIX_BYTES])?;
+    let len = bytes.len() - PREFIX_BYTES;
+    let too_large = FrameError::TooLarge { len, max };
+    if len > max {
+        return Err(too_large);
+    }
+    let prefix = u32::try_from(len).map_err(|_| too_large)?.to_le_bytes();
+    for (slot, byte) in bytes.iter_mut().zip(prefix) {
+        *slot = byte;
+    }
+    Ok(bytes)
+}
+
+/// The length a prefix announces.
+///
+/// # Errors
+/// [`FrameError::TooLarge`] if it is over `max`.
+pub fn announced_len(prefix: [u8; PREFIX_BYTES], max: usize) -> Result<usize, FrameError> {
+    let len = u32::from_le_bytes(prefix) as usize;
+    if len > max { Err(FrameError::TooLarge { len, max }) } else { Ok(len) }
+}
+
+/// The message in `body`, which must hold exactly one.
+///
+/// # Errors
+/// [`FrameError::Malformed`] or [`FrameError::Trailing`].
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
+    let (message, rest) = postcard::take_from_bytes(body)?;
+    if rest.is_empty() { Ok(message) } else { Err(FrameError::Trailing(rest.len())) }
+}
+
+/// Takes whole messages off the front of a growing buffer.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    max: usize,
+}
+
+impl Decoder {
+    /// A decoder that refuses messages over `max` bytes.
+    #[must_use]
+    pub const fn new(max: usize) -> Self {
+        Self { buffer: Vec::new(), max }
+    }
+
+    /// Adds bytes as they came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next message's body, if all of it is there.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLarge`] as soon as a prefix announces too much.
+    pub fn next_body(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
+        let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else {
+            return Ok(None);
+        };
+        let len = announced_len(*prefix, self.max)?;
+        let Some(body) = rest.get(..len) else {
+            return Ok(None);
+        };
+        let body = body.to_vec();
+        self.buffer.drain(..PREFIX_BYTES + len);
+        if self.buffer.is_empty() && self.buffer.capacity() > (64 << 10) {
+            self.buffer = Vec::new();
+        }
+        Ok(Some(body))
+    }
+
+    /// The next message, if all of it is there.
+    ///
+    /// # Errors
+    /// Any [`FrameError`]; the stream can not be used after one.
+    pub fn next_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        self.next_body()?.map(|body| decode(&body)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::message::{Stream, ToAgent};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_message_survives_being_cut_anywhere() {
+        let message = ToAgent::Execute { execution: 7, code: "1+1".into(), files: vec![] };
+        let bytes = encode(&message, MAX_FRAME_BYTES).unwrap();
+        for cut in 0..bytes.len() {
+            let mut decoder = Decoder::new(MAX_FRAME_BYTES);
+            decoder.push(&bytes[..cut]);
+            assert_eq!(decoder.next_message::<ToAgent>().unwrap(), None);
+            decoder.push(&bytes[cut..]);
+            assert_eq!(decoder.next_message::<ToAgent>().unwrap().as_ref(), Some(&message));
+        }
+    }
+
+    #[test]
+    fn too_long_is_refused_by_its_prefix_alone() {
+        let mut decoder = Decoder::new(10);
+        decoder.push(&11_u32.to_le_bytes());
+        assert_eq!(decoder.next_body(), Err(FrameError::TooLarge { len: 11, max: 10 }));
+        assert!(matches!(encode(&[0_u8; 11], 10), Err(FrameError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn trailing_bytes_are_refused() {
+        let mut body = postcard::to_stdvec(&Stream::Stdout).unwrap();
+        body.push(0);
+        assert_eq!(decode::<Stream>(&body), Err(FrameError::Trailing(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut decoder = Decoder::new(1 << 10);
+            decoder.push(&bytes);
+            while let Ok(Some(_)) = decoder.next_message::<ToAgent>() {}
+        }
+    }
+}

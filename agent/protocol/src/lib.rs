@@ -1,0 +1,27 @@
+//! The contract between the supervisor and the agent.
+//!
+//! Both sides are built from this crate, so a message can not mean two things. It holds types
+//! and pure functions only: no file, socket, clock or process is touched here.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`units`] | limits that can be `unlimited`, and never zero |
+//! | [`layer`] | the sandbox's layers, their order, and what can be reported of each |
+//! | [`policy`] | what a session may use, and its validation |
+//! | [`message`] | what supervisor, agent and launcher say to each other |
+//! | [`frame`] | length-prefixed encoding with a maximum |
+//! | [`sequence`] | which message may come next |
+//! | [`outcome`] | what became of an execution |
+#![forbid(unsafe_code)]
+
+pub mod frame;
+pub mod layer;
+pub mod message;
+pub mod outcome;
+pub mod policy;
+pub mod sequence;
+pub mod units;
+
+/// The version of this contract. A supervisor and an agent of different versions refuse each
+/// other by name at the first message.
+pub const PROTOCOL_VERSION: u32 = 1;

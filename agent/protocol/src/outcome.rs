@@ -1,0 +1,133 @@
+//! What became of an execution, in the words of the API.
+
+use serde::{Deserialize, Serialize};
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The code ran to its end.
+    Ok,
+    /// The code raised an exception, or did not compile.
+    Error,
+    /// The time was up.
+    TimedOut,
+    /// Somebody asked for an interrupt and the code gave way.
+    Interrupted,
+    /// The kernel died or was killed.
+    Killed,
+    /// It never ran.
+    Rejected,
+}
+
+/// Why, where the status alone does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The session's memory limit was reached and the kernel was killed for it.
+    MemoryLimit,
+    /// The execution used up its CPU time.
+    CpuLimit,
+    /// The session's process limit was reached.
+    PidsLimit,
+    /// The session's disk or inode limit was reached.
+    DiskLimit,
+    /// The execution's time was up.
+    WallTime,
+    /// The kernel died by a signal.
+    Signal,
+    /// The kernel exited by itself.
+    Exited,
+    /// The kernel said something that is not the protocol.
+    Protocol,
+    /// A user interrupted the execution.
+    Interrupt,
+    /// The session was reset while the execution ran.
+    Reset,
+    /// The session was deleted, or reaped, while the execution ran.
+    Deleted,
+    /// The daemon is shutting down.
+    Draining,
+    /// The session's queue was full.
+    QueueFull,
+    /// A kernel could not be started.
+    KernelStart,
+    /// The agent is gone or did not answer.
+    Agent,
+}
+
+/// Whether variables and modules of the session survived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// They did.
+    Preserved,
+    /// The next execution starts from nothing.
+    Lost,
+}
+
+/// An exception the code did not catch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exception {
+    /// The class's name, qualified unless it is a builtin or the user's own.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// `str()` of it.
+    pub message: String,
+    /// As Python prints it, with the user's source lines and none of ours.
+    pub traceback: String,
+}
+
+/// One representation in a MIME bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MimePart {
+    /// Such as `text/plain`.
+    pub mime_type: String,
+    /// UTF-8 text for text types, raw bytes for others.
+    #[serde(with = "serde_bytes")]
+    pub data: Vec<u8>,
+}
+
+/// The value of a final expression.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// `repr()` of it.
+    pub repr: String,
+    /// Its class's name.
+    pub type_name: String,
+    /// Its representations.
+    pub mime: Vec<MimePart>,
+}
+
+/// What an execution used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time of all the session's tenant processes during the execution, in microseconds.
+    pub cpu_us: u64,
+    /// Highest memory seen, in bytes: of the scope where a memory controller says so, else of
+    /// the kernel process (its peak resident set).
+    pub memory_peak_bytes: u64,
+}
+
+/// How a kernel process ended, with the evidence for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KernelEnd {
+    /// `exit()` with this code.
+    Exited(i32),
+    /// Killed by this signal.
+    Signaled {
+        /// Its number.
+        signal: i32,
+        /// Whether it was the agent that sent it.
+        by_agent: bool,
+    },
+    /// It broke the protocol (what it did), and was killed for it.
+    Protocol(String),
+    /// It used up its CPU time and was killed for it.
+    CpuLimit {
+        /// CPU time used, in microseconds.
+        used_us: u64,
+    },
+    /// It could not be started.
+    NotStarted(String),
+}

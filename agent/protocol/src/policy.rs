@@ -1,0 +1,233 @@
+//! What a session may use. Plain data: how each part is applied is one file per layer in the
+//! agent. Validated by the supervisor when built and again at the agent's door.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::layer::Plan;
+use crate::units::Limit;
+
+/// The limits of one session. Units are in the names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Memory of the whole session, swap included (there is none), in MiB.
+    pub max_memory_mb: Limit,
+    /// CPU time of one execution, all its processes together, in seconds.
+    pub max_cpu_secs: Limit,
+    /// Processes and threads of the tenant's code.
+    pub max_procs: Limit,
+    /// Open file descriptors per process.
+    pub max_open_fds: Limit,
+    /// Largest file, in MiB.
+    pub max_file_size_mb: Limit,
+    /// Workdir, /tmp and /dev/shm together, in MiB.
+    pub max_disk_mb: Limit,
+    /// Files, directories and links in workdir, /tmp and /dev/shm together.
+    pub max_inodes: Limit,
+    /// CPU cores; 0.5 is half of one.
+    pub cpu_cores: CpuCores,
+    /// Bytes kept of each of stdout and stderr, per execution.
+    pub max_output_bytes: Limit,
+    /// Bytes of results, displays and files, per execution.
+    pub max_result_bytes: Limit,
+}
+
+/// A share of the host's cores, in thousandths, so that it is exact and comparable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CpuCores {
+    /// Thousandths of a core; `None` is unlimited.
+    pub milli: Option<u32>,
+}
+
+impl CpuCores {
+    /// One core.
+    pub const ONE: Self = Self { milli: Some(1000) };
+    /// As many as the host has.
+    pub const UNLIMITED: Self = Self { milli: None };
+
+    /// Whole cores, rounded up, or `fallback` when unlimited: how many threads are worth
+    /// starting.
+    #[must_use]
+    pub fn threads(self, fallback: u32) -> u32 {
+        self.milli.map_or(fallback, |milli| milli.div_ceil(1000)).max(1)
+    }
+}
+
+/// What the session can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// No sockets but `AF_UNIX` inside the session.
+    None,
+    /// A network namespace of its own with `lo` up.
+    Loopback,
+    /// The host's network, unrestricted.
+    Full,
+}
+
+/// The Python a kernel runs, as found out by `vivarium-agent inspect`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interpreter {
+    /// Absolute path of the executable to run, as the operator named it.
+    pub path: PathBuf,
+    /// Directories outside the system paths it needs to read (its prefix, and a virtual
+    /// environment's base prefix).
+    pub prefixes: Vec<PathBuf>,
+    /// The kernel program, compiled by this very interpreter (`marshal`).
+    #[serde(with = "serde_bytes")]
+    pub program: Vec<u8>,
+    /// `sys.version_info`, such as `3.11.2`.
+    pub version: String,
+}
+
+/// Host ids from `/etc/subuid` and `/etc/subgid` given to one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubordinateIds {
+    /// Host user and group id of the agent.
+    pub agent: u32,
+    /// Host user and group id of the kernel.
+    pub kernel: u32,
+}
+
+/// Where the session's processes are born.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupPlacement {
+    /// Absolute path of the agent's leaf on the host.
+    pub agent: PathBuf,
+    /// Absolute path of the kernel's leaf on the host.
+    pub kernel: PathBuf,
+    /// What of the limits the supervisor could not write or read back; empty when all held.
+    pub missing: String,
+    /// What an operator can do about it.
+    pub fix: String,
+    /// Whether memory.max of this placement limits memory, so that RLIMIT_AS need not.
+    pub limits_memory: bool,
+}
+
+/// Everything the agent needs to know to make one session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Which layers to apply.
+    pub plan: Plan,
+    /// How much of everything.
+    pub limits: Limits,
+    /// What can be reached.
+    pub network: Network,
+    /// What runs.
+    pub interpreter: Interpreter,
+    /// Variables for the kernel, already filtered by the supervisor; see the `env_scrub` layer.
+    pub env: Vec<(String, String)>,
+    /// Further host directories bound read-only at the same path.
+    pub read_paths: Vec<PathBuf>,
+    /// Where the workdir appears inside. Without the mounts layer it is a directory of the
+    /// host instead, see [`Policy::host_workdir`].
+    pub workdir: PathBuf,
+    /// A host directory, empty and ours, that serves as the workdir where there is no mounts
+    /// layer to make one. Removed with the session.
+    pub host_workdir: Option<PathBuf>,
+    /// The scope's leaves, where there is a cgroup layer.
+    pub cgroup: Option<CgroupPlacement>,
+    /// Subordinate ids, where the host grants them.
+    pub ids: Option<SubordinateIds>,
+}
+
+/// Why a [`Policy`] is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// A path that is relative, or climbs.
+    #[error("{field}: {path:?} is not an absolute path without \"..\"")]
+    Path {
+        /// Which field.
+        field: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// A path that would open far more than it names.
+    #[error("{field}: {path:?} is too wide to bind into a sandbox")]
+    TooWide {
+        /// Which field.
+        field: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// A variable name or value the system can not carry.
+    #[error("env: {0:?} is not a variable the system can carry (empty name, '=' or NUL)")]
+    Env(String),
+    /// Ids that are the host's own.
+    #[error("ids: host id 0 and equal ids are never mapped into a session")]
+    Ids,
+    /// A layer is planned without what it needs.
+    #[error("{0}")]
+    Missing(&'static str),
+}
+
+/// Directories that must never be bound whole: each holds what sessions must not see.
+const TOO_WIDE: [&str; 13] = [
+    "/", "/home", "/root", "/proc", "/sys", "/dev", "/run", "/var", "/var/lib", "/var/run", "/tmp",
+    "/boot", "/etc",
+];
+
+impl Policy {
+    /// Where the code's files are: the path its working directory has for the code itself.
+    #[must_use]
+    pub fn inner_workdir(&self) -> &Path {
+        self.host_workdir.as_deref().unwrap_or(&self.workdir)
+    }
+
+    /// Checks what the types can not.
+    ///
+    /// # Errors
+    /// The first [`PolicyError`] found.
+    pub fn validate(&self) -> Result<(), PolicyError> {
+        use crate::layer::Layer;
+        check_path("interpreter.path", &self.interpreter.path)?;
+        check_path("workdir", &self.workdir)?;
+        check_wide("workdir", &self.workdir)?;
+        for path in &self.interpreter.prefixes {
+            check_path("interpreter.prefixes", path)?;
+            check_wide("interpreter.prefixes", path)?;
+        }
+        for path in &self.read_paths {
+            check_path("read_paths", path)?;
+            check_wide("read_paths", path)?;
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return Err(PolicyError::Env(name.clone()));
+            }
+        }
+        if let Some(ids) = self.ids
+            && (ids.agent == 0 || ids.kernel == 0 || ids.agent == ids.kernel)
+        {
+            return Err(PolicyError::Ids);
+        }
+        if self.plan.applies(Layer::Cgroup) && self.cgroup.is_none() {
+            return Err(PolicyError::Missing("the cgroup layer is planned without a scope"));
+        }
+        if !self.plan.applies(Layer::Mounts) && self.host_workdir.is_none() {
+            return Err(PolicyError::Missing("without the mounts layer a host_workdir is needed"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a path that is relative or has `..` in it.
+fn check_path(field: &'static str, path: &Path) -> Result<(), PolicyError> {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    if path.is_absolute() && !climbs {
+        Ok(())
+    } else {
+        Err(PolicyError::Path { field, path: path.to_owned() })
+    }
+}
+
+/// Refuses a path that would open a home directory or the host's state.
+fn check_wide(field: &'static str, path: &Path) -> Result<(), PolicyError> {
+    let is_home = path.parent() == Some(Path::new("/home"));
+    if is_home || TOO_WIDE.iter().any(|wide| path == Path::new(wide)) {
+        Err(PolicyError::TooWide { field, path: path.to_owned() })
+    } else {
+        Ok(())
+    }
+}

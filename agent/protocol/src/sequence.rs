@@ -1,0 +1,145 @@
+//! Which message may come next from an agent. The supervisor believes nothing out of turn.
+
+use crate::message::{ExecutionNumber, FromAgent};
+
+/// What the agent was last heard to be doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No kernel yet, or the last one is gone.
+    Starting,
+    /// A kernel waits for code.
+    Ready,
+    /// This execution was sent and not yet heard of.
+    Sent(ExecutionNumber),
+    /// This execution is running.
+    Running(ExecutionNumber),
+    /// Nothing more may come.
+    Over,
+}
+
+/// A message that may not come now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the agent said {message} while {phase}")]
+pub struct OutOfTurn {
+    message: &'static str,
+    phase: String,
+}
+
+/// The agent's side of the conversation, followed by the supervisor.
+#[derive(Debug)]
+pub struct Sequence {
+    phase: Phase,
+}
+
+impl Default for Sequence {
+    fn default() -> Self {
+        Self { phase: Phase::Starting }
+    }
+}
+
+impl Sequence {
+    /// Notes that `execution` has been sent.
+    pub const fn sent(&mut self, execution: ExecutionNumber) {
+        self.phase = Phase::Sent(execution);
+    }
+
+    /// Whether code may be sent now.
+    #[must_use]
+    pub const fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// Accepts `message` if it may come now.
+    ///
+    /// # Errors
+    /// [`OutOfTurn`] if it may not; the agent is then not to be believed any more.
+    pub fn accept(&mut self, message: &FromAgent) -> Result<(), OutOfTurn> {
+        use Phase::{Over, Ready, Running, Sent, Starting};
+        let next = match (self.phase, message) {
+            (Over, _) => None,
+            (phase, FromAgent::Described(_)) => Some(phase),
+            (_, FromAgent::Failed(_)) => Some(Over),
+            (Starting, FromAgent::KernelReady { .. }) => Some(Ready),
+            (Sent(n), FromAgent::Started { execution }) if n == *execution => Some(Running(n)),
+            (Sent(n), FromAgent::FilesRefused { execution, .. }) if n == *execution => Some(Ready),
+            (
+                Running(n),
+                FromAgent::Output { execution, .. }
+                | FromAgent::Value { execution, .. }
+                | FromAgent::Exception { execution, .. }
+                | FromAgent::CpuLimitReached { execution, .. },
+            ) if n == *execution => Some(Running(n)),
+            (Running(n), FromAgent::Done { execution, .. }) if n == *execution => Some(Ready),
+            (Running(n), FromAgent::KernelExited { execution, .. }) if Some(n) == *execution => {
+                Some(Starting)
+            }
+            // The kernel died between our sending and the agent's reading: the agent says so
+            // first, and runs the code in the next kernel.
+            (Sent(_), FromAgent::KernelExited { execution: None, .. }) => Some(self.phase),
+            (Sent(_), FromAgent::KernelReady { .. }) => Some(self.phase),
+            (Ready | Starting, FromAgent::KernelExited { execution: None, .. }) => Some(Starting),
+            _ => None,
+        };
+        self.phase = next.ok_or_else(|| OutOfTurn {
+            message: name(message),
+            phase: format!("{:?}", self.phase).to_lowercase(),
+        })?;
+        Ok(())
+    }
+}
+
+/// The message's name, without its content, which may be large and is not ours.
+const fn name(message: &FromAgent) -> &'static str {
+    match message {
+        FromAgent::Failed(_) => "failed",
+        FromAgent::KernelReady { .. } => "kernel_ready",
+        FromAgent::Started { .. } => "started",
+        FromAgent::FilesRefused { .. } => "files_refused",
+        FromAgent::Output { .. } => "output",
+        FromAgent::Value { .. } => "value",
+        FromAgent::Exception { .. } => "exception",
+        FromAgent::Done { .. } => "done",
+        FromAgent::KernelExited { .. } => "kernel_exited",
+        FromAgent::CpuLimitReached { .. } => "cpu_limit_reached",
+        FromAgent::Described(_) => "described",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::message::Completion;
+    use crate::outcome::Usage;
+
+    fn done(execution: ExecutionNumber) -> FromAgent {
+        FromAgent::Done {
+            execution,
+            completion: Completion::Ok,
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage: Usage::default(),
+        }
+    }
+
+    #[test]
+    fn an_execution_goes_from_ready_to_ready() {
+        let mut sequence = Sequence::default();
+        sequence.accept(&FromAgent::KernelReady { generation: 1, protection: vec![] }).unwrap();
+        sequence.sent(1);
+        sequence.accept(&FromAgent::Started { execution: 1 }).unwrap();
+        sequence.accept(&done(1)).unwrap();
+        assert!(sequence.is_ready());
+    }
+
+    #[test]
+    fn a_reply_for_another_execution_is_out_of_turn() {
+        let mut sequence = Sequence::default();
+        sequence.accept(&FromAgent::KernelReady { generation: 1, protection: vec![] }).unwrap();
+        assert!(sequence.accept(&done(1)).is_err());
+        sequence.sent(2);
+        sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
+        let error = sequence.accept(&done(1)).unwrap_err();
+        assert_eq!(error.to_string(), "the agent said done while running(2)");
+    }
+}

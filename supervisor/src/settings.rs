@@ -1,0 +1,147 @@
+//! What the configuration means here: checked, with every default filled in.
+//!
+//! What the file says is [`crate::config`]; this is what the rest of the program reads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::{Limits, Network};
+use vivarium_protocol::units::Limit;
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Where the daemon listens and keeps things.
+    pub server: Server,
+    /// What confines sessions.
+    pub sandbox: Sandbox,
+    /// How long sessions and executions last.
+    pub session: Session,
+    /// Interpreters by name; `default` is always there.
+    pub environments: BTreeMap<String, Environment>,
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Where the API listens.
+    pub listen: Vec<ListenAddr>,
+    /// What outlives the daemon.
+    pub state_dir: PathBuf,
+    /// What does not.
+    pub runtime_dir: PathBuf,
+    /// Whom to become when started as root.
+    pub user: String,
+    /// The largest request body, in bytes.
+    pub max_body_bytes: u64,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// journald fields where standard error is the journal, text elsewhere.
+    Auto,
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// An address of the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListenAddr {
+    /// Address and port.
+    Tcp(SocketAddr),
+    /// Path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl ListenAddr {
+    /// Whether only this host can reach it.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for ListenAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// How much sandbox there has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Every layer the host offers, and the truth about the others.
+    Auto,
+    /// Every layer, or no start.
+    On,
+    /// None.
+    Off,
+}
+
+/// `[sandbox]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sandbox {
+    /// How much sandbox there has to be.
+    pub mode: Mode,
+    /// Layers switched off one by one; for diagnosis, refused in mode `on`.
+    pub disable_layers: Vec<Layer>,
+    /// What a session may use unless its request says less.
+    pub limits: Limits,
+    /// What a session can reach unless its request says otherwise.
+    pub network: Network,
+    /// Networks a request may ask for.
+    pub allowed_networks: Vec<Network>,
+    /// Where the workdir appears inside a session.
+    pub workdir: PathBuf,
+    /// The delegated cgroup v2 directory; found by itself if not given.
+    pub cgroup_root: Option<PathBuf>,
+}
+
+/// `[session]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Time of one execution, unless the request says otherwise.
+    pub exec_timeout: Duration,
+    /// The most a request may ask for.
+    pub max_exec_timeout: Duration,
+    /// Time between SIGINT and SIGKILL.
+    pub interrupt_grace: Duration,
+    /// Time a new kernel has to become ready.
+    pub start_timeout: Duration,
+    /// Time without an execution or keepalive after which a session is reaped.
+    pub idle_timeout: Duration,
+    /// How often the reaper looks.
+    pub reap_interval: Duration,
+    /// Time after which a session is reaped whatever it does.
+    pub max_lifetime: Option<Duration>,
+    /// Sessions at one time.
+    pub max_sessions: Limit,
+    /// Executions waiting in one session, the running one not counted.
+    pub queue_depth: usize,
+}
+
+/// `[environments.<name>]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The interpreter; the first `python3` on PATH that sessions can read if not given.
+    pub interpreter: Option<PathBuf>,
+    /// Further host directories bound read-only at the same path.
+    pub read_paths: Vec<PathBuf>,
+    /// Names of variables of the daemon's environment that kernels get too.
+    pub extra_env: Vec<String>,
+}
