@@ -1,1 +1,50 @@
+//! Vivarium's launcher and agent.
+//!
+//! This is the code next to untrusted Python, so it is the least there can be: no HTTP, no
+//! async runtime, no configuration. The supervisor says what to do in
+//! [`vivarium_protocol::message`].
+//!
+//! | module | where it runs | what it does |
+//! |---|---|---|
+//! | [`launch`] | outside | makes the namespaces and the agent; lets kernels be born in them |
+//! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
+//! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
+//! | [`kernel`] | PID 1 inside | one Python kernel and the agent's ends of its channels |
+//! | [`kernel_wire`] | PID 1 inside | the bounded messages of a kernel, which is not believed |
+//! | [`sandbox`] | both | the layers |
+//! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
+//! | [`sys`] | everywhere | the only `unsafe` code |
 
+mod files;
+mod init;
+mod inspect;
+mod kernel;
+mod kernel_wire;
+mod launch;
+mod output;
+mod sandbox;
+mod session;
+mod stream;
+mod sys;
+mod usage;
+
+use std::process::ExitCode;
+
+/// Runs what the command line names: `launch`, or `inspect PATH`.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match (arguments.next(), arguments.next(), arguments.next()) {
+        (Some(command), None, None) if command == "launch" => launch::main(),
+        (Some(command), Some(path), None) if command == "inspect" => {
+            inspect::main_inspect(path.as_ref())
+        }
+        _ => usage_error(),
+    }
+}
+
+#[allow(clippy::print_stderr)] // the only words this program has for a person
+fn usage_error() -> ExitCode {
+    eprintln!("vivarium-agent is started by vivarium; see `vivarium --help`");
+    ExitCode::from(2)
+}

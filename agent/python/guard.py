@@ -1,0 +1,207 @@
+"""What stands between the runner and the code it runs: interrupts, loading, repair.
+
+No interrupt is ever raised in the runner. Python calls a signal handler with the frame that
+was about to go on: if it is one of ours, `on_sigint` raises nothing and leaves the interrupt
+for the next `foreign` call of the same execution; in any other frame, and in `foreign`, it
+raises KeyboardInterrupt. So there is no moment, be it the very end of the code, at which an
+interrupt hits the runner, and none outlives its execution. The other half of the rule is the
+callers': whatever may run tenant code or block goes through `foreign`, within a `try`.
+"""
+
+import builtins
+import io
+import posix
+import sys
+from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal
+from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
+
+monitoring = getattr(sys, "monitoring", None)
+modules = sys.modules
+
+# The tenant's module. Not the one the bootstrap ran in.
+main_module = type(sys)("__main__")
+
+# Where `load` looks: not in the workdir, which is first in the tenant's path as ''.
+SAFE_PATH = [entry for entry in sys.path if entry]
+STDLIB = (getattr(modules.get("os"), "__file__", None) or "").rpartition("/")[0] + "/"
+
+# Every part is compiled under a name that begins so.
+OURS = "<vivarium/"
+
+DEFAULT_RECURSION_LIMIT = 1000
+# Below this a traceback can not be formatted.
+LEAST_RECURSION_LIMIT = 200
+
+
+class State:
+    """What changes while the kernel lives."""
+
+    running = False
+    interrupted = False
+    signal_mask = ()
+    streams = {}
+    control_is_open = True
+
+
+def foreign(function, *args):
+    """Calls what may run tenant code, or block. Main thread only, and within a `try`."""
+    if State.interrupted:
+        State.interrupted = False
+        raise KeyboardInterrupt
+    return function(*args)
+
+
+class NoInput(io.FileIO):
+    """Standard input: there is none."""
+
+    def readinto(self, buffer):
+        raise EOFError("there is no standard input: code in a session can not ask for any")
+
+    def readall(self):
+        self.readinto(None)
+
+    def read(self, size=-1):
+        self.readinto(None)
+
+
+# Ours, but called where an interrupt belongs to the tenant's code.
+INTERRUPTIBLE = {foreign.__code__, NoInput.readinto.__code__}
+
+
+def on_sigint(number, frame):
+    """The handler of SIGINT; see the top of this file."""
+    if not State.running:
+        return
+    if frame is None or not is_ours(frame.f_code) or frame.f_code in INTERRUPTIBLE:
+        raise KeyboardInterrupt
+    State.interrupted = True
+
+
+def is_ours(code):
+    """Whether this is the runner's code."""
+    return code.co_filename.startswith(OURS)
+
+
+def away_from_workdir(function, *args):
+    """Calls what imports, or may, with a path that leads to no file of the tenant's."""
+    tenants, sys.path = sys.path, list(SAFE_PATH)
+    try:
+        return foreign(function, *args)
+    finally:
+        sys.path = tenants
+
+
+def load(name):
+    """A module of the standard library; None if the tenant has another in its place."""
+    if name not in modules:
+        away_from_workdir(__import__, name)
+    module = modules.get(name)
+    origin = getattr(module, "__file__", None)
+    return module if type(origin) is str and origin.startswith(STDLIB) else None
+
+
+def start():
+    """Prepares the process, before the first execution."""
+    # Not inherited by programs that the code executes; nor by forks of it.
+    posix.set_inheritable(3, False)
+    posix.register_at_fork(after_in_child=close_control)
+    State.signal_mask = pthread_sigmask(SIG_BLOCK, ())
+    # As in an interactive interpreter.
+    sys.argv = [""]
+    sys.orig_argv = [sys.executable]
+    for name in ("stdout", "stderr"):
+        State.streams[name] = stream = getattr(sys, name)
+        if stream is not None:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.stdin = None
+    restore_streams()
+    restore()
+
+
+def close_control():
+    """In a forked child of the tenant's: the control socket is not its."""
+    if State.control_is_open:
+        State.control_is_open = False
+        try:
+            posix.close(3)
+        except OSError:
+            pass
+
+
+def stop_tracing():
+    """Ends the code's tracing, profiling and monitoring before more of the runner runs."""
+    for _ in range(3):  # A profile function sees these very calls, and may raise.
+        try:
+            setprofile(None)
+            settrace(None)
+            if monitoring is not None:
+                for tool in range(6):
+                    if monitoring.get_tool(tool) is not None:
+                        monitoring.set_events(tool, 0)
+            return
+        except BaseException:
+            pass
+
+
+def restore():
+    """Puts right what the next execution needs and the last one may have changed."""
+    if getrecursionlimit() < LEAST_RECURSION_LIMIT:
+        setrecursionlimit(DEFAULT_RECURSION_LIMIT)
+    # The handler first: a SIGINT that the code had blocked arrives as the mask is reset.
+    signal(SIGINT, on_sigint)
+    pthread_sigmask(SIG_SETMASK, State.signal_mask)
+    if modules.get("__main__") is not main_module:
+        modules["__main__"] = main_module
+    names = vars(main_module)
+    if names.get("__builtins__") is not builtins:
+        names["__builtins__"] = builtins
+    if "__name__" not in names:
+        names["__name__"] = "__main__"
+    # Else a warning is shown once per line number, whatever stands there by now.
+    names.pop("__warningregistry__", None)
+
+
+def restore_streams():
+    """Puts the original streams back where the code left none that work."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if is_dead(getattr(sys, name, None)):
+            if is_dead(State.streams.get(name)):
+                State.streams[name] = open_stream(fd, "<%s>" % name)
+                setattr(sys, "__%s__" % name, State.streams[name])
+            setattr(sys, name, State.streams[name])
+
+
+def is_dead(stream):
+    """Whether a stream is missing, closed or detached."""
+    if stream is None:
+        return True
+    try:
+        return foreign(getattr, stream, "closed", False) is True
+    except ValueError:
+        return True
+    except BaseException:
+        return False
+
+
+def open_stream(fd, name):
+    """A text stream over fd 0, 1 or 2; None if it is closed, and then print() does nothing."""
+    try:
+        raw = (io.FileIO if fd else NoInput)(fd, "w" if fd else "r", closefd=False)
+    except OSError:
+        return None
+    raw.name = name
+    buffer = (io.BufferedWriter if fd else io.BufferedReader)(raw)
+    return io.TextIOWrapper(buffer, "utf-8", "backslashreplace", line_buffering=True)
+
+
+def flush():
+    """Flushes the streams in use and ours, so that all output comes before "done"."""
+    ours = State.streams["stdout"], State.streams["stderr"]
+    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *ours):
+        try:
+            foreign(stream.flush)
+        except KeyboardInterrupt:
+            # Meant for the tenant's stream, if that hangs. Ours do not.
+            continue
+        except BaseException:
+            continue

@@ -1,0 +1,256 @@
+"""The Python kernel: runs one session's code, one execution at a time, as `__main__`.
+
+The agent starts it as `python -s -c` and bootstrap.py, which loads boot.py from a memfd and
+with it this file. Descriptors: 0 is /dev/null, 1 and 2 are pipes that the agent reads, 3 is
+the control socket (wire.py). The working directory is the workdir.
+
+It must never
+- be taken for what contains the tenant's code. That code can reach all of it (frames, gc,
+  ctypes), and is held by the sandbox. What is done here keeps honest code's answers right, and
+  a session usable after odd, broken or hostile code.
+- import at start-up what the interpreter has not loaded by itself: a cold start is measured in
+  milliseconds. What is needed later is loaded later, by `guard.load`, never from the workdir.
+- raise an interrupt in itself (guard.py), or let a forked child return into its loop.
+
+Decisions:
+- A final expression's value, if not None, becomes `_`, unless the code gave `_` a value itself.
+- `sys.stdout` and `sys.stderr` are the same objects for the life of the kernel (a logging
+  handler keeps its stream). What the code puts in their place stays there too, as in IPython,
+  until it is closed, detached or None; then the originals come back.
+- Top-level `await` runs on one event loop per session, which runs only meanwhile.
+- `from __future__` statements hold in later executions too, as at an interactive prompt.
+- A trace or profile function, and events of `sys.monitoring`, end with their execution.
+"""
+
+from posix import _exit, getpid, write
+from sys import exc_info
+
+import guard
+import report
+import sources
+import wire
+from guard import foreign, load
+from wire import number, send, string
+
+# Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
+ONLY_AST = 0x400
+TOP_LEVEL_AWAIT = 0x2000
+# Of code objects, Include/cpython/code.h: CO_COROUTINE, and all of `from __future__`.
+CO_COROUTINE = 0x80
+CO_FUTURE = 0x1FE0000
+
+# A longer source is compiled without the detour over Python's AST objects, which take some 700
+# bytes and 5 microseconds for every short statement.
+AST_MAX_CHARS = 256 << 10
+
+
+class State:
+    """What changes while the kernel lives."""
+
+    pid = getpid()
+    execution = None
+    completion = wire.OK
+    max_text_bytes = wire.TEXT_MAX_BYTES
+    future_flags = 0
+    last_value = None
+    loop = None
+
+
+def main():
+    """Serves executions until the agent closes the control socket."""
+    guard.start()
+    sources.start()
+    send(wire.READY)
+    # The first compile() makes Python's 120 AST types, which takes a millisecond. Now it does so
+    # while the agent passes the word on.
+    compile("0", "", "eval", ONLY_AST, True)
+    while True:
+        try:
+            serve()
+        except BaseException:
+            # Raised between two of the runner's `try`s, by a signal handler of the tenant's or
+            # into this thread by another. What is left of the execution is to say it is over.
+            guard.State.running = False
+
+
+def serve():
+    """Serves one frame."""
+    if State.execution is None:
+        kind, payload = wire.receive()
+        if kind == wire.CONFIG:
+            # The agent sends a value's repr on twice, as such and as text/plain.
+            half = int.from_bytes(payload, "little") // 2
+            State.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
+            return
+        State.execution, State.completion = payload[:8], wire.ERROR
+        State.completion = execute(payload[:8], payload[12:].decode())
+    guard.restore()
+    execution, State.execution = State.execution, None
+    send(wire.DONE, execution, bytes([State.completion]))
+
+
+def execute(execution, source):
+    """Runs one execution and sends what came of it, all but the end. Gives its completion."""
+    guard.State.interrupted = False
+    guard.State.running = True
+    outcome = failure = None
+    try:
+        outcome = run("<execution %d>" % int.from_bytes(execution, "little"), source)
+    except BaseException:
+        failure = exc_info()
+    guard.stop_tracing()  # A repr may have started it again.
+    # An interrupt that came too late for the code is not for what follows.
+    guard.State.interrupted = False
+    if getpid() != State.pid:
+        leave_child(failure)
+    completion = wire.OK
+    if failure is not None:
+        interrupted = issubclass(failure[0], KeyboardInterrupt)
+        completion = wire.INTERRUPTED if interrupted else wire.ERROR
+        outcome = (wire.EXCEPTION, *report.describe(*failure))
+        failure = None
+    guard.flush()
+    guard.restore_streams()
+    guard.State.running = False
+    if outcome is not None:
+        send(outcome[0], execution, *outcome[1:])
+    return completion
+
+
+def run(name, source):
+    """Runs a source. Gives the VALUE frame of its final expression, in pieces, or None."""
+    if source.startswith("\ufeff"):
+        source = source[1:]
+    sources.keep(name, source)
+    body, last = compiled(name, source)
+    names = vars(guard.main_module)
+    value = None
+    try:
+        if body is not None:
+            State.future_flags |= body.co_flags & CO_FUTURE
+            run_code(body, names)
+        if last is not None:
+            value = run_code(last, names)
+    finally:
+        guard.stop_tracing()
+    if value is None or getpid() != State.pid:
+        return None
+    if names.get("_", State.last_value) is State.last_value:
+        names["_"] = State.last_value = value
+    return value_frame(value)
+
+
+def value_frame(value):
+    """The VALUE frame of a value, in pieces."""
+    error = None
+    try:
+        text = foreign(repr, value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as caught:
+        error = caught
+    if error is not None:
+        text = report.unrepresentable(value, error)
+    # The agent adds text/plain, which is the repr. Richer forms will be told here.
+    forms = []
+    return (
+        wire.VALUE,
+        string(text, State.max_text_bytes),
+        string(report.type_name(type(value)), wire.NAME_MAX_BYTES),
+        number(len(forms)),
+        *forms,
+    )
+
+
+def compiled(name, source):
+    """The code of all statements but a final expression, and the code of that expression.
+
+    Either is None if there is none.
+    """
+    flags = TOP_LEVEL_AWAIT | State.future_flags
+
+    def translate(what, mode, extra=0):
+        return foreign(compile, what, name, mode, flags | extra, True)
+
+    try:
+        if len(source) > AST_MAX_CHARS:
+            return compiled_in_two(source, translate)
+        tree = translate(source, "exec", ONLY_AST)
+        if not tree.body or type(tree.body[-1]).__name__ != "Expr":
+            return translate(tree, "exec"), None
+        expression = type(translate("0", "eval", ONLY_AST))(tree.body.pop().value)
+        body = translate(tree, "exec") if tree.body else None
+        if body is not None:
+            flags |= body.co_flags & CO_FUTURE
+        return body, translate(expression, "eval")
+    except SyntaxError as caught:
+        error = caught
+    if error.text is None and type(error.lineno) is int:
+        # Found behind the parser, where Python would look for the source in a file.
+        error.text = sources.line(name, error.lineno)
+    raise error
+
+
+def compiled_in_two(source, translate):
+    """The same for a long source: its last line, if that is an expression and complete."""
+    end = len(source)
+    while end > 0:
+        start = source.rfind("\n", 0, end) + 1
+        if start < end and source[start] not in " \t\f\r#":
+            try:
+                # A line that compiles alone, after lines that do, is a statement of its own.
+                body = translate(source[:start], "exec")
+                return body, translate("\n" * source.count("\n", 0, start) + source[start:], "eval")
+            except SyntaxError:
+                break
+        end = start - 1
+    return translate(source, "exec"), None
+
+
+def run_code(code, names):
+    """Runs compiled code, and gives its value."""
+    result = foreign(eval, code, names)
+    return run_coroutine(result) if code.co_flags & CO_COROUTINE else result
+
+
+def run_coroutine(coroutine):
+    """Runs code that awaits at its top level, on the session's event loop."""
+    asyncio = load("asyncio")
+    if asyncio is None:
+        coroutine.close()
+        raise RuntimeError("top-level await needs asyncio, and another module has its name")
+    if State.loop is None or State.loop.is_closed():
+        State.loop = foreign(asyncio.new_event_loop)
+    foreign(asyncio.set_event_loop, State.loop)
+    task = foreign(State.loop.create_task, coroutine)
+    try:
+        return foreign(State.loop.run_until_complete, task)
+    except BaseException as caught:
+        error = caught
+    try:
+        if not task.done():
+            # Interrupted. Let the code clean up, and tell where it was.
+            task.cancel()
+            foreign(State.loop.run_until_complete, task)
+        elif not task.cancelled():
+            task.exception()  # Now it counts as seen, or asyncio would print it as well.
+    except BaseException as unwinding:
+        error.__context__ = unwinding
+    raise error
+
+
+def leave_child(failure):
+    """Ends a process that the code forked and that came back into the runner."""
+    status = 0
+    if failure is not None:
+        kind, error, trace = failure
+        code = getattr(error, "code", None) if kind is SystemExit else 1
+        status = 0 if code is None else code & 0xFF if type(code) is int else 1
+        if kind is not SystemExit or type(code) is str:
+            try:
+                text = report.formatted(kind, error, report.without_runner(error, trace))
+                write(2, (code if kind is SystemExit else text).encode("utf-8", "replace"))
+            except BaseException:
+                pass
+    guard.flush()
+    _exit(status)

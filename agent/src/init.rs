@@ -1,0 +1,50 @@
+//! PID 1 of a session: applies the layers of the inside, then is the session.
+//!
+//! It is a raw clone of the launcher and never executes another program, so it keeps the
+//! capabilities of its user namespace until the credentials layer takes those it does not need.
+//! When it ends, by whatever cause, the kernel ends every process of its pid namespace.
+
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
+use vivarium_protocol::message::{Failure, FromAgent, FromLauncher};
+
+use crate::launch::failure;
+use crate::sandbox::{self, Context};
+use crate::session::Session;
+use crate::stream;
+
+/// Is the agent, until the session is over.
+pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {
+    match start(context, control, launcher).and_then(Session::run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // If the supervisor is gone there is nobody left to tell.
+            let _gone =
+                stream::send(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES).is_err();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start<'a>(
+    context: &'a Context,
+    control: &'a UnixStream,
+    launcher: UnixStream,
+) -> Result<Session<'a>, Failure> {
+    // The launcher is single-threaded, so its thread is its process (prctl(2) is about the
+    // former). A launcher that died before this call shows as the end of its socket.
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| failure("prctl(PDEATHSIG)", error))?;
+    // Where there is no pid namespace, orphans come here and nowhere else all the same.
+    prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
+    let mapped: FromLauncher = stream::receive(&launcher, MAX_SMALL_FRAME_BYTES)
+        .map_err(|error| failure("wait for the launcher", error))?;
+    if mapped != FromLauncher::Mapped {
+        return Err(failure("wait for the launcher", "it spoke out of turn"));
+    }
+    sandbox::enter(context)?;
+    Session::new(context, control, launcher)
+}

@@ -1,0 +1,278 @@
+//! What a Python interpreter needs to be bound into a sandbox, and the kernel program compiled
+//! by it.
+//!
+//! The interpreter is asked by running a script in it (`agent/python/inspect_interpreter.py`).
+//! That runs whatever its site directories hold, so the supervisor has it done by a program of
+//! its own, unprivileged and with nothing inherited: `vivarium-agent inspect PATH`. What comes
+//! back decides what every session can read, so directories that hold more than an installation
+//! are refused here, with their reason.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use vivarium_protocol::policy::Interpreter;
+
+/// What a kernel is executed with: `python -s -c BOOTSTRAP`, the program as descriptor 4.
+pub(crate) const BOOTSTRAP: &str = include_str!("../python/bootstrap.py");
+
+const SCRIPT: &str = include_str!("../python/inspect_interpreter.py");
+
+/// The parts of the kernel program, by the names they import each other.
+const PARTS: [(&str, &str); 6] = [
+    ("boot", include_str!("../python/boot.py")),
+    ("guard", include_str!("../python/guard.py")),
+    ("kernel", include_str!("../python/kernel.py")),
+    ("report", include_str!("../python/report.py")),
+    ("sources", include_str!("../python/sources.py")),
+    ("wire", include_str!("../python/wire.py")),
+];
+
+/// What stands before the script's answer; site customisation may have printed before it.
+const MARKER: &str = "\nvivarium-inspect:";
+
+/// How long an interpreter may take to answer: cold disks included.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The most an interpreter may print, in bytes.
+const MAX_OUTPUT_BYTES: u64 = 8 << 20;
+
+/// Where commands are looked for when nothing else is said (a version manager's shim needs it).
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Directories that every session sees, so that no prefix beneath them matters.
+const BOUND_ANYWAY: [&str; 6] = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt"];
+
+/// Directories that hold more than any Python installation, and so are never bound. The same
+/// that `Policy::validate` refuses, less those above; here the error names the interpreter.
+const TOO_WIDE: [&str; 13] = [
+    "/", "/home", "/root", "/proc", "/sys", "/dev", "/run", "/var", "/var/lib", "/var/run", "/tmp",
+    "/boot", "/etc",
+];
+
+/// Why an interpreter can not be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InspectError {
+    /// A relative path would depend on who asks.
+    #[error("interpreter {}: not an absolute path", .0.display())]
+    Relative(PathBuf),
+    /// It could not be executed.
+    #[error("interpreter {}: it can not be executed: {source}", path.display())]
+    Spawn {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It did not answer.
+    #[error("interpreter {}: no answer within {} s", .0.display(), TIMEOUT.as_secs())]
+    TimedOut(PathBuf),
+    /// It answered something else, or nothing.
+    #[error("interpreter {}: it did not run our script ({reason}){}", path.display(), said(stderr))]
+    NoAnswer {
+        /// Which.
+        path: PathBuf,
+        /// What was wrong.
+        reason: String,
+        /// The end of what it wrote to stderr.
+        stderr: String,
+    },
+    /// It is no Python that the kernel runs on.
+    #[error("interpreter {}: {reason}", path.display())]
+    Unsuitable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Binding what it reads would show sessions what is not Python's.
+    #[error(
+        "interpreter {}: it reads {}, which holds more than a Python installation and is never \
+         bound into a sandbox (install it, or what its path files name, in a directory of its own)",
+        path.display(),
+        prefix.display()
+    )]
+    TooWide {
+        /// Which.
+        path: PathBuf,
+        /// The directory.
+        prefix: PathBuf,
+    },
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
+}
+
+/// The script's answer.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Suitable { executable: PathBuf, version: String, prefixes: Vec<PathBuf>, program: String },
+    Unsuitable { error: String },
+}
+
+/// Asks `interpreter` what it needs, and has it compile the kernel.
+///
+/// # Errors
+/// [`InspectError`] says why the interpreter can not be used.
+pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
+    let path = interpreter.to_owned();
+    if !path.is_absolute() {
+        return Err(InspectError::Relative(path));
+    }
+    let no_answer = |reason: String, stderr: &[u8]| InspectError::NoAnswer {
+        path: interpreter.to_owned(),
+        reason,
+        stderr: last_line(stderr),
+    };
+    let (stdout, stderr) = run_script(interpreter)?;
+    let stdout = String::from_utf8_lossy(&stdout);
+    let (_, answer) =
+        stdout.rsplit_once(MARKER).ok_or_else(|| no_answer("no answer".into(), &stderr))?;
+    let answer =
+        serde_json::from_str(answer).map_err(|error| no_answer(error.to_string(), &stderr))?;
+    let (executable, version, prefixes, program) = match answer {
+        Answer::Unsuitable { error: reason } => {
+            return Err(InspectError::Unsuitable { path, reason });
+        }
+        Answer::Suitable { executable, version, prefixes, program } => {
+            (executable, version, prefixes, program)
+        }
+    };
+    let program =
+        STANDARD.decode(program).map_err(|error| no_answer(error.to_string(), &stderr))?;
+    let prefixes =
+        needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
+    // A version manager's shim is a shell script, with needs of its own: run what it chose.
+    let path = if is_script(interpreter) { executable } else { path };
+    Ok(Interpreter { path, prefixes, program, version })
+}
+
+/// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, program} for
+/// the supervisor, the program in base64.
+#[allow(clippy::print_stderr)] // the supervisor passes it on
+pub(crate) fn main_inspect(path: &Path) -> ExitCode {
+    let printed = inspect(path).map_err(|error| error.to_string()).and_then(|found| {
+        let answer = serde_json::json!({
+            "path": found.path,
+            "version": found.version,
+            "prefixes": found.prefixes,
+            "program": STANDARD.encode(found.program),
+        });
+        writeln!(std::io::stdout(), "{answer}")
+            .map_err(|error| format!("print the answer: {error}"))
+    });
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the script; what it wrote to stdout and stderr.
+fn run_script(interpreter: &Path) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
+    let spawn = |source| InspectError::Spawn { path: interpreter.to_owned(), source };
+    let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let mut child = Command::new(interpreter)
+        .args(["-s", "-c", SCRIPT])
+        .env_clear()
+        .env("PATH", path)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(spawn)?;
+    let parts: serde_json::Map<_, _> =
+        PARTS.iter().map(|(name, source)| ((*name).to_owned(), (*source).into())).collect();
+    let parts = serde_json::Value::from(parts).to_string();
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    // Threads, so that an interpreter that neither reads nor writes can not hold us up. They are
+    // not joined: a process it left behind may hold its pipes open.
+    thread::spawn(move || {
+        // If it does not read all, its answer says so.
+        stdin.map(|mut stdin| stdin.write_all(parts.as_bytes()))
+    });
+    let (sender, receiver) = mpsc::channel();
+    let error_sender = sender.clone();
+    thread::spawn(move || sender.send((true, read_all(stdout))));
+    thread::spawn(move || error_sender.send((false, read_all(stderr))));
+    let collected = collect(&receiver);
+    end(&mut child);
+    collected.ok_or_else(|| InspectError::TimedOut(interpreter.to_owned()))
+}
+
+/// Waits for both streams to end, but not for ever.
+fn collect(receiver: &mpsc::Receiver<(bool, Vec<u8>)>) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (mut stdout, mut stderr) = (None, None);
+    while stdout.is_none() || stderr.is_none() {
+        match receiver.recv_timeout(TIMEOUT).ok()? {
+            (true, bytes) => stdout = Some(bytes),
+            (false, bytes) => stderr = Some(bytes),
+        }
+    }
+    stdout.zip(stderr)
+}
+
+/// Ends a child that has either answered or is not going to.
+fn end(child: &mut Child) {
+    // It can only fail for a child that is gone, which is what is wanted.
+    let _gone = child.kill().and_then(|()| child.wait()).is_err();
+}
+
+fn read_all(stream: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What is missing because of an error is missing from the answer, and told there.
+    let _cut = stream.map(|stream| stream.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes));
+    bytes
+}
+
+fn last_line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end().lines().last().unwrap_or_default().to_owned()
+}
+
+/// Whether `path` is to be run by another program: execve(2), "Interpreter scripts".
+fn is_script(path: &Path) -> bool {
+    let mut start = [0; 2];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && start == *b"#!"
+}
+
+/// Of the directories an interpreter reads, those that have to be bound for it.
+///
+/// # Errors
+/// The first one that is too wide to be.
+fn needed(mut prefixes: Vec<PathBuf>) -> Result<Vec<PathBuf>, PathBuf> {
+    prefixes.retain(|prefix| !BOUND_ANYWAY.iter().any(|bound| prefix.starts_with(bound)));
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let is_wide = |prefix: &PathBuf| {
+        !prefix.is_absolute()
+            || prefix.parent() == Some(Path::new("/home"))
+            || TOO_WIDE.iter().any(|wide| prefix == Path::new(wide))
+            || home.as_ref().is_some_and(|home| home.starts_with(prefix))
+    };
+    if let Some(wide) = prefixes.iter().find(|prefix| is_wide(prefix)) {
+        return Err(wide.clone());
+    }
+    prefixes.sort();
+    // A directory sorts before what is beneath it.
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for prefix in prefixes {
+        if !kept.iter().any(|outer| prefix.starts_with(outer)) {
+            kept.push(prefix);
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! What comes out of a kernel's descriptor 1 or 2.
+//!
+//! Every byte is read, so that nothing the session runs can block on a full pipe for good, but
+//! only so many per execution are passed on. What arrives between executions (threads, child
+//! processes left running) belongs to the next one: a little of it is kept, the rest counted.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use vivarium_protocol::message::Stream;
+
+/// How much is read, and passed on, at one time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// How much of what arrives between two executions is kept for the second.
+const CARRY_BYTES: usize = 64 << 10;
+
+/// How much is read, at most, to find the end of what is in the pipe: more than any pipe holds
+/// (/proc/sys/fs/pipe-max-size is 1 MiB), so that a writer that never stops does not hold up
+/// the end of an execution.
+const DRAIN_BYTES: usize = 2 << 20;
+
+/// One stream of one kernel.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pipe: Option<OwnedFd>,
+    stream: Stream,
+    cap: u64,
+    passed: u64,
+    dropped: u64,
+    carry: Vec<u8>,
+}
+
+impl Output {
+    /// Reads from `pipe`; passes on at most `cap` bytes per execution.
+    ///
+    /// # Errors
+    /// If the pipe can not be made non-blocking.
+    pub(crate) fn new(pipe: OwnedFd, stream: Stream, cap: Option<u64>) -> io::Result<Self> {
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Self {
+            pipe: Some(pipe),
+            stream,
+            cap: cap.unwrap_or(u64::MAX),
+            passed: 0,
+            dropped: 0,
+            carry: Vec::new(),
+        })
+    }
+
+    /// Which stream this is.
+    pub(crate) const fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    /// What to poll, until its last writer is gone.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// An execution begins: counts from nothing, and gives what arrived before it.
+    pub(crate) fn begin(&mut self) -> Vec<u8> {
+        self.passed = 0;
+        let carried = std::mem::take(&mut self.carry);
+        self.admit(carried)
+    }
+
+    /// An execution is over: how many of its bytes were not passed on.
+    pub(crate) fn end(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Reads once, and gives what is to be passed on now. `None` when there is nothing to read.
+    pub(crate) fn read(&mut self, running: bool) -> Option<Vec<u8>> {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let count = loop {
+            let pipe = self.pipe.as_ref()?;
+            match nix::unistd::read(pipe, &mut chunk) {
+                Ok(0) => {
+                    self.pipe = None;
+                    return None;
+                }
+                Ok(count) => break count,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return None,
+                Err(_) => {
+                    self.pipe = None;
+                    return None;
+                }
+            }
+        };
+        chunk.truncate(count);
+        if running {
+            return Some(self.admit(chunk));
+        }
+        let room = CARRY_BYTES.saturating_sub(self.carry.len()).min(chunk.len());
+        self.dropped = self.dropped.saturating_add(count_of(chunk.len() - room));
+        chunk.truncate(room);
+        self.carry.append(&mut chunk);
+        Some(Vec::new())
+    }
+
+    /// Reads all that was written until now.
+    pub(crate) fn drain(&mut self, mut pass: impl FnMut(Vec<u8>)) {
+        let mut seen = 0;
+        while seen < DRAIN_BYTES
+            && let Some(data) = self.read(true)
+        {
+            seen += CHUNK_BYTES.max(data.len());
+            if !data.is_empty() {
+                pass(data);
+            }
+        }
+    }
+
+    /// The part of `data` that is within the cap; counts both parts.
+    fn admit(&mut self, mut data: Vec<u8>) -> Vec<u8> {
+        let room = self.cap.saturating_sub(self.passed);
+        let keep = usize::try_from(room).unwrap_or(usize::MAX).min(data.len());
+        self.dropped = self.dropped.saturating_add(count_of(data.len() - keep));
+        data.truncate(keep);
+        self.passed = self.passed.saturating_add(count_of(keep));
+        data
+    }
+}
+
+/// A length as the protocol counts.
+fn count_of(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn pipe(cap: u64) -> (Output, OwnedFd) {
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        (Output::new(reader, Stream::Stdout, Some(cap)).unwrap(), writer)
+    }
+
+    #[test]
+    fn the_cap_counts_what_it_drops() {
+        let (mut output, writer) = pipe(4);
+        assert_eq!(output.begin(), b"");
+        nix::unistd::write(&writer, b"abcdef").unwrap();
+        assert_eq!(output.read(true).unwrap(), b"abcd");
+        assert_eq!(output.end(), 2);
+        assert_eq!(output.begin(), b"");
+        nix::unistd::write(&writer, b"gh").unwrap();
+        assert_eq!(output.read(true).unwrap(), b"gh", "the next execution has its own cap");
+    }
+
+    #[test]
+    fn what_arrives_between_executions_belongs_to_the_next() {
+        let (mut output, writer) = pipe(100);
+        nix::unistd::write(&writer, b"early").unwrap();
+        assert_eq!(output.read(false).unwrap(), b"");
+        assert_eq!(output.begin(), b"early");
+    }
+
+    #[test]
+    fn a_flood_between_executions_is_bounded() {
+        let (mut output, writer) = pipe(u64::MAX);
+        let block = vec![b'x'; 32 << 10];
+        for _ in 0..10 {
+            nix::unistd::write(&writer, &block).unwrap();
+            output.read(false).unwrap();
+        }
+        assert_eq!(output.begin().len(), CARRY_BYTES);
+        assert_eq!(output.end(), count_of(10 * block.len() - CARRY_BYTES));
+    }
+
+    #[test]
+    fn draining_ends_though_the_writer_lives() {
+        let (mut output, writer) = pipe(100);
+        output.begin();
+        nix::unistd::write(&writer, b"tail").unwrap();
+        let mut all = Vec::new();
+        output.drain(|data| all.extend(data));
+        assert_eq!(all, b"tail");
+        assert!(output.fd().is_some());
+        drop(writer);
+        assert!(output.read(true).is_none());
+        assert!(output.fd().is_none(), "the end of the pipe is the end of polling");
+    }
+}

@@ -1,0 +1,187 @@
+//! The sandbox: the ordered list of layers, and the two moments at which they are applied.
+//!
+//! [`enter`] runs in the agent, PID 1 of the session's new namespaces. [`restrict`] runs in
+//! each kernel process after it has joined the session and before it becomes Python. Both walk
+//! [`LAYERS`] in order. Nothing here decides anything: what is allowed is
+//! [`vivarium_protocol::policy`], how it is applied is one file per layer.
+//!
+//! A layer that is planned and does not apply, or reads back as not applied, is an error that
+//! ends the session. No result is dropped.
+
+mod cgroup;
+mod credentials;
+mod env_scrub;
+mod landlock;
+mod mounts;
+mod namespaces;
+mod network;
+mod rlimits;
+mod seccomp;
+mod system_paths;
+
+use std::fmt::Display;
+
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::message::Failure;
+use vivarium_protocol::policy::Policy;
+
+pub(crate) use env_scrub::kernel_environment;
+pub(crate) use namespaces::{Inside, clone_flags};
+
+/// What it means that clone3 refused the session's namespaces.
+pub(crate) fn clone_diagnosis(error: &std::io::Error) -> Failure {
+    namespaces::diagnose(error).into_failure(Layer::Namespaces)
+}
+
+/// Every layer, in the order of application. The order is SPEC's and docs/sandbox-layers.md
+/// gives the reason for each place; a test holds the two together.
+pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
+    &env_scrub::EnvScrub,     // first: nothing inherited may steer what follows
+    &cgroup::Cgroup,          // born in it: no moment outside the limits
+    &namespaces::Namespaces,  // gives the capabilities that the next two need
+    &mounts::Mounts,          // needs CAP_SYS_ADMIN of the new user namespace
+    &network::Network,        // needs CAP_NET_ADMIN of it
+    &credentials::Credentials, // gives all capabilities up: nothing after it may need one
+    &rlimits::Rlimits,        // after the id is final: RLIMIT_NPROC counts per id
+    &landlock::Landlock,      // needs no_new_privs; opens paths that seccomp would refuse to
+    &seccomp::Seccomp,        // last: it takes away the calls the others are made of
+];
+
+/// What the layers know of the session they confine.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// What to apply.
+    pub(crate) policy: Policy,
+    /// What was true outside, captured by the launcher before it made the session: a layer
+    /// compares with it when it verifies that the inside is another.
+    pub(crate) outside: Outside,
+}
+
+/// Facts of the host's side, for comparison.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    /// `readlink /proc/self/ns/<name>` of the launcher, by name.
+    pub(crate) namespaces: Vec<(&'static str, String)>,
+    /// The launcher's user id.
+    pub(crate) uid: u32,
+    /// The launcher's group id.
+    pub(crate) gid: u32,
+}
+
+impl Context {
+    /// User and group id, inside the session, of the kernel. With one id mapped it is the
+    /// agent's as well.
+    pub(crate) const KERNEL_ID: u32 = 1000;
+    /// User and group id, inside the session, of the agent where it has one of its own.
+    pub(crate) const AGENT_ID: u32 = 0;
+
+    /// Whether `layer` is to be applied.
+    pub(crate) fn applies(&self, layer: Layer) -> bool {
+        self.policy.plan.applies(layer)
+    }
+}
+
+/// One layer's code. A layer that has nothing to do at a moment keeps the default.
+pub(crate) trait LayerCode: Sync {
+    /// Which layer this is.
+    fn layer(&self) -> Layer;
+
+    /// In the agent, as PID 1.
+    fn enter(&self, _: &Context) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    /// In the kernel process, before it is Python.
+    fn restrict(&self, _: &Context) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    /// In the kernel process, after every layer's [`LayerCode::restrict`]: reads back what is
+    /// now true. [`LayerError`] if it contradicts the policy.
+    fn verify(&self, _: &Context) -> Result<Report, LayerError>;
+}
+
+/// Why a layer did not apply, or did not read back as applied.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation}: {reason}")]
+pub(crate) struct LayerError {
+    /// What was tried, with its arguments.
+    operation: String,
+    /// What went wrong.
+    reason: String,
+    /// What an operator can do about it.
+    fix: String,
+}
+
+impl LayerError {
+    /// `operation` went wrong for `reason`.
+    pub(crate) fn new(operation: impl Into<String>, reason: impl Display) -> Self {
+        Self { operation: operation.into(), reason: reason.to_string(), fix: String::new() }
+    }
+
+    /// A read-back that contradicts the policy.
+    pub(crate) fn not_in_force(what: impl Into<String>, found: impl Display) -> Self {
+        Self::new(what, format!("not in force: {found}"))
+    }
+
+    /// Adds what an operator can do.
+    pub(crate) fn with_fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = fix.into();
+        self
+    }
+
+    fn into_failure(self, layer: Layer) -> Failure {
+        Failure {
+            layer: Some(layer),
+            operation: self.operation,
+            reason: self.reason,
+            fix: self.fix,
+        }
+    }
+}
+
+/// Turns the agent, just cloned into its namespaces, into the owner of a finished inside.
+///
+/// # Errors
+/// The first layer that did not apply.
+pub(crate) fn enter(context: &Context) -> Result<(), Failure> {
+    planned(context).try_for_each(|code| {
+        code.enter(context).map_err(|error| error.into_failure(code.layer()))
+    })
+}
+
+/// Confines the calling process for good, then reads every layer back.
+///
+/// # Errors
+/// The first layer that did not apply, or did not read back. The process must then exit.
+pub(crate) fn restrict(context: &Context) -> Result<Vec<Report>, Failure> {
+    planned(context).try_for_each(|code| {
+        code.restrict(context).map_err(|error| error.into_failure(code.layer()))
+    })?;
+    LAYERS.iter().map(|code| report(*code, context)).collect()
+}
+
+/// The layers to apply, in order.
+fn planned(context: &Context) -> impl Iterator<Item = &'static dyn LayerCode> {
+    LAYERS.iter().copied().filter(|code| context.applies(code.layer()))
+}
+
+/// What is true of one layer.
+fn report(code: &dyn LayerCode, context: &Context) -> Result<Report, Failure> {
+    let layer = code.layer();
+    match context.policy.plan.report_unapplied(layer) {
+        Some(report) => Ok(report),
+        None => code.verify(context).map_err(|error| error.into_failure(layer)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_the_contract_order() {
+        let order: Vec<_> = LAYERS.iter().map(|code| code.layer()).collect();
+        assert_eq!(order, Layer::ALL);
+    }
+}

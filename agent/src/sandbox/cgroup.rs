@@ -1,0 +1,87 @@
+//! Layer: the session's scope in the delegated cgroup v2 tree.
+//!
+//! The supervisor makes the scope, writes its limits and reads them back: it is the only
+//! writer of cgroupfs. The launcher has agent and kernels born in their leaves
+//! (`CLONE_INTO_CGROUP`, clone(2)). What is left to do here is to check that they were, and to
+//! hide the rest of the tree behind a cgroup namespace (cgroup_namespaces(7)).
+//!
+//! The namespace is not part of the clone: with `CLONE_INTO_CGROUP` it would be rooted at the
+//! launcher's cgroup. Agent and kernel each unshare it in their own leaf.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sched::{CloneFlags, unshare};
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::policy::CgroupPlacement;
+
+use super::{Context, LayerCode, LayerError};
+
+/// See the module.
+pub(super) struct Cgroup;
+
+impl LayerCode for Cgroup {
+    fn layer(&self) -> Layer {
+        Layer::Cgroup
+    }
+
+    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+        settle(context, &placement(context)?.agent)
+    }
+
+    fn restrict(&self, context: &Context) -> Result<(), LayerError> {
+        settle(context, &placement(context)?.kernel)
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        let placement = placement(context)?;
+        let mut missing = placement.missing.clone();
+        if context.applies(Layer::Namespaces) {
+            let seen = own_cgroup()?;
+            if seen != "/" {
+                return Err(LayerError::not_in_force("a cgroup namespace", seen));
+            }
+        } else {
+            missing.push_str(" (and without namespaces, the path of the scope is visible)");
+        }
+        Ok(if missing.trim().is_empty() {
+            Report::enforced(Layer::Cgroup, "born in the session's scope, every limit read back")
+        } else {
+            let detail = format!("born in the session's scope; missing: {}", missing.trim());
+            Report::partial(Layer::Cgroup, detail, placement.fix.clone())
+        })
+    }
+}
+
+/// The scope, which the policy's validation promised.
+fn placement(context: &Context) -> Result<&CgroupPlacement, LayerError> {
+    let missing = || LayerError::new("find the scope", "the policy names none");
+    context.policy.cgroup.as_ref().ok_or_else(missing)
+}
+
+/// Checks that this process was born in `leaf`, and makes it the root of what it can see.
+fn settle(context: &Context, leaf: &Path) -> Result<(), LayerError> {
+    let seen = own_cgroup()?;
+    if seen == "/" || !leaf.ends_with(seen.trim_start_matches('/')) {
+        return Err(LayerError::not_in_force(
+            format!("birth in {}", leaf.display()),
+            format!("the process is in {seen}"),
+        ));
+    }
+    if !context.applies(Layer::Namespaces) {
+        return Ok(());
+    }
+    unshare(CloneFlags::CLONE_NEWCGROUP)
+        .map_err(|error| LayerError::new("unshare(CLONE_NEWCGROUP)", error))
+}
+
+/// This process's cgroup in the v2 hierarchy, as it can see it: the line `0::PATH` of
+/// cgroups(7).
+fn own_cgroup() -> Result<String, LayerError> {
+    let path = "/proc/self/cgroup";
+    let text = fs::read_to_string(path)
+        .map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("0::"));
+    line.map(str::to_owned)
+        .ok_or_else(|| LayerError::new(format!("read {path}"), "there is no cgroup v2 hierarchy"))
+}

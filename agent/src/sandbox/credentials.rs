@@ -1,0 +1,96 @@
+//! The credentials layer: who the session's processes are, and what they may do as that.
+//!
+//! The kernel ends with no capability in any set, no group but its own, and no way to gain
+//! either. The agent keeps the few capabilities it serves a session with. Nothing here ever
+//! raises a capability, or runs as an id that is the host's root.
+
+mod capabilities;
+mod identity;
+mod own_status;
+
+use nix::sys::prctl;
+use vivarium_protocol::layer::{Layer, Report};
+
+use super::{Context, LayerCode, LayerError};
+pub(super) use own_status::OwnStatus;
+
+/// Ids, groups, capabilities, and no new privileges.
+pub(crate) struct Credentials;
+
+impl LayerCode for Credentials {
+    fn layer(&self) -> Layer {
+        Layer::Credentials
+    }
+
+    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+        // Without a user namespace the agent is an ordinary process of the daemon's user, with
+        // no capability to keep or drop.
+        if context.applies(Layer::Namespaces) {
+            identity::become_agent(context)?;
+            capabilities::keep(&capabilities::AGENT)?;
+        }
+        no_new_privs()?;
+        // Nobody may trace the agent or open its /proc files; proc(5), PR_SET_DUMPABLE.
+        prctl::set_dumpable(false)
+            .map_err(|errno| LayerError::new("prctl(PR_SET_DUMPABLE, 0)", errno))
+    }
+
+    fn restrict(&self, context: &Context) -> Result<(), LayerError> {
+        if context.applies(Layer::Namespaces) {
+            // While there is still CAP_SETPCAP to lock them, and CAP_SETUID for the ids.
+            capabilities::empty_bounding_set()?;
+            capabilities::lock_securebits()?;
+            identity::become_kernel(context)?;
+        } else {
+            identity::stay(context)?;
+        }
+        capabilities::keep(&[])?;
+        no_new_privs()
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        let status = OwnStatus::read()?;
+        identity::verify(context, &status)?;
+        capabilities::verify(&status)?;
+        if !status.no_new_privs {
+            return Err(LayerError::not_in_force("PR_SET_NO_NEW_PRIVS", "NoNewPrivs is 0"));
+        }
+        if context.applies(Layer::Namespaces) {
+            capabilities::verify_securebits()?;
+        }
+        Ok(report(context, &status))
+    }
+}
+
+/// execve(2) gives no privilege from now on: set-user-id bits and file capabilities are void.
+fn no_new_privs() -> Result<(), LayerError> {
+    prctl::set_no_new_privs()
+        .map_err(|errno| LayerError::new("prctl(PR_SET_NO_NEW_PRIVS, 1)", errno))
+}
+
+/// What holds, and what the host did not grant.
+fn report(context: &Context, status: &OwnStatus) -> Report {
+    let missing: Vec<(String, &str)> = [
+        identity::shared_id(context),
+        identity::left_groups(context, status),
+        capabilities::left_in_bounding_set(status),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let held = format!(
+        "uid {}, gid {}, no capabilities, no_new_privs",
+        status.real_uid(),
+        status.real_gid()
+    );
+    if missing.is_empty() {
+        return Report::enforced(Layer::Credentials, held);
+    }
+    let (details, mut fixes): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
+    fixes.dedup();
+    Report::partial(
+        Layer::Credentials,
+        format!("{held}; but {}", details.join(", and ")),
+        fixes.join("; "),
+    )
+}

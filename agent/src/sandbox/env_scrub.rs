@@ -1,0 +1,76 @@
+//! Layer: no inherited variable reaches the kernel.
+//!
+//! The supervisor starts the launcher with an empty environment, the launcher empties its own
+//! again, and the kernel is executed with exactly what [`kernel_environment`] makes: what the
+//! supervisor let through (SPEC section 1 has the list) and what is set here.
+
+use std::env;
+use std::ffi::CString;
+use std::thread;
+
+use vivarium_protocol::layer::{Layer, Report};
+
+use super::{Context, LayerCode, LayerError};
+
+/// See the module.
+pub(super) struct EnvScrub;
+
+impl LayerCode for EnvScrub {
+    fn layer(&self) -> Layer {
+        Layer::EnvScrub
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        let inherited: Vec<_> = env::vars_os().map(|(name, _)| name).collect();
+        if !inherited.is_empty() {
+            return Err(LayerError::not_in_force(
+                "an empty environment",
+                format!("{inherited:?} was inherited"),
+            ));
+        }
+        let names: Vec<_> = variables(context).into_iter().map(|(name, _)| name).collect();
+        Ok(Report::enforced(Layer::EnvScrub, format!("only {}", names.join(", "))))
+    }
+}
+
+/// The environment the kernel is executed with, as `NAME=value`.
+///
+/// # Errors
+/// [`LayerError`] for a variable with a NUL in it, which the policy's validation refuses too.
+pub(crate) fn kernel_environment(context: &Context) -> Result<Vec<CString>, LayerError> {
+    variables(context)
+        .into_iter()
+        .map(|(name, value)| {
+            CString::new(format!("{name}={value}"))
+                .map_err(|error| LayerError::new(format!("set variable {name}"), error))
+        })
+        .collect()
+}
+
+/// The policy's variables, and those that are ours to set, which win.
+fn variables(context: &Context) -> Vec<(String, String)> {
+    let policy = &context.policy;
+    let home = policy.inner_workdir().to_string_lossy();
+    let beneath = |name: &str| format!("{home}/{name}");
+    // More threads than cores only cost memory: each OpenBLAS thread reserves tens of MiB,
+    // which counts against RLIMIT_AS where no cgroup limits memory.
+    let host_cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let threads =
+        policy.limits.cpu_cores.threads(u32::try_from(host_cores).unwrap_or(u32::MAX)).to_string();
+    let mut ours = vec![
+        ("HOME", home.to_string()),
+        ("TMPDIR", beneath(".tmp")),
+        ("XDG_CACHE_HOME", beneath(".cache")),
+        ("XDG_CONFIG_HOME", beneath(".config")),
+        ("XDG_DATA_HOME", beneath(".local/share")),
+        ("MPLBACKEND", "Agg".to_owned()),
+        ("MPLCONFIGDIR", beneath(".config/matplotlib")),
+    ];
+    for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
+        ours.push((name, threads.clone()));
+    }
+    let given = policy.env.iter().filter(|(name, _)| ours.iter().all(|(own, _)| own != name));
+    let mut all: Vec<_> = given.cloned().collect();
+    all.extend(ours.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    all
+}

@@ -1,0 +1,121 @@
+//! The Landlock layer: which files a kernel can open, run and change, and which processes and
+//! abstract sockets it can reach, whatever its id and the mounts would let it do.
+//!
+//! Everything that the running kernel's ABI knows is handled, so it is denied unless a rule
+//! allows it. Rules only ever allow: landlock(7) has no way to say "but not this".
+
+mod abi;
+mod rules;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope,
+};
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::policy::Network;
+
+use super::{Context, LayerCode, LayerError};
+
+/// The newest ABI whose rights we know and have thought about. The library leaves out what the
+/// running kernel does not have.
+const NEWEST: ABI = ABI::V9;
+
+/// The filesystem allow-list, and scopes.
+pub(crate) struct Landlock;
+
+impl LayerCode for Landlock {
+    fn layer(&self) -> Layer {
+        Layer::Landlock
+    }
+
+    fn restrict(&self, context: &Context) -> Result<(), LayerError> {
+        abi::running()?;
+        let rules = rules::of(context)?;
+        let status = enforce(context, rules).map_err(|error| {
+            LayerError::new("restrict this process by Landlock", with_cause(&error))
+        })?;
+        match status {
+            RulesetStatus::NotEnforced => {
+                Err(LayerError::not_in_force("landlock_restrict_self", "no rule was enforced"))
+            }
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        }
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        // The root directory itself is in no rule, in any set-up.
+        match open_directory(Path::new("/")) {
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
+            Err(error) => return Err(LayerError::not_in_force("EACCES on opening /", error)),
+            Ok(()) => {
+                return Err(LayerError::not_in_force("EACCES on opening /", "it was opened"));
+            }
+        }
+        let workdir = context.policy.inner_workdir();
+        open_directory(workdir)
+            .map_err(|error| LayerError::new(format!("open {}", workdir.display()), error))?;
+        let mut report = abi::report(abi::running()?);
+        if !context.applies(Layer::Mounts) {
+            report.detail.push_str(
+                "; without the mounts layer /dev/shm and /tmp are the host's and stay closed, so \
+                 multiprocessing has no locks",
+            );
+        }
+        Ok(report)
+    }
+}
+
+/// Handles everything, allows `rules`, and restricts the calling thread for good.
+fn enforce(context: &Context, rules: Vec<rules::Allow>) -> Result<RulesetStatus, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        // Signals to, and abstract sockets of, whoever is not in this domain, which is this
+        // kernel with its children.
+        .scope(Scope::from_all(NEWEST))?;
+    if let Some(rights) = denied_network(context.policy.network) {
+        ruleset = ruleset.handle_access(rights)?;
+    }
+    let mut created = ruleset.create()?;
+    for rule in rules {
+        created = created.add_rule(rule)?;
+    }
+    Ok(created.restrict_self()?.ruleset)
+}
+
+/// TCP under `none`. Landlock's rules name ports and not addresses, so under `loopback` and
+/// `full` a rule would have to allow them all: there the network namespace is the boundary.
+fn denied_network(network: Network) -> Option<BitFlags<AccessNet>> {
+    match network {
+        Network::None => Some(AccessNet::from_all(NEWEST)),
+        Network::Loopback | Network::Full => None,
+    }
+}
+
+fn open_directory(path: &Path) -> io::Result<()> {
+    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path).map(drop)
+}
+
+/// The library's errors keep the system's own in their source.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The allow-list: which path, and what may be done at and beneath it.
+//!
+//! Rules name inodes, opened here, inside the session. Never a rule for `/`, `/etc` of the
+//! host, a home directory, or the host's whole /proc.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use landlock::{Access, AccessFs, BitFlags, PathBeneath, PathFd, PathFdError};
+use vivarium_protocol::layer::Layer;
+
+use super::super::{Context, LayerError, system_paths};
+use super::NEWEST;
+
+/// One rule, with its path held open.
+pub(super) type Allow = PathBeneath<PathFd>;
+
+/// The rules of one session.
+pub(super) fn of(context: &Context) -> Result<Vec<Allow>, LayerError> {
+    let mut allowed = Vec::new();
+    for (path, rights) in list(context) {
+        allowed.extend(open(&path, rights)?);
+    }
+    let workdir = context.policy.inner_workdir();
+    // Unlike the host's paths this one must be there.
+    let rule = open(workdir, owned())?.ok_or_else(|| {
+        LayerError::new(format!("open the workdir {}", workdir.display()), "it does not exist")
+    })?;
+    allowed.push(rule);
+    Ok(allowed)
+}
+
+/// Everything but the workdir.
+fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    let policy = &context.policy;
+    let mut list: Vec<(PathBuf, BitFlags<AccessFs>)> = Vec::new();
+    let mut allow = |paths: &[&str], rights: BitFlags<AccessFs>| {
+        list.extend(paths.iter().map(|path| (PathBuf::from(path), rights)));
+    };
+    allow(system_paths::READ_EXECUTE, run());
+    allow(system_paths::DEVICES, AccessFs::ReadFile.into());
+    allow(WRITABLE_DEVICES, device());
+    allow(&[system_paths::SYS_CPU], read());
+    if context.applies(Layer::Mounts) {
+        // The session's own /etc, with what is in `system_paths::ETC`.
+        allow(&["/etc"], read());
+        // All of /proc, as a rule names an inode: /proc/self of a child that is not born yet
+        // is another directory, and can not be named. It is the session's own /proc, without
+        // the processes of others, and with its dangerous entries masked.
+        allow(&["/proc"], read());
+        allow(&["/tmp", "/dev/shm"], scratch());
+    } else {
+        allow(system_paths::ETC, read());
+        allow(system_paths::HOST_PROC, AccessFs::ReadFile.into());
+        // The kernel's own directory and no other, so not its children's either: the host's
+        // /proc shows the daemon and its neighbours.
+        allow(&["/proc/self"], read());
+    }
+    list.push((policy.interpreter.path.clone(), run()));
+    let more = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
+    list.extend(more.map(|path| (path.clone(), run())));
+    list
+}
+
+/// What is written to these vanishes. The two random ones are not among them: writing there
+/// stirs the host's pool.
+const WRITABLE_DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
+
+fn read() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::ReadDir
+}
+
+fn run() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST)
+}
+
+/// These drivers have no ioctls: with the right the caller gets ENOTTY, as isatty(3) expects.
+fn device() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
+}
+
+/// Everything but making devices and speaking to them.
+fn owned() -> BitFlags<AccessFs> {
+    AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
+
+/// The same, but nothing is run from there.
+fn scratch() -> BitFlags<AccessFs> {
+    owned() & !BitFlags::from(AccessFs::Execute)
+}
+
+/// Opens `path` for a rule; `None` if the host has no such path or shows it to others only:
+/// what is not allowed stays denied.
+fn open(path: &Path, rights: BitFlags<AccessFs>) -> Result<Option<Allow>, LayerError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        LayerError::new(format!("open {} for a Landlock rule", path.display()), error)
+    };
+    let absent = |kind: ErrorKind| {
+        matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
+    };
+    let opened = match PathFd::new(path) {
+        Ok(opened) => opened,
+        Err(PathFdError::OpenCall { source, .. }) if absent(source.kind()) => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    // A rule for a file has only the rights that a file can have.
+    let directory = fs::metadata(path).map_err(|error| failed(&error))?.is_dir();
+    let rights = if directory { rights } else { rights & AccessFs::from_file(NEWEST) };
+    Ok(Some(PathBeneath::new(opened, rights)))
+}

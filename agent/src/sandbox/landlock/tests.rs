@@ -1,0 +1,87 @@
+#![allow(clippy::unwrap_used)]
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use vivarium_protocol::layer::{Layer, Status};
+use vivarium_protocol::policy::Network;
+
+use super::super::LayerCode;
+use super::{Landlock, fixture};
+
+fn refused<T>(result: io::Result<T>) -> bool {
+    result.is_err_and(|error| error.raw_os_error() == Some(libc::EACCES))
+}
+
+fn write(path: &str) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+/// Each action succeeds before the layer is applied, and after it exactly as the list says.
+#[test]
+fn only_what_is_listed_can_be_opened() {
+    fixture::in_child(concat!(module_path!(), "::only_what_is_listed_can_be_opened"), || {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        let secret = outside.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        File::open("/").unwrap();
+        fs::read("/proc/1/stat").unwrap();
+        Command::new("/bin/cp").arg("/bin/true").arg(outside.path()).status().unwrap();
+        assert!(Command::new(outside.path().join("true")).status().unwrap().success());
+        fs::write("/dev/shm/vivarium-landlock", "").unwrap();
+        fs::remove_file("/dev/shm/vivarium-landlock").unwrap();
+
+        let context = fixture::context(&[Layer::Landlock], Network::None, inside.path());
+        Landlock.restrict(&context).unwrap();
+
+        assert!(refused(File::open("/")));
+        assert!(refused(fs::read("/proc/1/stat")), "another process");
+        assert!(refused(fs::read(&secret)));
+        assert!(refused(fs::write(&secret, "")));
+        assert!(refused(fs::write(outside.path().join("new"), "")));
+        assert!(refused(fs::remove_file(&secret)));
+        assert!(refused(fs::rename(&secret, inside.path().join("moved"))) || secret.exists());
+        assert!(
+            refused(Command::new(outside.path().join("true")).status()),
+            "running from outside"
+        );
+        assert!(refused(fs::write("/dev/shm/vivarium-landlock", "")));
+        assert!(refused(write("/dev/urandom")));
+        std::os::unix::fs::symlink(&secret, inside.path().join("link")).unwrap();
+        assert!(refused(fs::read(inside.path().join("link"))), "through a link");
+        allowed(inside.path());
+        assert_eq!(Landlock.verify(&context).unwrap().status, Status::Enforced);
+        // Nothing outside can be removed any more, so the parent directory's test ends here.
+        std::mem::forget((outside, inside));
+    });
+}
+
+/// What Python needs.
+fn allowed(workdir: &Path) {
+    write("/dev/null").unwrap();
+    File::open("/dev/urandom").unwrap();
+    fs::read("/proc/self/status").unwrap();
+    fs::read("/proc/meminfo").unwrap();
+    fs::read_dir("/usr/lib").unwrap();
+    assert!(Command::new("/bin/true").status().unwrap().success());
+    let (one, two) = (workdir.join("one"), workdir.join("two"));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    fs::write(one.join("file"), "text").unwrap();
+    fs::rename(one.join("file"), two.join("file")).unwrap();
+    fs::hard_link(two.join("file"), one.join("again")).unwrap();
+    assert_eq!(fs::read(one.join("again")).unwrap(), b"text");
+    Command::new("/bin/cp").arg("/bin/true").arg(workdir).status().unwrap();
+    assert!(Command::new(workdir.join("true")).status().unwrap().success());
+    fs::remove_dir_all(&two).unwrap();
+}
+
+#[test]
+fn a_workdir_that_is_missing_is_an_error() {
+    let missing = Path::new("/nonexistent/workdir");
+    let context = fixture::context(&[Layer::Landlock], Network::Loopback, missing);
+    let error = super::rules::of(&context).map(|_| ()).map_err(|error| error.to_string());
+    assert!(error.is_err_and(|text| text.contains("/nonexistent/workdir")));
+}

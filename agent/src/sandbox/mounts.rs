@@ -1,0 +1,177 @@
+//! Layer: a root of the session's own.
+//!
+//! Everything of the host that is to be seen is copied as a detached mount, made read-only,
+//! nosuid and nodev while nobody can reach it, and only then attached below a new, empty root
+//! (open_tree(2), mount_setattr(2), move_mount(2)). Then pivot_root(2) makes that the root and
+//! the host's is detached. What is not listed is not there.
+//!
+//! | inside | is |
+//! |---|---|
+//! | system paths, interpreter, read_paths | the host's, read-only |
+//! | `/etc` | a reduced copy, see [`etc`] |
+//! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
+//! | `/dev` | null, zero, full, random, urandom, the fd links |
+//! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
+
+mod etc;
+mod proc;
+mod tree;
+mod verify;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::{chdir, pivot_root};
+use vivarium_protocol::layer::{Layer, Report};
+
+use self::tree::{Access, Source, attach, detached};
+use super::{Context, LayerCode, LayerError, namespaces, system_paths};
+
+/// Where the new root is put together: any directory that every host has. What the host keeps
+/// there is hidden by it, so all sources are taken before.
+const STAGE: &str = "/tmp";
+
+/// See the module.
+pub(super) struct Mounts;
+
+impl LayerCode for Mounts {
+    fn layer(&self) -> Layer {
+        Layer::Mounts
+    }
+
+    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+        build(context).map_err(|error| match namespaces::apparmor_fix() {
+            Some(fix) => error.with_fix(fix),
+            None => error,
+        })
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        verify::verify(context)
+    }
+}
+
+/// Builds the new root and moves into it.
+fn build(context: &Context) -> Result<(), LayerError> {
+    // Nothing done here may reach the host, and nothing mounted there later may appear here.
+    mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
+    let sources = sources(context)?;
+    let etc = etc::sources(context)?;
+    let stage = Path::new(STAGE);
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=1m,nr_inodes=2k"))?;
+    for source in sources.iter().chain(&etc) {
+        attach(source, stage)?;
+    }
+    etc::write_own(context, stage)?;
+    writable(context, stage)?;
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        tree::symlink(target, &stage.join("dev").join(name))?;
+    }
+    proc::mount_proc(stage)?;
+    pivot(stage)
+}
+
+/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
+fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+    let policy = &context.policy;
+    let configured = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
+    let mut trees: Vec<PathBuf> = system_paths::READ_EXECUTE.iter().map(PathBuf::from).collect();
+    trees.extend(configured.cloned());
+    trees.push(PathBuf::from(system_paths::SYS_CPU));
+    // A path below another that is there already would only be bound twice; outer ones first.
+    trees.sort();
+    let mut sources: Vec<Source> = Vec::new();
+    for path in trees {
+        if sources.iter().any(|outer| outer.is_tree() && path.starts_with(outer.path())) {
+            continue;
+        }
+        sources.extend(Source::take(&path, Access::ReadOnly)?);
+    }
+    for device in system_paths::DEVICES {
+        sources.extend(Source::take(Path::new(device), Access::Device)?);
+    }
+    Ok(sources)
+}
+
+/// One tmpfs with the session's limits, three directories of which become the only places
+/// that can be written to: whatever is written where counts together, /dev/shm too.
+fn writable(context: &Context, stage: &Path) -> Result<(), LayerError> {
+    let limits = &context.policy.limits;
+    // tmpfs(5): 0 lifts the limit.
+    let size = limits.max_disk_mb.times(1 << 20).unwrap_or(0);
+    let inodes = limits.max_inodes.get().unwrap_or(0);
+    let options = format!("mode=755,size={size},nr_inodes={inodes}");
+    let own = |path: &str| stage.join(path.trim_start_matches('/'));
+    let pool = own("tmp");
+    tree::make_directory(&pool)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount_fs(Some("tmpfs"), &pool, Some("tmpfs"), flags, Some(&options))?;
+
+    // noexec would break extension modules installed into the workdir; the other two hold data.
+    let workdir = context.policy.workdir.to_string_lossy();
+    let places = [
+        (&*workdir, 0o700, Access::Writable),
+        ("/tmp", 0o1777, Access::WritableNoExec),
+        ("/dev/shm", 0o1777, Access::WritableNoExec),
+    ];
+    let mut trees = Vec::new();
+    for (number, (place, mode, access)) in places.into_iter().enumerate() {
+        let directory = pool.join(number.to_string());
+        tree::make_directory(&directory)?;
+        let owned_by_kernel = |path: &Path, mode| {
+            let id = Some(Context::KERNEL_ID);
+            std::os::unix::fs::chown(path, id, id)
+                .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
+                .map_err(|error| LayerError::new(format!("give {}", path.display()), error))
+        };
+        if place == workdir {
+            // TMPDIR, which has to exist before anything asks for it.
+            let temporary = directory.join(".tmp");
+            tree::make_directory(&temporary)?;
+            owned_by_kernel(&temporary, 0o700)?;
+        }
+        owned_by_kernel(&directory, mode)?;
+        trees.push((detached(&directory, access)?, own(place)));
+    }
+    umount2(&pool, MntFlags::MNT_DETACH)
+        .map_err(|error| LayerError::new(format!("umount2({})", pool.display()), error))?;
+    for (mounted, place) in trees {
+        tree::make_directory(&place)?;
+        tree::place(&mounted, &place)?;
+    }
+    Ok(())
+}
+
+/// Makes `stage` the root and lets go of the host's: pivot_root(2), "pivot_root(".", ".")".
+fn pivot(stage: &Path) -> Result<(), LayerError> {
+    let failed = |operation: &'static str| move |error| LayerError::new(operation, error);
+    chdir(stage).map_err(failed("chdir to the new root"))?;
+    pivot_root(".", ".").map_err(failed("pivot_root"))?;
+    umount2(".", MntFlags::MNT_DETACH).map_err(failed("detach the old root"))?;
+    chdir("/").map_err(failed("chdir to /"))?;
+    // The root itself held the mount points while they were made; from here on it is read-only.
+    tree::seal(Path::new("/"))
+}
+
+/// mount(2), with its arguments in the error.
+fn mount_fs(
+    source: Option<&str>,
+    target: impl AsRef<Path>,
+    kind: Option<&str>,
+    flags: MsFlags,
+    data: Option<&str>,
+) -> Result<(), LayerError> {
+    let target = target.as_ref();
+    mount(source, target, kind, flags, data).map_err(|error| {
+        let kind = kind.unwrap_or("no filesystem");
+        LayerError::new(format!("mount {kind} on {} ({flags:?})", target.display()), error)
+    })
+}

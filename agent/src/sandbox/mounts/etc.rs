@@ -1,0 +1,68 @@
+//! The reduced `/etc`: files of the host that programs need and that say nothing of it, and
+//! files of our own where the host's would.
+
+use std::fs;
+use std::path::Path;
+
+use vivarium_protocol::policy::Network;
+
+use super::tree::{self, Access, Source};
+use crate::sandbox::{Context, LayerError, system_paths};
+
+/// The host's files and directories that appear as they are: those that are not ours.
+///
+/// # Errors
+/// If one is there and can not be copied.
+pub(super) fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+    let own = own_files(context);
+    let is_own = |path: &str| own.iter().any(|(name, _)| Path::new(path).ends_with(name));
+    system_paths::ETC
+        .iter()
+        .filter(|path| !is_own(path))
+        .filter_map(|path| Source::take(Path::new(path), Access::ReadOnlyNoExec).transpose())
+        .collect()
+}
+
+/// Writes the files that are ours, while the host's `/etc` is still at `/etc`.
+///
+/// # Errors
+/// If one can not be written.
+pub(super) fn write_own(context: &Context, root: &Path) -> Result<(), LayerError> {
+    let etc = root.join("etc");
+    tree::make_directory(&etc)?;
+    own_files(context).iter().try_for_each(|(name, text)| {
+        tree::write_file(&etc.join(name), text)
+    })
+}
+
+/// The host's users are not the session's to know, nor are its names and resolvers, unless the
+/// session is to use the host's network.
+fn own_files(context: &Context) -> Vec<(&'static str, String)> {
+    let id = Context::KERNEL_ID;
+    let home = context.policy.workdir.display();
+    let passwd = format!(
+        "root:x:0:0::/nonexistent:/usr/sbin/nologin\n\
+         sandbox:x:{id}:{id}::{home}:/bin/sh\n\
+         nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n"
+    );
+    let group = format!("root:x:0:\nsandbox:x:{id}:\nnogroup:x:65534:\n");
+    let mut files =
+        vec![("passwd", passwd), ("group", group), ("hostname", "vivarium\n".to_owned())];
+    let (hosts, switch, resolvers) = match context.policy.network {
+        Network::None | Network::Loopback => (
+            "127.0.0.1 localhost vivarium\n::1 localhost\n".to_owned(),
+            "passwd: files\ngroup: files\nhosts: files\n",
+            String::new(),
+        ),
+        // Copied rather than bound: on many hosts resolv.conf is a link into /run.
+        Network::Full => {
+            let host = |name: &str| fs::read_to_string(name).unwrap_or_default();
+            let switch = "passwd: files\ngroup: files\nhosts: files dns\n";
+            (host("/etc/hosts"), switch, host("/etc/resolv.conf"))
+        }
+    };
+    files.push(("hosts", hosts));
+    files.push(("nsswitch.conf", switch.to_owned()));
+    files.push(("resolv.conf", resolvers));
+    files
+}

@@ -1,0 +1,72 @@
+//! The session's `/proc`.
+//!
+//! It shows the processes of the session's pid namespace only, and of those (hidepid, proc(5))
+//! only the ones the reader may trace, so not the agent. What in it speaks of the host as a
+//! whole is covered: `/proc/keys` lists another session's keys where two share an id,
+//! `/proc/sysrq-trigger` and `/proc/sys` change the host, `/proc/kcore` is its memory.
+
+use std::fs;
+use std::path::Path;
+
+use nix::mount::MsFlags;
+
+use super::mount_fs;
+use super::tree::{self, Access, detached};
+use crate::sandbox::LayerError;
+
+/// Entries covered by /dev/null or, if directories, by an empty one.
+pub(super) const MASKED: [&str; 17] = [
+    "acpi",
+    "asound",
+    "bus",
+    "config.gz",
+    "driver",
+    "fs",
+    "irq",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "sysrq-trigger",
+    "timer_list",
+    "timer_stats",
+];
+
+/// Mounts `/proc` below `root`.
+///
+/// # Errors
+/// If it can not be mounted or masked.
+pub(super) fn mount_proc(root: &Path) -> Result<(), LayerError> {
+    let proc = root.join("proc");
+    tree::make_directory(&proc)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount_fs(Some("proc"), &proc, Some("proc"), flags, Some("hidepid=ptraceable")).map_err(
+        |error| {
+            error.with_fix(
+                "a container around the daemon covers parts of its /proc, and the kernel then \
+                 lets nobody mount a whole one: run the daemon on the host, or with an unmasked \
+                 /proc (docker: --security-opt systempaths=unconfined)",
+            )
+        },
+    )?;
+    // Covers: an empty read-only directory, and a device that reads as empty.
+    let empty = root.join(".empty");
+    tree::make_directory(&empty)?;
+    for name in MASKED {
+        let target = proc.join(name);
+        let Ok(metadata) = fs::symlink_metadata(&target) else {
+            continue; // not every kernel has every entry
+        };
+        let cover = if metadata.is_dir() {
+            detached(&empty, Access::ReadOnlyNoExec)?
+        } else {
+            detached(&root.join("dev/null"), Access::Device)?
+        };
+        tree::place(&cover, &target)?;
+    }
+    let sysctls = proc.join("sys");
+    tree::place(&detached(&sysctls, Access::ReadOnlyNoExec)?, &sysctls)
+}

@@ -1,0 +1,198 @@
+//! Detached copies of host mounts, and where they are put.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::LayerError;
+use crate::sys;
+
+/// What a mount allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reading and executing; no set-user-id, no devices.
+    ReadOnly,
+    /// Reading, without executing.
+    ReadOnlyNoExec,
+    /// A device node, which `nodev` would make useless; nothing else lies on such a mount.
+    Device,
+    /// Writing and executing; no set-user-id, no devices.
+    Writable,
+    /// Writing only; no set-user-id, no devices.
+    WritableNoExec,
+}
+
+impl Access {
+    /// As `MOUNT_ATTR_*` of mount_setattr(2).
+    const fn attributes(self) -> u64 {
+        let common = libc::MOUNT_ATTR_NOSUID;
+        match self {
+            Self::ReadOnly => common | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_RDONLY,
+            Self::ReadOnlyNoExec => {
+                common
+                    | libc::MOUNT_ATTR_NODEV
+                    | libc::MOUNT_ATTR_RDONLY
+                    | libc::MOUNT_ATTR_NOEXEC
+            }
+            Self::Device => common | libc::MOUNT_ATTR_NOEXEC,
+            Self::Writable => common | libc::MOUNT_ATTR_NODEV,
+            Self::WritableNoExec => common | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC,
+        }
+    }
+}
+
+/// Something of the host that is to appear inside at the same path.
+#[derive(Debug)]
+pub(super) struct Source {
+    path: PathBuf,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Link(PathBuf),
+    Directory(OwnedFd),
+    File(OwnedFd),
+}
+
+impl Source {
+    /// Takes what is at `path` on the host; `None` if there is nothing.
+    ///
+    /// # Errors
+    /// If it is there and can not be copied.
+    pub(super) fn take(path: &Path, access: Access) -> Result<Option<Self>, LayerError> {
+        let kind = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(LayerError::new(format!("stat {}", path.display()), error)),
+        };
+        let what = if kind.is_symlink() {
+            let target = fs::read_link(path)
+                .map_err(|error| LayerError::new(format!("readlink {}", path.display()), error))?;
+            What::Link(target)
+        } else {
+            let tree = detached(path, access)?;
+            if kind.is_dir() { What::Directory(tree) } else { What::File(tree) }
+        };
+        Ok(Some(Self { path: path.to_owned(), what }))
+    }
+
+    /// Where it is, on both sides.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it brings what lies below its path.
+    pub(super) const fn is_tree(&self) -> bool {
+        matches!(self.what, What::Directory(_))
+    }
+}
+
+/// Puts `source` at its path below `root`.
+///
+/// # Errors
+/// If it can not be put there.
+pub(super) fn attach(source: &Source, root: &Path) -> Result<(), LayerError> {
+    let target = root.join(source.path.strip_prefix("/").unwrap_or(&source.path));
+    match &source.what {
+        What::Link(to) => {
+            make_parent(&target)?;
+            symlink(to, &target)
+        }
+        What::Directory(tree) => {
+            make_directory(&target)?;
+            place(tree, &target)
+        }
+        What::File(tree) => {
+            make_parent(&target)?;
+            write_file(&target, "")?;
+            place(tree, &target)
+        }
+    }
+}
+
+/// A detached copy of what is mounted at `path`, already restricted to `access`.
+///
+/// # Errors
+/// If it can not be copied or restricted.
+pub(super) fn detached(path: &Path, access: Access) -> Result<OwnedFd, LayerError> {
+    let failed = |operation: &str| {
+        let operation = format!("{operation} {}", path.display());
+        move |error| LayerError::new(operation, error)
+    };
+    let tree = sys::open_tree(&c_path(path)?).map_err(failed("open_tree"))?;
+    sys::add_mount_attributes(tree.as_fd(), access.attributes(), true)
+        .map_err(failed("mount_setattr"))?;
+    Ok(tree)
+}
+
+/// Attaches `tree` at the existing `target`.
+///
+/// # Errors
+/// If it can not be attached.
+pub(super) fn place(tree: &OwnedFd, target: &Path) -> Result<(), LayerError> {
+    sys::move_mount(tree.as_fd(), &c_path(target)?)
+        .map_err(|error| LayerError::new(format!("move_mount to {}", target.display()), error))
+}
+
+/// Makes the mount at `path`, and not those below it, read-only.
+///
+/// # Errors
+/// If it stays writable.
+pub(super) fn seal(path: &Path) -> Result<(), LayerError> {
+    let failed = |error| LayerError::new(format!("make {} read-only", path.display()), error);
+    let mount = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(path)
+        .map_err(failed)?;
+    sys::add_mount_attributes(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, false).map_err(failed)
+}
+
+/// Makes a directory, and those it lies in.
+///
+/// # Errors
+/// If it can not be made.
+pub(super) fn make_directory(path: &Path) -> Result<(), LayerError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(path)
+        .map_err(|error| LayerError::new(format!("mkdir {}", path.display()), error))
+}
+
+fn make_parent(path: &Path) -> Result<(), LayerError> {
+    path.parent().map_or(Ok(()), make_directory)
+}
+
+/// Makes a new file with `text` in it.
+///
+/// # Errors
+/// If it is there already, or can not be written.
+pub(super) fn write_file(path: &Path, text: &str) -> Result<(), LayerError> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(path)
+        .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
+        .map_err(|error| LayerError::new(format!("create {}", path.display()), error))
+}
+
+/// Makes a symbolic link.
+///
+/// # Errors
+/// If it can not be made.
+pub(super) fn symlink(target: impl AsRef<Path>, link: &Path) -> Result<(), LayerError> {
+    std::os::unix::fs::symlink(target, link)
+        .map_err(|error| LayerError::new(format!("symlink {}", link.display()), error))
+}
+
+fn c_path(path: &Path) -> Result<CString, LayerError> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|error| LayerError::new(format!("name {}", path.display()), error))
+}

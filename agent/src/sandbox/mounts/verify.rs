@@ -1,0 +1,72 @@
+//! Reads back that the root is the session's own, and what each mount in it allows.
+
+use std::fs;
+use std::path::Path;
+
+use vivarium_protocol::layer::{Layer, Report};
+
+use super::proc::MASKED;
+use crate::sandbox::{Context, LayerError, system_paths};
+
+/// One line of /proc/self/mountinfo, as far as it matters here: proc_pid_mountinfo(5).
+struct Mount<'a> {
+    point: &'a str,
+    options: Vec<&'a str>,
+}
+
+impl<'a> Mount<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.split(' ').skip(4);
+        Some(Self { point: fields.next()?, options: fields.next()?.split(',').collect() })
+    }
+
+    fn has(&self, option: &str) -> bool {
+        self.options.contains(&option)
+    }
+}
+
+/// Checks every mount there is: each nosuid, each nodev but the devices and what /dev/null
+/// covers, each read-only but the three writable places and /proc.
+///
+/// # Errors
+/// [`LayerError`] naming the first mount that allows more.
+pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
+    let path = "/proc/self/mountinfo";
+    let text = fs::read_to_string(path)
+        .map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let workdir = context.policy.workdir.to_string_lossy();
+    let writable = [&*workdir, "/tmp", "/dev/shm", "/proc"];
+    let mut count = 0_usize;
+    for line in text.lines() {
+        let mount = Mount::parse(line)
+            .ok_or_else(|| LayerError::new(format!("read {path}"), format!("line {line:?}")))?;
+        let device = system_paths::DEVICES.contains(&mount.point) || is_masked(mount.point);
+        let expected = [
+            ("nosuid", true),
+            ("nodev", !device),
+            ("ro", !writable.contains(&mount.point) && !device),
+        ];
+        for (option, wanted) in expected {
+            if wanted && !mount.has(option) {
+                return Err(LayerError::not_in_force(
+                    format!("{option} on {}", mount.point),
+                    mount.options.join(","),
+                ));
+            }
+        }
+        count += 1;
+    }
+    for place in [&*workdir, "/proc", "/dev/shm", "/"] {
+        if !text.lines().any(|line| Mount::parse(line).is_some_and(|mount| mount.point == place)) {
+            return Err(LayerError::not_in_force("a root of its own", format!("no {place}")));
+        }
+    }
+    Ok(Report::enforced(Layer::Mounts, format!("own root, {count} mounts read back")))
+}
+
+/// Whether `point` is an entry of /proc under a cover.
+fn is_masked(point: &str) -> bool {
+    Path::new(point).strip_prefix("/proc").is_ok_and(|name| {
+        name.to_str().is_some_and(|name| MASKED.contains(&name))
+    })
+}

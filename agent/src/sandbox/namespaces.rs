@@ -1,0 +1,167 @@
+//! Layer: user, pid, mount, net, ipc and uts namespaces (namespaces(7)).
+//!
+//! The launcher makes them all in one clone3, and each kernel joins them by setns(2). The
+//! cgroup namespace is the cgroup layer's. What is here is which of them there are to be, what
+//! PID 1 has to settle first, and the proof that the inside is another than the outside.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::sched::{CloneFlags, setns};
+use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::policy::Network;
+
+use super::{Context, LayerCode, LayerError, Outside};
+
+/// The host name inside.
+const HOSTNAME: &str = "vivarium";
+
+/// The namespaces' names in /proc/self/ns, for those made by clone3.
+const NAMES: [(CloneFlags, &str); 6] = [
+    (CloneFlags::CLONE_NEWUSER, "user"),
+    (CloneFlags::CLONE_NEWPID, "pid"),
+    (CloneFlags::CLONE_NEWNS, "mnt"),
+    (CloneFlags::CLONE_NEWNET, "net"),
+    (CloneFlags::CLONE_NEWIPC, "ipc"),
+    (CloneFlags::CLONE_NEWUTS, "uts"),
+];
+
+/// See the module.
+pub(super) struct Namespaces;
+
+impl LayerCode for Namespaces {
+    fn layer(&self) -> Layer {
+        Layer::Namespaces
+    }
+
+    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+        // The owner of what the next layers make must be a mapped id.
+        let id = if context.policy.ids.is_some() { Context::AGENT_ID } else { Context::KERNEL_ID };
+        let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+        setresgid(gid, gid, gid)
+            .map_err(|error| LayerError::new(format!("setresgid({id})"), error))?;
+        setresuid(uid, uid, uid)
+            .map_err(|error| LayerError::new(format!("setresuid({id})"), error))?;
+        nix::unistd::sethostname(HOSTNAME)
+            .map_err(|error| LayerError::new(format!("sethostname({HOSTNAME})"), error))
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        let wanted = clone_flags(context);
+        let mut names = Vec::new();
+        for (flag, name) in NAMES.into_iter().filter(|(flag, _)| wanted.contains(*flag)) {
+            let inside = identity(name).map_err(|error| {
+                LayerError::new(format!("readlink /proc/self/ns/{name}"), error)
+            })?;
+            let outside = context.outside.namespaces.iter().find(|(other, _)| *other == name);
+            if flag.is_empty() || outside.is_none_or(|(_, outside)| *outside == inside) {
+                return Err(LayerError::not_in_force(
+                    format!("a {name} namespace"),
+                    "it is the host's own",
+                ));
+            }
+            names.push(name);
+        }
+        Ok(Report::enforced(Layer::Namespaces, format!("own {}", names.join(", "))))
+    }
+}
+
+/// The namespaces to make, or to join.
+pub(crate) fn clone_flags(context: &Context) -> CloneFlags {
+    if !context.applies(Layer::Namespaces) {
+        return CloneFlags::empty();
+    }
+    let mut flags: CloneFlags = NAMES.into_iter().map(|(flag, _)| flag).collect();
+    if context.policy.network == Network::Full || !context.applies(Layer::Network) {
+        flags.remove(CloneFlags::CLONE_NEWNET);
+    }
+    flags
+}
+
+impl Outside {
+    /// Captures what the inside is later compared with.
+    ///
+    /// # Errors
+    /// If /proc can not be read.
+    pub(crate) fn capture() -> io::Result<Self> {
+        let namespaces = NAMES
+            .into_iter()
+            .map(|(_, name)| Ok((name, identity(name)?)))
+            .collect::<io::Result<_>>()?;
+        Ok(Self {
+            namespaces,
+            uid: nix::unistd::geteuid().as_raw(),
+            gid: nix::unistd::getegid().as_raw(),
+        })
+    }
+}
+
+/// What names one of this process's namespaces, such as `pid:[4026531836]`.
+fn identity(name: &str) -> io::Result<String> {
+    Ok(fs::read_link(format!("/proc/self/ns/{name}"))?.to_string_lossy().into_owned())
+}
+
+/// The namespaces of a session, held open from outside for kernels to join.
+///
+/// They are opened while the agent is still as the launcher made it. One setns(2) by pidfd
+/// would do the same later, but needs the right to trace the agent, which the agent then denies
+/// to everybody (`PR_SET_DUMPABLE`).
+#[derive(Debug)]
+pub(crate) struct Inside(Vec<(CloneFlags, OwnedFd)>);
+
+impl Inside {
+    /// Opens those that the session does not share with the launcher.
+    ///
+    /// # Errors
+    /// If one can not be opened.
+    pub(crate) fn of(context: &Context, agent: Pid) -> io::Result<Self> {
+        let wanted = clone_flags(context);
+        let opened = NAMES.into_iter().filter(|(flag, _)| wanted.contains(*flag)).map(
+            |(flag, name)| {
+                let file = fs::File::open(format!("/proc/{agent}/ns/{name}"))?;
+                Ok((flag, OwnedFd::from(file)))
+            },
+        );
+        opened.collect::<io::Result<_>>().map(Self)
+    }
+
+    /// Enters them all, the user namespace first, as it gives the right to enter the others.
+    /// The pid namespace takes effect for children only.
+    ///
+    /// # Errors
+    /// If one can not be entered.
+    pub(crate) fn enter(&self) -> nix::Result<()> {
+        self.0.iter().try_for_each(|(flag, namespace)| setns(namespace, *flag))
+    }
+}
+
+/// What to tell the operator when clone3 refused the namespaces.
+pub(crate) fn diagnose(error: &io::Error) -> LayerError {
+    let failed = LayerError::new("clone3 with a user namespace", error);
+    let zero = |name: &str| sysctl(name).is_some_and(|value| value == "0");
+    if zero("user/max_user_namespaces") {
+        failed.with_fix("sysctl user.max_user_namespaces=10000")
+    } else if zero("kernel/unprivileged_userns_clone") {
+        failed.with_fix("sysctl kernel.unprivileged_userns_clone=1")
+    } else {
+        failed.with_fix(apparmor_fix().unwrap_or(
+            "allow user namespaces: no container or seccomp filter around the daemon may forbid \
+             clone(CLONE_NEWUSER)",
+        ))
+    }
+}
+
+/// What to tell the operator when a capability of the new user namespace did not work.
+pub(crate) fn apparmor_fix() -> Option<&'static str> {
+    sysctl("kernel/apparmor_restrict_unprivileged_userns").filter(|value| value == "1").map(|_| {
+        "load the AppArmor profile that allows vivarium-agent user namespaces, or \
+         sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    })
+}
+
+/// The value of a sysctl, if this kernel has it.
+fn sysctl(name: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/sys/{name}")).ok().map(|text| text.trim().to_owned())
+}

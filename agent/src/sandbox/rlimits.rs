@@ -1,0 +1,236 @@
+//! The rlimits layer: per-process limits, the floor under the cgroup's limits of the session.
+//!
+//! They are inherited, so they hold for every process of the tenant, and each for itself: only
+//! the cgroup and the size of the tmpfs limit a session as a whole. A limit is never raised
+//! here: what is wanted is clamped to the inherited hard limit (setrlimit(2)).
+
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t, setrlimit};
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::policy::Policy;
+use vivarium_protocol::units::Limit;
+
+use super::{Context, LayerCode, LayerError};
+
+/// Seconds that the first execution may use beyond its own limit, for Python's start. From
+/// then on the agent moves the soft limit, by prlimit(2), before each execution: RLIMIT_CPU
+/// counts a process's whole life, and `max_cpu_secs` is for one execution.
+const START_CPU_SECONDS: rlim_t = 5;
+
+const MIB: rlim_t = 1024 * 1024;
+
+/// The soft limit is the usual one, whatever the daemon's is. The hard one stays below
+/// "unlimited", which would switch mmap to its legacy, less random layout
+/// (`mmap_is_legacy` in the kernel's mm/util.c).
+const STACK_SOFT_BYTES: rlim_t = 8 * MIB;
+const STACK_HARD_BYTES: rlim_t = 256 * MIB;
+
+/// Locked memory can not be reclaimed. Enough for libraries that lock a page for a key.
+const MEMLOCK_BYTES: rlim_t = MIB;
+
+/// Queued signals and POSIX timers; counted per user id.
+const PENDING_SIGNALS: rlim_t = 1024;
+
+/// Per-process limits.
+pub(crate) struct Rlimits;
+
+/// One limit as it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    resource: Resource,
+    soft: rlim_t,
+    hard: rlim_t,
+}
+
+impl Wanted {
+    /// Soft and hard limit alike.
+    const fn both(resource: Resource, value: rlim_t) -> Self {
+        Self { resource, soft: value, hard: value }
+    }
+
+    /// No higher than `inherited_hard`.
+    fn clamped(self, inherited_hard: rlim_t) -> Self {
+        let hard = self.hard.min(inherited_hard);
+        Self { soft: self.soft.min(hard), hard, ..self }
+    }
+}
+
+impl LayerCode for Rlimits {
+    fn layer(&self) -> Layer {
+        Layer::Rlimits
+    }
+
+    fn restrict(&self, context: &Context) -> Result<(), LayerError> {
+        wanted(context).into_iter().try_for_each(|limit| {
+            let (_, inherited_hard) = read(limit.resource)?;
+            let Wanted { resource, soft, hard } = limit.clamped(inherited_hard);
+            setrlimit(resource, soft, hard).map_err(|errno| {
+                LayerError::new(format!("setrlimit({resource:?}, {soft}, {hard})"), errno)
+            })
+        })
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        let mut clamped = Vec::new();
+        for limit in wanted(context) {
+            let Wanted { resource, soft, hard } = limit;
+            let (soft_now, hard_now) = read(resource)?;
+            if soft_now > soft || hard_now > hard {
+                return Err(LayerError::not_in_force(
+                    format!("getrlimit({resource:?})"),
+                    format!("{soft_now} and {hard_now}, wanted {soft} and {hard}"),
+                ));
+            }
+            if soft_now < soft {
+                clamped.push(format!("{resource:?} is {soft_now}, the inherited hard limit"));
+            }
+        }
+        Ok(report(context, &clamped))
+    }
+}
+
+/// What was read back, in words.
+fn report(context: &Context, clamped: &[String]) -> Report {
+    let mut detail = "every limit read back".to_owned();
+    for lower in clamped {
+        detail.push_str("; ");
+        detail.push_str(lower);
+    }
+    if counts_processes(context) {
+        return Report::enforced(Layer::Rlimits, detail);
+    }
+    Report::partial(
+        Layer::Rlimits,
+        format!(
+            "{detail}; RLIMIT_NPROC is not set, as without a user namespace of the session's \
+             own it counts every process of the daemon's user"
+        ),
+        "make the namespaces layer available",
+    )
+}
+
+/// Whether RLIMIT_NPROC counts this session's processes and no others. Since Linux 5.14 the
+/// count is per user namespace; on older kernels it is lower than meant, never higher.
+fn counts_processes(context: &Context) -> bool {
+    context.applies(Layer::Namespaces)
+}
+
+/// The limits of one kernel, before clamping.
+fn wanted(context: &Context) -> Vec<Wanted> {
+    let policy = &context.policy;
+    let limits = &policy.limits;
+    let mut all = vec![
+        // A core dump would be written by the host, to wherever its core_pattern says.
+        Wanted::both(Resource::RLIMIT_CORE, 0),
+        // POSIX message queues are not on the seccomp list either.
+        Wanted::both(Resource::RLIMIT_MSGQUEUE, 0),
+        // No real-time scheduling, no priority above the normal one.
+        Wanted::both(Resource::RLIMIT_RTPRIO, 0),
+        Wanted::both(Resource::RLIMIT_NICE, 0),
+        Wanted::both(Resource::RLIMIT_MEMLOCK, MEMLOCK_BYTES),
+        Wanted::both(Resource::RLIMIT_SIGPENDING, PENDING_SIGNALS),
+        Wanted { resource: Resource::RLIMIT_STACK, soft: STACK_SOFT_BYTES, hard: STACK_HARD_BYTES },
+        Wanted {
+            resource: Resource::RLIMIT_CPU,
+            soft: value(limits.max_cpu_secs).saturating_add(START_CPU_SECONDS),
+            hard: RLIM_INFINITY,
+        },
+        Wanted::both(Resource::RLIMIT_NOFILE, value(limits.max_open_fds)),
+        Wanted::both(Resource::RLIMIT_FSIZE, bytes(limits.max_file_size_mb)),
+    ];
+    if counts_processes(context) {
+        let processes = value(limits.max_procs).saturating_add(agent_processes(policy));
+        all.push(Wanted::both(Resource::RLIMIT_NPROC, processes));
+    }
+    if !cgroup_limits_memory(policy) {
+        all.push(Wanted::both(Resource::RLIMIT_AS, bytes(limits.max_memory_mb)));
+    }
+    all
+}
+
+/// Address space is not memory: libraries reserve it freely, so RLIMIT_AS only stands in for a
+/// cgroup.
+fn cgroup_limits_memory(policy: &Policy) -> bool {
+    policy.cgroup.as_ref().is_some_and(|cgroup| cgroup.limits_memory)
+}
+
+/// How many of the agent's processes the kernel's id is counted with.
+fn agent_processes(policy: &Policy) -> rlim_t {
+    rlim_t::from(policy.ids.is_none())
+}
+
+/// The limit's number, or the system's word for none.
+fn value(limit: Limit) -> rlim_t {
+    limit.get().unwrap_or(RLIM_INFINITY)
+}
+
+/// The same, of a limit in MiB.
+fn bytes(limit: Limit) -> rlim_t {
+    limit.times(MIB).unwrap_or(RLIM_INFINITY)
+}
+
+fn read(resource: Resource) -> Result<(rlim_t, rlim_t), LayerError> {
+    getrlimit(resource).map_err(|errno| LayerError::new(format!("getrlimit({resource:?})"), errno))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use vivarium_protocol::layer::Status;
+    use vivarium_protocol::policy::{CgroupPlacement, Network};
+
+    use super::super::landlock::fixture;
+    use super::*;
+
+    fn resources(context: &Context) -> Vec<Resource> {
+        wanted(context).into_iter().map(|limit| limit.resource).collect()
+    }
+
+    #[test]
+    fn an_inherited_limit_is_never_raised() {
+        let limit = Wanted { resource: Resource::RLIMIT_STACK, soft: 8, hard: 16 };
+        assert_eq!(limit.clamped(RLIM_INFINITY), limit);
+        assert_eq!(limit.clamped(10), Wanted { hard: 10, ..limit });
+        assert_eq!(limit.clamped(4), Wanted { soft: 4, hard: 4, ..limit });
+    }
+
+    #[test]
+    fn address_space_is_limited_only_where_no_cgroup_limits_memory() {
+        let mut context = fixture::context(&[Layer::Rlimits], Network::None, Path::new("/"));
+        assert!(resources(&context).contains(&Resource::RLIMIT_AS));
+        context.policy.cgroup = Some(CgroupPlacement {
+            agent: "/".into(),
+            kernel: "/".into(),
+            missing: String::new(),
+            fix: String::new(),
+            limits_memory: true,
+        });
+        assert!(!resources(&context).contains(&Resource::RLIMIT_AS));
+    }
+
+    #[test]
+    fn processes_are_limited_only_in_a_user_namespace_of_their_own() {
+        let layers = [Layer::Rlimits, Layer::Namespaces];
+        let alone = fixture::context(&layers[..1], Network::None, Path::new("/"));
+        assert!(!resources(&alone).contains(&Resource::RLIMIT_NPROC));
+        let whole = fixture::context(&layers, Network::None, Path::new("/"));
+        let nproc = Wanted::both(Resource::RLIMIT_NPROC, 65);
+        assert!(wanted(&whole).contains(&nproc), "64 and the agent, whose id is the same");
+    }
+
+    #[test]
+    fn limits_are_read_back_from_a_real_process() {
+        fixture::in_child(
+            concat!(module_path!(), "::limits_are_read_back_from_a_real_process"),
+            || {
+                let context = fixture::context(&[Layer::Rlimits], Network::None, Path::new("/"));
+                assert!(Rlimits.verify(&context).is_err(), "verified before it was applied");
+                Rlimits.restrict(&context).unwrap();
+                assert_eq!(Rlimits.verify(&context).unwrap().status, Status::Partial);
+                assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (256, 256));
+                assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (0, 0));
+            },
+        );
+    }
+}

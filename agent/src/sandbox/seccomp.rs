@@ -1,0 +1,96 @@
+//! The seccomp layer: which of the kernel's calls the tenant's code can make at all.
+//!
+//! An allow-list ([`calls`]), some of it by argument ([`arguments`]), made into one BPF program
+//! ([`program`]). What is not allowed gets an error, never a signal: libraries try calls and
+//! fall back. The one exception is a foreign architecture, whose numbers mean other calls.
+//! The upper bound is Docker's default profile; each group says what it leaves out of that.
+
+mod arguments;
+mod calls;
+mod program;
+
+use std::io;
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::policy::Network;
+
+use super::credentials::OwnStatus;
+use super::{Context, LayerCode, LayerError};
+use crate::sys;
+
+/// /proc/thread-self/status, "Seccomp": a filter is in force.
+const MODE_FILTER: u32 = 2;
+
+/// The system call allow-list.
+pub(crate) struct Seccomp;
+
+impl LayerCode for Seccomp {
+    fn layer(&self) -> Layer {
+        Layer::Seccomp
+    }
+
+    fn restrict(&self, context: &Context) -> Result<(), LayerError> {
+        let program = program::build(context.policy.network)
+            .map_err(|error| LayerError::new("build the seccomp filter", error))?;
+        // Sets no_new_privs as well, without which an unprivileged process may have no filter.
+        seccompiler::apply_filter(&program).map_err(|error| {
+            LayerError::new("seccomp(SECCOMP_SET_MODE_FILTER)", error).with_fix(
+                "use a kernel with CONFIG_SECCOMP_FILTER, and allow seccomp in the profile of a \
+                 container around vivarium",
+            )
+        })
+    }
+
+    fn verify(&self, context: &Context) -> Result<Report, LayerError> {
+        let mode = OwnStatus::read()?.seccomp_mode;
+        if mode != MODE_FILTER {
+            return Err(LayerError::not_in_force("Seccomp: 2 in /proc/thread-self/status", mode));
+        }
+        // Calls without effect, one for each kind of answer the filter gives.
+        fails_with("unshare(0)", unshare(CloneFlags::empty()), Errno::EPERM)?;
+        fails_with("clone3", Err::<(), _>(sys::probe_clone3()), Errno::ENOSYS)?;
+        fails_with("socket(AF_NETLINK)", try_socket(AddressFamily::Netlink), Errno::EPERM)?;
+        if context.policy.network == Network::None {
+            fails_with("socket(AF_INET)", try_socket(AddressFamily::Inet), Errno::EPERM)?;
+        }
+        try_socket(AddressFamily::Unix)
+            .map_err(|errno| LayerError::new("socket(AF_UNIX), which is allowed", errno))?;
+        Ok(Report::enforced(
+            Layer::Seccomp,
+            format!(
+                "a filter that allows {} calls, {} of them by argument",
+                calls::count(),
+                arguments::CHECKED.len()
+            ),
+        ))
+    }
+}
+
+fn try_socket(family: AddressFamily) -> Result<(), Errno> {
+    socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).map(drop)
+}
+
+/// Checks that a call was refused, and by the filter: with exactly its error.
+fn fails_with<T>(
+    call: &str,
+    result: Result<T, impl Into<io::Error>>,
+    expected: Errno,
+) -> Result<(), LayerError> {
+    let found = match result {
+        Ok(_) => "it succeeded".to_owned(),
+        Err(error) => {
+            let error = error.into();
+            if error.raw_os_error() == Some(expected as i32) {
+                return Ok(());
+            }
+            error.to_string()
+        }
+    };
+    Err(LayerError::not_in_force(format!("{expected:?} on {call}"), found))
+}
+
+#[cfg(test)]
+mod tests;

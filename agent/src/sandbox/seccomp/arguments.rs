@@ -1,0 +1,235 @@
+//! The calls that are allowed for some arguments only.
+//!
+//! Arguments are compared as the kernel takes them: all of these are 32 bits wide, so the
+//! upper half of the register, which the kernel ignores, is ignored here too.
+
+use std::ffi::{c_int, c_long};
+
+use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+use vivarium_protocol::policy::Network;
+
+type Conditions = Vec<SeccompCondition>;
+type Rules = Vec<SeccompRule>;
+
+/// The calls looked at, all of them allowed to some extent.
+pub(super) const CHECKED: &[c_long] = &[
+    libc::SYS_clone,
+    libc::SYS_ioctl,
+    libc::SYS_mknodat,
+    libc::SYS_personality,
+    libc::SYS_prctl,
+    libc::SYS_prlimit64,
+    libc::SYS_setsockopt,
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+];
+
+/// The rules of each: a call is allowed if all conditions of one of its rules hold.
+pub(super) fn rules(network: Network) -> Result<Vec<(c_long, Rules)>, BackendError> {
+    CHECKED.iter().map(|call| Ok((*call, of(*call, network)?))).collect()
+}
+
+fn of(call: c_long, network: Network) -> Result<Rules, BackendError> {
+    match call {
+        libc::SYS_clone => clone(),
+        libc::SYS_ioctl => one_of(1, &IOCTLS.map(u64::from)),
+        libc::SYS_mknodat => make_node(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_mknod => make_node(1),
+        // Asking only: setting it switches off address space randomisation, among others.
+        libc::SYS_personality => one_of(0, &[u64::from(u32::MAX)]),
+        libc::SYS_prctl => one_of(0, &PRCTLS.map(bits)),
+        libc::SYS_prlimit64 => own_limits(),
+        libc::SYS_setsockopt => socket_options(),
+        libc::SYS_socket => sockets(network),
+        // Only AF_UNIX can make pairs.
+        libc::SYS_socketpair => one_of(0, &[bits(libc::AF_UNIX)]),
+        // No rule at all would mean "allowed": refuse to build such a filter.
+        _ => Err(BackendError::EmptyRule),
+    }
+}
+
+/// Processes and threads, but no new namespace: unshare(2) by another name. CLONE_PARENT would
+/// make the agent's side the parent of a process it does not know.
+fn clone() -> Result<Rules, BackendError> {
+    const REFUSED: c_int = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_PARENT;
+    rule(vec![masked(0, bits(REFUSED), 0)?]).map(|rule| vec![rule])
+}
+
+/// Files, FIFOs and sockets; no devices.
+fn make_node(mode_argument: u8) -> Result<Rules, BackendError> {
+    // A mode without a type is a regular file: mknod(2).
+    [0, libc::S_IFREG, libc::S_IFIFO, libc::S_IFSOCK]
+        .into_iter()
+        .map(|kind| rule(vec![masked(mode_argument, libc::S_IFMT.into(), kind.into())?]))
+        .collect()
+}
+
+/// The caller's own limits, or anyone's to read. Without a pid namespace, a process of the
+/// same user outside the session could be given limits: prlimit(2) asks for nothing but the id.
+fn own_limits() -> Result<Rules, BackendError> {
+    let no_new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?;
+    Ok(vec![rule(vec![equal(0, 0)?])?, rule(vec![no_new_limit])?])
+}
+
+/// Everything but attaching BPF programs to a socket, for the reason that seccomp(2) and
+/// bpf(2) are not on the list.
+fn socket_options() -> Result<Rules, BackendError> {
+    const SO_ATTACH_REUSEPORT_CBPF: c_int = 51;
+    const SO_ATTACH_REUSEPORT_EBPF: c_int = 52;
+    const PROGRAMS: [c_int; 4] = [
+        libc::SO_ATTACH_FILTER,
+        libc::SO_ATTACH_BPF,
+        SO_ATTACH_REUSEPORT_CBPF,
+        SO_ATTACH_REUSEPORT_EBPF,
+    ];
+    let other_level = rule(vec![differs(1, bits(libc::SOL_SOCKET))?])?;
+    let other_option = PROGRAMS.into_iter().map(|option| differs(2, bits(option)));
+    Ok(vec![rule(other_option.collect::<Result<_, _>>()?)?, other_level])
+}
+
+/// AF_UNIX, and the internet's two families unless there is no network: their streams and
+/// datagrams, with the protocols everyone uses. Others (SCTP, DCCP, MPTCP, UDP-Lite, raw)
+/// would let a tenant have the host load their modules.
+fn sockets(network: Network) -> Result<Rules, BackendError> {
+    const TYPE_MASK: u64 = 0xf; // SOCK_TYPE_MASK: without SOCK_CLOEXEC and SOCK_NONBLOCK
+    const KINDS: [(c_int, c_int); 6] = [
+        (libc::SOCK_STREAM, 0),
+        (libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        (libc::SOCK_DGRAM, 0),
+        (libc::SOCK_DGRAM, libc::IPPROTO_UDP),
+        (libc::SOCK_DGRAM, libc::IPPROTO_ICMP),
+        (libc::SOCK_DGRAM, libc::IPPROTO_ICMPV6),
+    ];
+    let mut rules = vec![rule(vec![equal(0, bits(libc::AF_UNIX))?])?];
+    if network == Network::None {
+        return Ok(rules);
+    }
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for (kind, protocol) in KINDS {
+            rules.push(rule(vec![
+                equal(0, bits(family))?,
+                masked(1, TYPE_MASK, bits(kind))?,
+                equal(2, bits(protocol))?,
+            ])?);
+        }
+    }
+    Ok(rules)
+}
+
+/// Requests that programs make of files, pipes, sockets and terminals. Not here: TIOCSTI and
+/// TIOCLINUX (they type into the terminal), TIOCSETD (loads line disciplines), and the
+/// thousands that devices and filesystems have.
+const IOCTLS: [u32; 35] = [
+    // Any descriptor.
+    0x5421, // FIONBIO
+    0x541b, // FIONREAD
+    0x5450, // FIONCLEX
+    0x5451, // FIOCLEX
+    0x5452, // FIOASYNC
+    0x0002, // FIGETBSZ
+    // Copies without copying: cp --reflink.
+    0x4004_9409, // FICLONE
+    0x4020_940d, // FICLONERANGE
+    // Attributes and extents of a file, read only: lsattr, cp --sparse.
+    0x8008_6601, // FS_IOC_GETFLAGS
+    0xc020_660b, // FS_IOC_FIEMAP
+    // Terminals: isatty(3), pseudo-terminals.
+    0x5401,      // TCGETS
+    0x5402,      // TCSETS
+    0x5403,      // TCSETSW
+    0x5404,      // TCSETSF
+    0x5409,      // TCSBRK
+    0x540a,      // TCXONC
+    0x540b,      // TCFLSH
+    0x540e,      // TIOCSCTTY
+    0x540f,      // TIOCGPGRP
+    0x5410,      // TIOCSPGRP
+    0x5411,      // TIOCOUTQ
+    0x5413,      // TIOCGWINSZ
+    0x5414,      // TIOCSWINSZ
+    0x5422,      // TIOCNOTTY
+    0x5429,      // TIOCGSID
+    0x8004_5430, // TIOCGPTN
+    0x4004_5431, // TIOCSPTLCK
+    0x5441,      // TIOCGPTPEER
+    // Sockets: urgent data, and the names and addresses of interfaces, read only.
+    0x8905, // SIOCATMARK
+    0x8910, // SIOCGIFNAME
+    0x8912, // SIOCGIFCONF
+    0x8913, // SIOCGIFFLAGS
+    0x8915, // SIOCGIFADDR
+    0x8921, // SIOCGIFMTU
+    0x8933, // SIOCGIFINDEX
+];
+
+/// Options that libraries set for themselves. Not here: PR_SET_MM, PR_SET_SECCOMP (see
+/// seccomp(2) in the list of calls), PR_SET_PTRACER, PR_SET_MEMORY_MERGE (shared pages tell
+/// other tenants' contents by time), PR_SCHED_CORE, PR_SET_IO_FLUSHER, PR_MCE_KILL.
+const PRCTLS: [c_int; 28] = [
+    libc::PR_SET_PDEATHSIG,
+    libc::PR_GET_PDEATHSIG,
+    libc::PR_GET_DUMPABLE,
+    libc::PR_SET_DUMPABLE,
+    libc::PR_GET_KEEPCAPS,
+    libc::PR_SET_NAME,
+    libc::PR_GET_NAME,
+    libc::PR_GET_SECCOMP,
+    libc::PR_CAPBSET_READ,
+    libc::PR_GET_TSC,
+    libc::PR_GET_SECUREBITS,
+    libc::PR_SET_TIMERSLACK,
+    libc::PR_GET_TIMERSLACK,
+    libc::PR_SET_CHILD_SUBREAPER,
+    libc::PR_GET_CHILD_SUBREAPER,
+    libc::PR_SET_NO_NEW_PRIVS,
+    libc::PR_GET_NO_NEW_PRIVS,
+    libc::PR_SET_THP_DISABLE,
+    libc::PR_GET_THP_DISABLE,
+    libc::PR_GET_SPECULATION_CTRL,
+    libc::PR_SET_SPECULATION_CTRL,
+    libc::PR_SET_MDWE,
+    libc::PR_GET_MDWE,
+    // Names of anonymous memory, set by allocators.
+    libc::PR_SET_VMA,
+    // Vector lengths and pointer authentication of aarch64.
+    51,          // PR_SVE_GET_VL
+    54,          // PR_PAC_RESET_KEYS
+    61,          // PR_PAC_GET_ENABLED_KEYS
+    0x4155_5856, // PR_GET_AUXV
+];
+
+/// A C int as the filter sees it.
+const fn bits(value: c_int) -> u64 {
+    value.cast_unsigned() as u64
+}
+
+/// One rule per value that argument `index` may have.
+fn one_of(index: u8, values: &[u64]) -> Result<Rules, BackendError> {
+    values.iter().map(|value| rule(vec![equal(index, *value)?])).collect()
+}
+
+fn rule(conditions: Conditions) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions)
+}
+
+fn equal(index: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn differs(index: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+fn masked(index: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+}

@@ -1,0 +1,115 @@
+//! The end of a kernel, and of everything it started.
+
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, getpid};
+use vivarium_protocol::message::{Failure, FromAgent};
+use vivarium_protocol::outcome::KernelEnd;
+
+use super::{Next, Session};
+use crate::kernel::{Heard, Kernel, Stage};
+use crate::launch::failure;
+use crate::{sys, usage};
+
+impl Session<'_> {
+    /// Kills the kernel and all the session's processes; `end` is what is told of it, unless
+    /// it turns out to have ended by itself before.
+    pub(super) fn doom(&mut self, end: KernelEnd) {
+        if self.kernel.doom.is_none() {
+            self.kernel.doom = Some(end);
+        }
+        self.kernel.patience = None;
+        kill_all();
+    }
+
+    /// The launcher says how the kernel ended: tells the supervisor, and starts the next.
+    pub(super) fn kernel_ended(&mut self, end: KernelEnd) -> Result<Next, Failure> {
+        // It may have said that it was done before it ended.
+        while self.kernel.doom.is_none() && self.read_kernel()? == Heard::Something {}
+        let usage = self.usage();
+        clear_processes();
+        let execution = self.kernel.running.take().map(|running| running.execution);
+        if !self.ever_ready {
+            let [_, stderr] = &mut self.kernel.outputs;
+            let mut said = Vec::new();
+            stderr.begin();
+            stderr.drain(|data| said.extend(data));
+            let said = String::from_utf8_lossy(&said);
+            let reason = format!("it ended before it was ready ({end:?}): {}", said.trim());
+            return Err(failure("start the first kernel", reason));
+        }
+        let [stdout_dropped, stderr_dropped] = self.end_output(execution)?;
+        let killed_by_us = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
+        let end = match self.kernel.doom.take() {
+            Some(doom) if end == killed_by_us || matches!(doom, KernelEnd::NotStarted(_)) => doom,
+            _ if !matches!(self.kernel.stage, Stage::Up) => {
+                KernelEnd::NotStarted(format!("it ended before it was ready: {end:?}"))
+            }
+            _ => end,
+        };
+        let generation = self.kernel.generation;
+        let not_started = matches!(end, KernelEnd::NotStarted(_));
+        self.tell(&FromAgent::KernelExited {
+            generation,
+            execution,
+            end,
+            stdout_dropped,
+            stderr_dropped,
+            usage,
+        })?;
+        if not_started {
+            // Trying for ever would be a loop of crashes; the supervisor asks again or gives up.
+            self.kernel.stage = Stage::Gone;
+            return Ok(Next::Continue);
+        }
+        self.next_kernel()
+    }
+
+    /// Starts the next kernel.
+    pub(super) fn next_kernel(&mut self) -> Result<Next, Failure> {
+        let policy = &self.context.policy;
+        self.kernel = Kernel::spawn(policy, self.next_generation(), &self.launcher)?;
+        Ok(Next::Continue)
+    }
+}
+
+/// Kills every process of the session but this one. In a pid namespace of its own, PID 1's
+/// kill(-1) reaches exactly those, and no fork escapes it (kill(2)).
+pub(super) fn kill_all() {
+    if getpid().as_raw() == 1 {
+        // Nobody left to kill (ESRCH) is as good.
+        let _none = kill(Pid::from_raw(-1), Signal::SIGKILL).is_err();
+        return;
+    }
+    for pid in usage::processes() {
+        let _gone = kill(pid, Signal::SIGKILL).is_err();
+    }
+}
+
+/// Kills what is left of the session's processes, and waits until it is gone.
+fn clear_processes() {
+    loop {
+        kill_all();
+        match waitpid(None, None) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            // All of the pid namespace's orphans are ours. Without one they are the launcher's
+            // to collect, and only their end can be waited for.
+            Err(_) if getpid().as_raw() == 1 || !wait_for_one() => return,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Waits for the end of one of the session's processes; whether there was one.
+fn wait_for_one() -> bool {
+    let Some(pidfd) = usage::processes().into_iter().find_map(|pid| sys::pidfd_open(pid).ok())
+    else {
+        return false;
+    };
+    let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::NONE).is_ok()
+}

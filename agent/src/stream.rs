@@ -1,0 +1,170 @@
+//! Frames over a blocking Unix stream socket, with descriptors alongside where a message
+//! carries some.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use vivarium_protocol::frame::{self, FrameError, PREFIX_BYTES};
+
+use crate::sys;
+
+/// The most descriptors one message carries.
+pub(crate) const MAX_DESCRIPTORS: usize = 8;
+
+/// Why a message could not be sent or received.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StreamError {
+    /// The peer closed the socket between two messages.
+    #[error("the peer closed the socket")]
+    Closed,
+    /// The socket failed.
+    #[error("socket")]
+    Io(#[from] io::Error),
+    /// What came, or was to go, is not a message.
+    #[error("message")]
+    Frame(#[from] FrameError),
+}
+
+/// Sends one message.
+///
+/// # Errors
+/// [`StreamError`]
+pub(crate) fn send<T: Serialize>(
+    mut stream: &UnixStream,
+    message: &T,
+    max: usize,
+) -> Result<(), StreamError> {
+    Ok(stream.write_all(&frame::encode(message, max)?)?)
+}
+
+/// Receives one message, waiting for it.
+///
+/// # Errors
+/// [`StreamError::Closed`] at a clean end, else what went wrong.
+pub(crate) fn receive<T: DeserializeOwned>(
+    mut stream: impl Read,
+    max: usize,
+) -> Result<T, StreamError> {
+    let mut prefix = [0; PREFIX_BYTES];
+    read_or_closed(&mut stream, &mut prefix)?;
+    let mut body = vec![0; frame::announced_len(prefix, max)?];
+    stream.read_exact(&mut body)?;
+    Ok(frame::decode(&body)?)
+}
+
+/// Fills `buffer`; [`StreamError::Closed`] if the stream ends before its first byte.
+fn read_or_closed(stream: &mut impl Read, buffer: &mut [u8]) -> Result<(), StreamError> {
+    stream.read_exact(buffer).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => StreamError::Closed,
+        _ => StreamError::Io(error),
+    })
+}
+
+/// Sends one small message with `fds` alongside.
+///
+/// # Errors
+/// [`StreamError`]
+pub(crate) fn send_with<T: Serialize>(
+    stream: &UnixStream,
+    message: &T,
+    fds: &[RawFd],
+    max: usize,
+) -> Result<(), StreamError> {
+    let bytes = frame::encode(message, max)?;
+    let rights = [ControlMessage::ScmRights(fds)];
+    let sent = sendmsg::<()>(
+        stream.as_raw_fd(),
+        &[IoSlice::new(&bytes)],
+        &rights,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )
+    .map_err(io::Error::from)?;
+    if sent == bytes.len() {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::WriteZero, "a small message was cut").into())
+    }
+}
+
+/// Receives one small message and the descriptors alongside it.
+///
+/// # Errors
+/// [`StreamError`]
+pub(crate) fn receive_with<T: DeserializeOwned>(
+    stream: &UnixStream,
+    max: usize,
+) -> Result<(T, Vec<OwnedFd>), StreamError> {
+    let mut prefix = [0; PREFIX_BYTES];
+    let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+    let (count, fds) = {
+        let mut parts = [IoSliceMut::new(&mut prefix)];
+        let message = recvmsg::<()>(
+            stream.as_raw_fd(),
+            &mut parts,
+            Some(&mut space),
+            MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL,
+        )
+        .map_err(io::Error::from)?;
+        let mut fds = Vec::new();
+        for part in message.cmsgs().map_err(io::Error::from)? {
+            if let ControlMessageOwned::ScmRights(numbers) = part {
+                fds.extend(sys::own_received(&numbers));
+            }
+        }
+        (message.bytes, fds)
+    };
+    if count == 0 {
+        return Err(StreamError::Closed);
+    }
+    let mut body = vec![0; frame::announced_len(prefix, max)?];
+    if count != PREFIX_BYTES {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
+    (&*stream).read_exact(&mut body)?;
+    Ok((frame::decode(&body)?, fds))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::fd::AsRawFd;
+    use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
+    use vivarium_protocol::message::ToLauncher;
+
+    #[test]
+    fn descriptors_travel_with_their_message() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        let numbers = [writer.as_raw_fd()];
+        send_with(&ours, &ToLauncher::Spawn, &numbers, MAX_SMALL_FRAME_BYTES).unwrap();
+        drop(writer);
+        let (message, fds) =
+            receive_with::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES).unwrap();
+        assert_eq!((message, fds.len()), (ToLauncher::Spawn, 1));
+        nix::unistd::write(&fds[0], b"x").unwrap();
+        drop(fds);
+        let mut text = String::new();
+        std::fs::File::from(reader).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "x");
+    }
+
+    #[test]
+    fn a_clean_end_is_told_from_a_cut_message() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(ours);
+        let end = receive::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES);
+        assert!(matches!(end, Err(StreamError::Closed)));
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        ours.write_all(&[9, 0, 0, 0, 1]).unwrap();
+        drop(ours);
+        let end = receive::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES);
+        assert!(matches!(end, Err(StreamError::Io(_))));
+    }
+}

@@ -1,0 +1,176 @@
+//! What the session's processes use.
+//!
+//! Where there is a cgroup the supervisor knows better and asks it. This is for hosts without:
+//! RLIMIT_CPU is per process and cumulative, so an execution's CPU time is added up here over
+//! all processes, the living (clock_getcpuclockid(3)), those they waited for (`cutime`,
+//! proc_pid_stat(5)) and those that came to the agent as orphans (getrusage(2)). What escapes is
+//! the time of a dead child whose parent ignores SIGCHLD; RLIMIT_CPU bounds each of those.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, SysconfVar, getpid, getppid, sysconf};
+
+/// Opened once per kernel: the files that are read at each execution.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    pid: Pid,
+    stat: Option<File>,
+    status: Option<File>,
+    tick_us: u64,
+}
+
+impl Meter {
+    /// A meter for the kernel with this pid.
+    pub(crate) fn new(pid: Pid) -> Self {
+        let open = |name: &str| File::open(format!("/proc/{pid}/{name}")).ok();
+        Self { pid, stat: open("stat"), status: open("status"), tick_us: tick_us() }
+    }
+
+    /// CPU time so far of the kernel, of children it waited for and of orphans, in
+    /// microseconds. Cheap: children still running are not in it.
+    pub(crate) fn cpu_us(&self) -> u64 {
+        let waited = self.stat.as_ref().and_then(|file| waited_ticks(&read_at_start(file)?));
+        process_us(self.pid)
+            .saturating_add(waited.unwrap_or(0).saturating_mul(self.tick_us))
+            .saturating_add(orphans_us())
+    }
+
+    /// As [`Meter::cpu_us`], with every process still running.
+    pub(crate) fn cpu_of_all_us(&self) -> u64 {
+        let others = processes().into_iter().filter(|pid| *pid != self.pid);
+        others.fold(self.cpu_us(), |sum, pid| {
+            let waited = fs::read_to_string(format!("/proc/{pid}/stat"))
+                .ok()
+                .and_then(|text| waited_ticks(&text))
+                .unwrap_or(0);
+            sum.saturating_add(process_us(pid)).saturating_add(waited.saturating_mul(self.tick_us))
+        })
+    }
+
+    /// The kernel's largest resident set so far (`VmHWM`), in bytes; 0 when it is gone.
+    pub(crate) fn memory_peak_bytes(&self) -> u64 {
+        let text = self.status.as_ref().and_then(read_at_start).unwrap_or_default();
+        field_kib(&text, "VmHWM:").saturating_mul(1024)
+    }
+}
+
+/// The processes of this pid namespace but ourselves. Without one of our own, those that
+/// descend from the launcher, which kernels and orphans are children of.
+pub(crate) fn processes() -> Vec<Pid> {
+    let own = getpid();
+    if own.as_raw() != 1 {
+        let mut found = descendants(getppid());
+        found.retain(|pid| *pid != own);
+        return found;
+    }
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+        .filter(|pid| *pid != own)
+        .collect()
+}
+
+/// All descendants of `root`: proc_pid_task_tid_children(5).
+fn descendants(root: Pid) -> Vec<Pid> {
+    let mut found: Vec<Pid> = Vec::new();
+    let mut next = vec![root];
+    while let Some(parent) = next.pop() {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else {
+            continue;
+        };
+        for task in tasks.flatten() {
+            let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            for pid in text.split_whitespace().filter_map(|word| word.parse().ok()) {
+                found.push(Pid::from_raw(pid));
+                next.push(Pid::from_raw(pid));
+            }
+        }
+    }
+    found
+}
+
+/// Proportional set size of a process, in bytes: proc_pid_smaps(5). 0 when it can not be read.
+pub(crate) fn pss_bytes(pid: Pid) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    field_kib(&text, "Pss:").saturating_mul(1024)
+}
+
+/// The number after `name` at the start of a line, as /proc gives sizes: in KiB.
+fn field_kib(text: &str, name: &str) -> u64 {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// CPU time of a process and its threads, in microseconds; 0 when it is gone.
+fn process_us(pid: Pid) -> u64 {
+    ClockId::pid_cpu_clock_id(pid)
+        .and_then(clock_gettime)
+        .map_or(0, |time| micros(Duration::from(time)))
+}
+
+/// CPU time of the children that the agent itself waited for, in microseconds.
+fn orphans_us() -> u64 {
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| {
+        let part = |time: nix::sys::time::TimeVal| {
+            let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+            let rest = u64::try_from(time.tv_usec()).unwrap_or(0);
+            seconds.saturating_mul(1_000_000).saturating_add(rest)
+        };
+        part(usage.user_time()).saturating_add(part(usage.system_time()))
+    })
+}
+
+/// `cutime` and `cstime`, fields 16 and 17 of a stat line: proc_pid_stat(5). The name in
+/// field 2 may hold anything, so counting starts after its last parenthesis.
+fn waited_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user.saturating_add(system))
+}
+
+fn read_at_start(file: &File) -> Option<String> {
+    let mut buffer = [0; 4096];
+    let count = file.read_at(&mut buffer, 0).ok()?;
+    Some(String::from_utf8_lossy(buffer.get(..count)?).into_owned())
+}
+
+fn tick_us() -> u64 {
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
+    1_000_000 / u64::try_from(per_second).unwrap_or(100).max(1)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = "7 (a) b) c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0";
+        assert_eq!(waited_ticks(stat), Some(78));
+    }
+
+    #[test]
+    fn our_own_meters_move() {
+        let meter = Meter::new(getpid());
+        let before = meter.cpu_us();
+        let mut sum = 0_u64;
+        while meter.cpu_us() == before {
+            sum = sum.wrapping_add(1);
+        }
+        assert!(meter.memory_peak_bytes() > 1 << 20);
+        assert!(pss_bytes(getpid()) > 1 << 16);
+    }
+}
