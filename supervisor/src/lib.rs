@@ -1,1 +1,23 @@
+//! The supervisor: HTTP, sessions, cgroups, configuration and the command line.
+//!
+//! It is trusted, runs as an ordinary user, and never runs tenant code itself: it only executes
+//! `vivarium-agent`. It must never contain unsafe code, believe a kernel, or fork itself.
 
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod backend;
+pub mod cgroup;
+pub mod chain;
+pub mod cli;
+pub mod client;
+pub mod config;
+pub mod doctor;
+pub mod engine;
+pub mod listen;
+pub mod logging;
+pub mod privilege;
+pub mod recover;
+pub mod session;
+pub mod settings;
+pub mod shutdown;

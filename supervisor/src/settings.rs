@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use vivarium_protocol::layer::Layer;
@@ -13,7 +15,7 @@ use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
 /// All settings.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the daemon listens and keeps things.
     pub server: Server,
@@ -23,6 +25,31 @@ pub struct Settings {
     pub session: Session,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
+    /// The agent to start sessions with. Not configured: found beside this program.
+    pub agent_binary: AgentBinary,
+}
+
+/// The `vivarium-agent` of this installation.
+#[derive(Debug, Clone, Default)]
+pub struct AgentBinary {
+    /// Where it was found; for messages.
+    pub path: PathBuf,
+    /// It, opened (`O_PATH`) before privileges were dropped, so that a build directory which
+    /// the daemon's id can not search still serves, and a later upgrade of the file does not
+    /// mix two versions.
+    pub file: Option<Arc<OwnedFd>>,
+}
+
+impl AgentBinary {
+    /// The path to execute: the open file where there is one (`proc_pid_fd(5)`), else the
+    /// path.
+    #[must_use]
+    pub fn exec_path(&self) -> PathBuf {
+        self.file.as_ref().map_or_else(
+            || self.path.clone(),
+            |file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+        )
+    }
 }
 
 /// `[server]`

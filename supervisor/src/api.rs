@@ -1,0 +1,61 @@
+//! The HTTP API: parse, call the engine, map the answer. No decisions.
+//!
+//! Every error is an RFC 9457 problem with a stable `code` ([`problem`]); whatever a browser
+//! could be tricked into sending is refused before it is routed ([`guard`]).
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use axum::routing::{get, post};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::engine::Engine;
+
+mod extract;
+mod guard;
+mod openapi;
+mod problem;
+mod routes;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+pub use openapi::document;
+pub use problem::Problem;
+pub use serve::{ServeError, serve};
+
+/// What routes know.
+#[derive(Debug, Clone)]
+struct Api {
+    engine: Engine,
+    max_body_bytes: usize,
+}
+
+type Shared = Arc<Api>;
+
+/// The routes. Which address a request came to is told by a [`guard::Local`] extension.
+fn router(engine: Engine) -> Router {
+    let max_body_bytes =
+        usize::try_from(engine.settings().server.max_body_bytes).unwrap_or(usize::MAX);
+    Router::new()
+        .route("/v1/sessions", post(routes::create).get(routes::list))
+        .route("/v1/sessions/{id}", get(routes::show).delete(routes::delete))
+        .route("/v1/sessions/{id}/execute", post(routes::execute))
+        .route("/v1/sessions/{id}/interrupt", post(routes::interrupt))
+        .route("/v1/sessions/{id}/reset", post(routes::reset))
+        .route("/v1/sessions/{id}/keepalive", post(routes::keepalive))
+        .route("/v1/run", post(routes::run))
+        .route("/v1/host", get(routes::host))
+        .route("/healthz", get(routes::healthz))
+        .route("/readyz", get(routes::readyz))
+        .route("/openapi.json", get(routes::openapi))
+        .fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::no_method)
+        .layer(middleware::from_fn(guard::check))
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        // The limit is ours, in `extract`, with an answer of ours.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(Arc::new(Api { engine, max_body_bytes }))
+}

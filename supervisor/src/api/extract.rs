@@ -1,0 +1,260 @@
+//! Reading requests: bounded in size and time, and refused with a reason.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::{Problem, Shared};
+use crate::engine::EngineError;
+
+/// How long a client may pause within a body.
+const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
+
+/// How much of a body that is too large is still read, so that a client which does not look
+/// before it has sent everything gets an answer instead of a reset connection.
+const DRAIN_BYTES: usize = 64 << 20;
+
+/// The longest drain.
+const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// A request's JSON.
+pub(super) struct Json<T>(pub(super) T);
+
+/// A request's JSON, or the default where there is no body.
+pub(super) struct OptionalJson<T>(pub(super) T);
+
+/// The id in a path. One that can not be decoded is unknown like any other.
+pub(super) struct Id(pub(super) String);
+
+/// The query, unknown parameters refused.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let is_json = is_json(&parts.headers);
+        let body = read(&parts.headers, body, state.max_body_bytes).await?;
+        if !is_json {
+            return Err(unsupported_type());
+        }
+        parse(&body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = read(&parts.headers, body, state.max_body_bytes).await?;
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        if !is_json(&parts.headers) {
+            return Err(unsupported_type());
+        }
+        parse(&body).map(Self)
+    }
+}
+
+impl FromRequestParts<Shared> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::<String>::from_request_parts(parts, state)
+            .await
+            .map(|Path(id)| Self(id))
+            .map_err(|_| EngineError::UnknownSession(parts.uri.path().to_owned()).into())
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Query::<T>::from_request_parts(parts, state)
+            .await
+            .map(|Query(params)| Self(params))
+            .map_err(|rejection| {
+                Problem::new(StatusCode::BAD_REQUEST, "invalid_query", rejection.body_text())
+            })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = text.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+        || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+fn unsupported_type() -> Problem {
+    let detail = "the body has to be JSON, with Content-Type: application/json";
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
+}
+
+/// The whole body, if it is not too large and does not take too long.
+async fn read(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, Problem> {
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse::<u64>().ok());
+    if announced.is_some_and(|len| len > max as u64) {
+        // A client that asks first (RFC 9110, 100-continue) has not sent anything yet.
+        if !headers.contains_key(header::EXPECT) {
+            drain(body).await;
+        }
+        return Err(too_large(max));
+    }
+    let mut bytes =
+        Vec::with_capacity(announced.map_or(0, |len| usize::try_from(len).unwrap_or(0)));
+    loop {
+        let frame = timeout(PAUSE_AT_MOST, body.frame()).await.map_err(|_| {
+            let detail = format!("the body paused for more than {} s", PAUSE_AT_MOST.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+        })?;
+        let Some(frame) = frame else { return Ok(bytes.into()) };
+        let frame = frame.map_err(|error| {
+            let detail = format!("the body could not be read: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, "incomplete_body", detail)
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > max {
+            drain(body).await;
+            return Err(too_large(max));
+        }
+        bytes.extend_from_slice(&data);
+    }
+}
+
+async fn drain(mut body: Body) {
+    let all = async {
+        let mut drained = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > DRAIN_BYTES {
+                break;
+            }
+        }
+    };
+    if timeout(DRAIN_WITHIN, all).await.is_err() {
+        tracing::debug!("a body that is too large is also slow");
+    }
+}
+
+fn too_large(max: usize) -> Problem {
+    let detail = format!("the body is over the maximum of {max} bytes (server.max_body_bytes)");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+}
+
+/// What is no JSON is 400; what is, and says something that can not be, is 422 with the field.
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        refuse(&path, error.inner())
+    })?;
+    deserializer.end().map_err(|error| refuse("", &error))?;
+    Ok(value)
+}
+
+fn refuse(path: &str, error: &serde_json::Error) -> Problem {
+    let message = error.to_string();
+    if !error.is_data() {
+        return Problem::new(StatusCode::BAD_REQUEST, "malformed_json", message);
+    }
+    let path = if path == "." { "" } else { path };
+    let quoted = |prefix: &str| message.strip_prefix(prefix)?.split('`').next();
+    let beneath = |name: &str| {
+        if path.is_empty() || path.ends_with(name) {
+            if path.is_empty() { name.to_owned() } else { path.to_owned() }
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    let (code, field) = if let Some(name) = quoted("unknown field `") {
+        ("unknown_field", beneath(name))
+    } else if let Some(name) = quoted("duplicate field `") {
+        ("duplicate_field", beneath(name))
+    } else if let Some(name) = quoted("missing field `") {
+        ("missing_field", beneath(name))
+    } else if message.starts_with("not supported by this version") {
+        ("unsupported_field", path.to_owned())
+    } else {
+        ("invalid_field", path.to_owned())
+    };
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message);
+    if field.is_empty() { problem } else { problem.field(field) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine::types::{RunRequest, SessionSpec};
+
+    fn refused<T: DeserializeOwned>(body: &str) -> (u16, String, Option<String>) {
+        let problem = parse::<T>(body.as_bytes()).err().unwrap();
+        (problem.status, problem.code.to_owned(), problem.field.map(String::from))
+    }
+
+    fn data(code: &str, field: &str) -> (u16, String, Option<String>) {
+        (422, code.to_owned(), Some(field.to_owned()))
+    }
+
+    #[test]
+    fn what_is_no_json_is_400() {
+        let deep = "[".repeat(100_000);
+        for body in
+            ["", "{", "{\"code\": }", "{\"code\": \"\"} {}", "\u{1}", r#"{"code": "\ud800"}"#]
+        {
+            let (status, code, _) = refused::<RunRequest>(body);
+            assert_eq!((status, code.as_str()), (400, "malformed_json"), "{body}");
+        }
+        let nested = format!("{{\"code\": {deep}");
+        assert_eq!(refused::<RunRequest>(&nested).0, 422);
+        let problem = parse::<RunRequest>(b"{\"code\": \"\xff\"}").err().unwrap();
+        assert_eq!(problem.status, 400);
+    }
+
+    #[test]
+    fn fields_are_named() {
+        for (body, expected) in [
+            (r#"{}"#, data("missing_field", "code")),
+            (r#"{"code": 1}"#, data("invalid_field", "code")),
+            (r#"{"code": "", "kode": 1}"#, data("unknown_field", "kode")),
+            (r#"{"code": "", "code": ""}"#, data("duplicate_field", "code")),
+            (r#"{"code": "", "outputs": []}"#, data("unsupported_field", "outputs")),
+            (r#"{"code": "", "argv": ["ls"]}"#, data("unsupported_field", "argv")),
+            (
+                r#"{"code": "", "limits": {"max_procs": 0}}"#,
+                data("invalid_field", "limits.max_procs"),
+            ),
+            (
+                r#"{"code": "", "limits": {"max_prox": 1}}"#,
+                data("unknown_field", "limits.max_prox"),
+            ),
+            (r#"{"code": "", "files": [{"nam": ""}]}"#, data("unknown_field", "files[0].nam")),
+            (r#"{"code": "", "env": {"A": "1", "A": "2"}}"#, data("duplicate_field", "env.A")),
+            (r#"{"code": "", "network": "trusted"}"#, data("invalid_field", "network")),
+            (r#"{"code": "", "timeout_ms": -1}"#, data("invalid_field", "timeout_ms")),
+        ] {
+            assert_eq!(refused::<RunRequest>(body), expected, "{body}");
+        }
+        assert_eq!(refused::<SessionSpec>(r#"{"home": "x"}"#), data("unsupported_field", "home"));
+    }
+
+    #[test]
+    fn nul_is_a_character_like_others_in_code() {
+        let parsed = parse::<RunRequest>(b"{\"code\": \"a\\u0000b\"}").ok().unwrap();
+        assert_eq!(parsed.code, "a\0b");
+    }
+}

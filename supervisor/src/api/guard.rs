@@ -1,0 +1,124 @@
+//! Keeping web pages away from a loopback listener.
+//!
+//! Any page that a person on this machine opens can make its browser send requests to
+//! 127.0.0.1. Two checks stop that: the request must be addressed to this host by a name that
+//! is certain to mean it (a page that rebinds its own DNS name to 127.0.0.1 sends that name as
+//! `Host`), and where there is an `Origin` it must be this very server's (RFC 6454). Requests
+//! over a Unix socket do not come from pages.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header, uri::Authority};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::Problem;
+
+/// The address that a request's connection came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Local {
+    /// A TCP address of ours.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix,
+}
+
+pub(super) async fn check(request: Request, next: Next) -> Response {
+    let local = request.extensions().get::<Local>().copied();
+    match refuse(local, request.headers()) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn refuse(local: Option<Local>, headers: &HeaderMap) -> Option<Problem> {
+    // Without knowing where it came to, the stricter rule holds.
+    let own = match local {
+        Some(Local::Unix) => return None,
+        Some(Local::Tcp(address)) => Some(address.ip()),
+        None => None,
+    };
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(host) = text(header::HOST).and_then(|host| host.parse::<Authority>().ok()) else {
+        let detail = "the request has no usable Host header";
+        return Some(Problem::new(StatusCode::BAD_REQUEST, "bad_host", detail));
+    };
+    if headers.get_all(header::HOST).iter().count() > 1 || !is_this_host(host.host(), own) {
+        let detail = format!("{host} is not a name of this host: use its address or localhost");
+        return Some(Problem::new(StatusCode::FORBIDDEN, "host_not_allowed", detail));
+    }
+    if headers.contains_key(header::ORIGIN) {
+        let origin = text(header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+        if !origin.is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_str())) {
+            let detail = "requests from web pages of another origin are refused";
+            return Some(Problem::new(StatusCode::FORBIDDEN, "cross_origin", detail));
+        }
+    }
+    None
+}
+
+/// Whether a name can only mean this host. RFC 6761 keeps `localhost` from being anything else.
+fn is_this_host(host: &str, own: Option<IpAddr>) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    match bare.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback() || Some(address) == own,
+        Err(_) => bare.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn code(local: Option<Local>, pairs: &[(&'static str, &str)]) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        refuse(local, &headers).map(|problem| problem.code.to_owned())
+    }
+
+    const LOOPBACK: Option<Local> =
+        Some(Local::Tcp(SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8470)));
+
+    #[test]
+    fn names_that_mean_this_host_pass() {
+        for host in ["localhost", "LOCALHOST:8470", "127.0.0.1:8470", "127.9.9.9", "[::1]:8470"] {
+            assert_eq!(code(LOOPBACK, &[("host", host)]), None, "{host}");
+        }
+        let own: SocketAddr = "192.0.2.7:8470".parse().unwrap();
+        assert_eq!(code(Some(Local::Tcp(own)), &[("host", "192.0.2.7:8470")]), None);
+    }
+
+    #[test]
+    fn rebound_names_are_refused() {
+        for host in
+            ["evil.example", "localhost.evil.example", "192.0.2.7", "127.0.0.1.evil.example"]
+        {
+            let found = code(LOOPBACK, &[("host", host)]);
+            assert_eq!(found.as_deref(), Some("host_not_allowed"), "{host}");
+        }
+        let two = [("host", "localhost"), ("host", "evil.example")];
+        assert_eq!(code(None, &two).as_deref(), Some("host_not_allowed"));
+        assert_eq!(code(LOOPBACK, &[]).as_deref(), Some("bad_host"));
+        assert_eq!(code(LOOPBACK, &[("host", "a b")]).as_deref(), Some("bad_host"));
+    }
+
+    #[test]
+    fn only_our_own_origin_passes() {
+        let with = |origin: &str| code(LOOPBACK, &[("host", "localhost:8470"), ("origin", origin)]);
+        assert_eq!(with("http://localhost:8470"), None);
+        for origin in
+            ["http://evil.example", "null", "http://localhost:1", "https://localhost:8470"]
+        {
+            assert_eq!(with(origin).as_deref(), Some("cross_origin"), "{origin}");
+        }
+    }
+
+    #[test]
+    fn unix_sockets_are_not_for_pages() {
+        assert_eq!(code(Some(Local::Unix), &[("host", "anything")]), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Accepting connections and speaking HTTP/1.1 on them.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::guard::Local;
+use crate::engine::Engine;
+use crate::listen::Listener;
+
+/// Connections at one time. More wait in the listener's backlog.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// How long a client may take to send a request's head, also the first.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+
+/// The most header lines of a request, and the most bytes they may have.
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 32 << 10;
+
+/// How long to wait before accepting again where no descriptor was left (`EMFILE`): the
+/// connection stays in the backlog, and accepting again at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener that can not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("use a listening socket")]
+pub struct ServeError(#[source] io::Error);
+
+/// A listener in the runtime.
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection and where it came to.
+enum Accepted {
+    Tcp(TcpStream, Local),
+    Unix(UnixStream),
+}
+
+/// Serves the API until `shutdown` resolves, then lets the requests under way be answered.
+///
+/// # Errors
+/// [`ServeError`] if a listener can not be used at all.
+pub async fn serve(
+    engine: Engine,
+    listeners: Vec<Listener>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let router = super::router(engine);
+    let (stop, stopped) = watch::channel(false);
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut accepting = JoinSet::new();
+    for listener in listeners {
+        let socket = match listener {
+            Listener::Tcp(tcp) => TcpListener::from_std(tcp).map(Socket::Tcp),
+            Listener::Unix(unix) => UnixListener::from_std(unix).map(Socket::Unix),
+        };
+        let socket = socket.map_err(ServeError)?;
+        accepting.spawn(accept(socket, router.clone(), Arc::clone(&room), stopped.clone()));
+    }
+    shutdown.await;
+    stop.send_replace(true);
+    while accepting.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Accepts until told to stop, and returns when the last of its connections is done.
+async fn accept(
+    socket: Socket,
+    router: Router,
+    room: Arc<Semaphore>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = told(&mut stopped) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = accept_one(&socket, &room) => accepted,
+        };
+        match accepted {
+            Ok((connection, permit)) => {
+                let (router, stopped) = (router.clone(), stopped.clone());
+                connections.spawn(async move {
+                    match connection {
+                        Accepted::Tcp(stream, local) => {
+                            converse(stream, local, router, stopped).await;
+                        }
+                        Accepted::Unix(stream) => {
+                            converse(stream, Local::Unix, router, stopped).await;
+                        }
+                    }
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accept");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn accept_one(
+    socket: &Socket,
+    room: &Arc<Semaphore>,
+) -> io::Result<(Accepted, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
+    let accepted = match socket {
+        Socket::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Without it an answer of more than one segment waits for the client's delayed
+            // acknowledgement, some 40 ms (tcp(7), TCP_NODELAY).
+            stream.set_nodelay(true)?;
+            let local = Local::Tcp(stream.local_addr()?);
+            Accepted::Tcp(stream, local)
+        }
+        Socket::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+    };
+    Ok((accepted, permit))
+}
+
+/// Answers the requests of one connection.
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    local: Local,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(local);
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        result = connection.as_mut() => Some(result),
+        () = told(&mut stopped) => None,
+    };
+    let result = match ended {
+        Some(result) => result,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "connection");
+    }
+}
+
+/// Resolves when it is time to stop, or nobody is left who could say so.
+async fn told(stopped: &mut watch::Receiver<bool>) {
+    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+        tracing::debug!("nobody is left who could stop this");
+    }
+}

@@ -1,0 +1,71 @@
+//! What makes sessions: something that gives a stream which speaks the agent's protocol.
+//!
+//! One file per backend. The session's code knows streams and frames only, so that another
+//! kind of sandbox can stand behind it.
+
+use std::path::PathBuf;
+
+use tokio::net::UnixStream;
+use tokio::process::Child;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::Policy;
+
+#[cfg(test)]
+pub(crate) mod fake;
+pub mod ids;
+pub mod inspect;
+pub mod linux;
+
+/// Makes and ends sessions.
+pub trait Backend: std::fmt::Debug + Send + Sync {
+    /// Whether this backend can work here at all.
+    ///
+    /// # Errors
+    /// [`LaunchError`] saying what is missing.
+    fn probe(&self) -> Result<(), LaunchError>;
+
+    /// The layers that this backend can never apply, whatever the host offers.
+    fn unenforced(&self, policy: &Policy) -> Vec<Layer>;
+
+    /// Starts a session. It does not wait for it: the session's first message tells how it went.
+    ///
+    /// # Errors
+    /// [`LaunchError`] if not even its first process could be started.
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launched, LaunchError>;
+
+    /// Ends what [`Backend::launch`] started, and returns when it is gone.
+    fn kill(&self, launched: Launched) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// What a backend needs to know, besides the policy that goes over the stream.
+#[derive(Debug, Clone)]
+pub struct LaunchSpec {
+    /// For log lines.
+    pub session_id: String,
+}
+
+/// A session that is starting.
+#[derive(Debug)]
+pub struct Launched {
+    /// To and from it.
+    pub stream: Option<UnixStream>,
+    /// Its outermost process, where it has one.
+    pub child: Option<Child>,
+}
+
+/// Why a session could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// No stream for it.
+    #[error("make a socket pair for the agent")]
+    Socket(#[source] std::io::Error),
+    /// The program could not be executed.
+    #[error("execute {}", path.display())]
+    Execute {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}

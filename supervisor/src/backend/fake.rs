@@ -1,0 +1,167 @@
+//! A backend for tests: what it launches is a socket, on the other end of which the test
+//! itself plays the agent.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::message::{Completion, FromAgent, InputFile, Launch, Stream, ToAgent};
+use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
+use vivarium_protocol::policy::Policy;
+
+use super::{Backend, LaunchError, LaunchSpec, Launched};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Fake {
+    agents: mpsc::UnboundedSender<FakeAgent>,
+    pub(crate) killed: AtomicUsize,
+}
+
+impl Fake {
+    /// A backend, and where the agents that it launches come out.
+    pub(crate) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<FakeAgent>) {
+        let (agents, launched) = mpsc::unbounded_channel();
+        (Arc::new(Self { agents, killed: AtomicUsize::new(0) }), launched)
+    }
+}
+
+impl Backend for Fake {
+    fn probe(&self) -> Result<(), LaunchError> {
+        Ok(())
+    }
+
+    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
+        Layer::ALL.to_vec()
+    }
+
+    fn launch(&self, _: &LaunchSpec) -> Result<Launched, LaunchError> {
+        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
+        let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
+        self.agents.send(FakeAgent { stream: theirs }).map_err(gone)?;
+        Ok(Launched { stream: Some(ours), child: None })
+    }
+
+    fn kill(&self, launched: Launched) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.killed.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move { drop(launched) })
+    }
+}
+
+/// The other end of a session.
+#[derive(Debug)]
+pub(crate) struct FakeAgent {
+    stream: UnixStream,
+}
+
+impl FakeAgent {
+    async fn read<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
+        let mut prefix = [0; PREFIX_BYTES];
+        self.stream.read_exact(&mut prefix).await.ok()?;
+        let mut body = vec![0; frame::announced_len(prefix, MAX_FRAME_BYTES).unwrap()];
+        self.stream.read_exact(&mut body).await.ok()?;
+        Some(frame::decode(&body).unwrap())
+    }
+
+    /// Bytes that may be no message.
+    pub(crate) async fn say_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    pub(crate) async fn say(&mut self, message: FromAgent) {
+        self.say_bytes(&frame::encode(&message, MAX_FRAME_BYTES).unwrap()).await;
+    }
+
+    /// The next message; `None` at end of file.
+    pub(crate) async fn hear(&mut self) -> Option<ToAgent> {
+        self.read().await
+    }
+
+    /// The policy it is launched with.
+    pub(crate) async fn launched(&mut self) -> Policy {
+        self.read::<Launch>().await.unwrap().policy
+    }
+
+    /// A kernel is ready.
+    pub(crate) async fn ready(&mut self, generation: u32) {
+        self.say(FromAgent::KernelReady { generation, protection: vec![] }).await;
+    }
+
+    /// Starts up.
+    pub(crate) async fn start(&mut self) -> Policy {
+        let policy = self.launched().await;
+        self.ready(1).await;
+        policy
+    }
+
+    /// Takes the next execution, which has to be the next message.
+    pub(crate) async fn accept(&mut self) -> (u64, String, Vec<InputFile>) {
+        match self.hear().await {
+            Some(ToAgent::Execute { execution, code, files }) => (execution, code, files),
+            other => panic!("not an execution: {other:?}"),
+        }
+    }
+
+    /// Takes the next execution and starts it.
+    pub(crate) async fn begin(&mut self) -> u64 {
+        let (execution, ..) = self.accept().await;
+        self.say(FromAgent::Started { execution }).await;
+        execution
+    }
+
+    pub(crate) async fn print(&mut self, execution: u64, text: &str) {
+        let data = text.as_bytes().to_vec();
+        self.say(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
+    }
+
+    pub(crate) async fn value(&mut self, execution: u64, repr: &str) {
+        let value = Value { repr: repr.to_owned(), type_name: "T".to_owned(), mime: vec![] };
+        self.say(FromAgent::Value { execution, value }).await;
+    }
+
+    pub(crate) async fn done(&mut self, execution: u64, completion: Completion) {
+        let usage = Usage { cpu_us: 1500, memory_peak_bytes: 7 };
+        let message =
+            FromAgent::Done { execution, completion, stdout_dropped: 0, stderr_dropped: 0, usage };
+        self.say(message).await;
+    }
+
+    pub(crate) async fn exited(&mut self, generation: u32, execution: Option<u64>, end: KernelEnd) {
+        let message = FromAgent::KernelExited {
+            generation,
+            execution,
+            end,
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage: Usage::default(),
+        };
+        self.say(message).await;
+    }
+
+    /// Answers executions, printing and returning their code, until the session is over.
+    pub(crate) async fn echo(mut self) {
+        self.start().await;
+        while let Some(message) = self.hear().await {
+            match message {
+                ToAgent::Execute { execution, code, .. } => {
+                    self.say(FromAgent::Started { execution }).await;
+                    self.print(execution, &code).await;
+                    self.value(execution, &code).await;
+                    self.done(execution, Completion::Ok).await;
+                }
+                ToAgent::Replace => {
+                    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
+                    self.exited(1, None, end).await;
+                    self.ready(2).await;
+                }
+                _ => {}
+            }
+        }
+    }
+}

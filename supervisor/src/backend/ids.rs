@@ -1,0 +1,180 @@
+//! Subordinate ids: a pair of host ids for each session, where the host grants some.
+//!
+//! `subuid(5)` and `subgid(5)` grant ranges; `newuidmap(1)` and `newgidmap(1)` write them into a
+//! session's maps. An id is used for user and group alike, so only what both files grant counts.
+//! Host id 0 and our own id are never given out.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::unistd::{Uid, User};
+use vivarium_protocol::policy::SubordinateIds;
+
+/// The ids granted to us, and which of them are in use.
+#[derive(Debug)]
+pub struct IdPool {
+    ranges: Vec<(u32, u32)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many pairs were ever taken from the ranges.
+    taken: u32,
+    /// Pairs given back.
+    free: Vec<SubordinateIds>,
+}
+
+/// A pair of ids, in use until this is dropped: after the session's last process is gone.
+#[derive(Debug)]
+pub struct Lease {
+    pool: Arc<IdPool>,
+    ids: SubordinateIds,
+}
+
+impl Lease {
+    /// The ids.
+    #[must_use]
+    pub const fn ids(&self) -> SubordinateIds {
+        self.ids
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.pool.state.lock().unwrap_or_else(PoisonError::into_inner).free.push(self.ids);
+    }
+}
+
+impl IdPool {
+    /// What this host grants to the user we are; `None` if nothing that we could use.
+    #[must_use]
+    pub fn of_this_host() -> Option<Arc<Self>> {
+        let have = |program: &str| Path::new("/usr/bin").join(program).exists();
+        if !have("newuidmap") || !have("newgidmap") {
+            return None;
+        }
+        let uid = Uid::effective();
+        let name = User::from_uid(uid).ok().flatten().map(|user| user.name).unwrap_or_default();
+        let granted =
+            |path: &str| parse(&fs::read_to_string(path).unwrap_or_default(), &name, uid.as_raw());
+        let ranges = intersect(&granted("/etc/subuid"), &granted("/etc/subgid"));
+        Self::new(ranges, uid.as_raw()).map(Arc::new)
+    }
+
+    fn new(ranges: Vec<(u32, u32)>, own: u32) -> Option<Self> {
+        let usable: Vec<_> = ranges
+            .into_iter()
+            .filter(|(first, last)| !(*first..=*last).contains(&own))
+            .map(|(first, last)| (first.max(1), last))
+            .filter(|(first, last)| first < last)
+            .collect();
+        (!usable.is_empty()).then(|| Self { ranges: usable, state: Mutex::default() })
+    }
+
+    /// A pair that nobody else has; `None` if all are in use.
+    #[must_use]
+    pub fn lease(self: &Arc<Self>) -> Option<Lease> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = match state.free.pop() {
+            Some(ids) => ids,
+            None => {
+                let ids = self.pair(state.taken)?;
+                state.taken += 1;
+                ids
+            }
+        };
+        Some(Lease { pool: Arc::clone(self), ids })
+    }
+
+    /// The pair of this number.
+    fn pair(&self, mut number: u32) -> Option<SubordinateIds> {
+        for (first, last) in &self.ranges {
+            let pairs = (last - first).div_ceil(2);
+            if number < pairs {
+                let agent = first + number * 2;
+                return Some(SubordinateIds { agent, kernel: agent + 1 });
+            }
+            number -= pairs;
+        }
+        None
+    }
+}
+
+/// The ranges, first and last id, that a file grants to a user by name or number.
+fn parse(text: &str, name: &str, uid: u32) -> Vec<(u32, u32)> {
+    let uid = uid.to_string();
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.trim().split(':');
+            let user = fields.next()?;
+            let first: u32 = fields.next()?.parse().ok()?;
+            let count: u32 = fields.next()?.parse().ok()?;
+            let is_ours = user == uid || (!name.is_empty() && user == name);
+            (is_ours && count > 0).then_some(())?;
+            Some((first, first.checked_add(count - 1)?))
+        })
+        .collect()
+}
+
+/// What is in a range of both.
+fn intersect(users: &[(u32, u32)], groups: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let both = |a: &(u32, u32), b: &(u32, u32)| (a.0.max(b.0), a.1.min(b.1));
+    let mut shared: Vec<_> = users
+        .iter()
+        .flat_map(|user| groups.iter().map(move |group| both(user, group)))
+        .filter(|(first, last)| first <= last)
+        .collect();
+    // Lines may overlap; an id in two ranges would be given to two sessions.
+    shared.sort_unstable();
+    let mut apart: Vec<(u32, u32)> = Vec::new();
+    for (first, last) in shared {
+        match apart.last_mut() {
+            Some(before) if first <= before.1 => before.1 = before.1.max(last),
+            _ => apart.push((first, last)),
+        }
+    }
+    apart
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn ranges_are_found_by_name_and_by_number() {
+        let text =
+            "alice:100000:65536\n# no\n1000:200000:10\nbob:1:1\n\nalice:x:1\nalice:4294967295:2";
+        assert_eq!(parse(text, "alice", 1000), [(100_000, 165_535), (200_000, 200_009)]);
+        assert_eq!(parse(text, "", 7), []);
+    }
+
+    #[test]
+    fn only_what_both_files_grant_is_used() {
+        assert_eq!(intersect(&[(10, 20)], &[(15, 30), (40, 50)]), [(15, 20)]);
+        assert_eq!(intersect(&[(10, 20)], &[]), []);
+        assert_eq!(intersect(&[(10, 20), (15, 40)], &[(0, 99)]), [(10, 40)]);
+    }
+
+    #[test]
+    fn pairs_are_distinct_and_come_back() {
+        let pool = Arc::new(IdPool::new(vec![(0, 4), (100, 101)], 9).unwrap());
+        let a = pool.lease().unwrap();
+        let b = pool.lease().unwrap();
+        let c = pool.lease().unwrap();
+        let all: Vec<_> =
+            [&a, &b, &c].iter().flat_map(|l| [l.ids().agent, l.ids().kernel]).collect();
+        assert_eq!(all, [1, 2, 3, 4, 100, 101]);
+        assert!(pool.lease().is_none());
+        drop(b);
+        assert_eq!(pool.lease().unwrap().ids().agent, 3);
+    }
+
+    #[test]
+    fn a_range_with_our_own_id_is_not_used() {
+        assert!(IdPool::new(vec![(1000, 2000)], 1500).is_none());
+        assert!(IdPool::new(vec![(5, 5)], 1500).is_none());
+    }
+}

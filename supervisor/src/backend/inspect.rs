@@ -1,0 +1,116 @@
+//! Asks the agent about an interpreter: its prefixes, and the kernel program compiled by it.
+
+use std::env;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::time::timeout;
+use vivarium_protocol::policy::Interpreter;
+
+use crate::settings::AgentBinary;
+
+/// How long it may take: a cold page cache and a busy disk included.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// The most an inspection may answer, in bytes.
+const MAX_ANSWER_BYTES: u64 = 8 << 20;
+
+/// Why there is no interpreter.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// It, or the agent that asks it, can not be executed.
+    #[error("inspect the interpreter {}: {reason}", path.display())]
+    Failed {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// None on PATH works.
+    #[error(
+        "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"
+    )]
+    NoneOnPath {
+        /// Which were tried and why each failed.
+        tried: String,
+    },
+}
+
+/// As `vivarium-agent inspect` prints it.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    path: PathBuf,
+    version: String,
+    prefixes: Vec<PathBuf>,
+    program: String,
+}
+
+/// What the agent finds out about `path`.
+///
+/// # Errors
+/// [`InspectError`] if it can not be executed or is no usable Python.
+pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, InspectError> {
+    let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
+    let mut child = Command::new(agent.exec_path())
+        .arg("inspect")
+        .arg(path)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| failed(format!("execute {}: {error}", agent.path.display())))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let all = async { tokio::join!(read_all(stdout), read_all(stderr), child.wait()) };
+    let (answer, complaint, status) = timeout(WITHIN, all)
+        .await
+        .map_err(|_| failed(format!("no answer within {} s", WITHIN.as_secs())))?;
+    let status = status.map_err(|error| failed(error.to_string()))?;
+    if !status.success() {
+        let complaint = String::from_utf8_lossy(&complaint);
+        return Err(failed(complaint.trim().to_owned()));
+    }
+    let answer: Answer = serde_json::from_slice(&answer)
+        .map_err(|error| failed(format!("an answer that can not be read: {error}")))?;
+    let program = STANDARD
+        .decode(answer.program)
+        .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
+    let Answer { path, version, prefixes, .. } = answer;
+    Ok(Interpreter { path, prefixes, program, version })
+}
+
+async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        // What could not be read is missing from the answer, which then does not parse.
+        let read = stream.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes).await;
+        read.map_or_else(|error| tracing::debug!(%error, "inspection cut short"), |_| ());
+    }
+    bytes
+}
+
+/// The paths of every executable `python3` on PATH, in order.
+#[must_use]
+pub fn candidates() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let mut found = Vec::new();
+    for candidate in env::split_paths(&path).map(|dir| dir.join("python3")) {
+        let is_executable = candidate
+            .metadata()
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+        if candidate.is_absolute() && is_executable && !found.contains(&candidate) {
+            found.push(candidate);
+        }
+    }
+    found
+}

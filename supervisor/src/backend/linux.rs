@@ -1,0 +1,120 @@
+//! Sessions made by `vivarium-agent launch` from the kernel's own mechanisms.
+//!
+//! The launcher is executed, never forked into: a fork between tokio's threads can hang on a
+//! lock that another thread held. It gets one end of a socket pair as its standard input and
+//! nothing else of ours: std opens every descriptor close-on-exec, and the environment is empty.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::Command;
+use tokio::time::timeout;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::Policy;
+
+use super::{Backend, LaunchError, LaunchSpec, Launched};
+use crate::settings::AgentBinary;
+
+/// How long the launcher may take to follow its session's end before it is killed.
+const FOLLOW_WITHIN: Duration = Duration::from_secs(2);
+
+/// Bytes of a session's standard error that are logged; the rest is read and dropped.
+const MAX_LOGGED_BYTES: usize = 16 << 10;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Linux {
+    agent: AgentBinary,
+}
+
+impl Linux {
+    /// With this agent.
+    #[must_use]
+    pub const fn new(agent: AgentBinary) -> Self {
+        Self { agent }
+    }
+
+    fn failed(&self) -> impl FnOnce(io::Error) -> LaunchError {
+        let path: PathBuf = self.agent.path.clone();
+        move |source| LaunchError::Execute { path, source }
+    }
+}
+
+impl Backend for Linux {
+    fn probe(&self) -> Result<(), LaunchError> {
+        std::fs::metadata(self.agent.exec_path()).map(|_| ()).map_err(self.failed())
+    }
+
+    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
+        Vec::new()
+    }
+
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launched, LaunchError> {
+        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
+        let theirs = theirs.into_std().map_err(LaunchError::Socket)?;
+        // The agent reads and writes it blocking, or polls; that is its own decision to make.
+        theirs.set_nonblocking(false).map_err(LaunchError::Socket)?;
+        let mut child = Command::new(self.agent.exec_path())
+            .arg("launch")
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(self.failed())?;
+        if let Some(stderr) = child.stderr.take() {
+            let pipe = stderr.into_owned_fd().and_then(pipe::Receiver::from_owned_fd);
+            let pipe = pipe.map_err(LaunchError::Socket)?;
+            tokio::spawn(log_stderr(pipe, spec.session_id.clone()));
+        }
+        Ok(Launched { stream: Some(ours), child: Some(child) })
+    }
+
+    fn kill(&self, mut launched: Launched) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            // End of file ends the agent, with it its pid namespace, and then the launcher.
+            drop(launched.stream.take());
+            let Some(mut child) = launched.child.take() else { return };
+            let followed = timeout(FOLLOW_WITHIN, child.wait()).await;
+            if followed.is_err() {
+                tracing::warn!("a launcher did not follow the end of its session: killing it");
+                if let Err(error) = child.kill().await {
+                    tracing::error!(%error, "a launcher could not be killed");
+                }
+            }
+        })
+    }
+}
+
+/// Logs what launcher and agent say outside the protocol, until all who could have exited.
+async fn log_stderr(pipe: pipe::Receiver, session: String) {
+    let mut logged = 0;
+    loop {
+        if pipe.readable().await.is_err() {
+            return;
+        }
+        // Allocated only while there is something to read: idle sessions hold no buffer.
+        let mut text = Vec::with_capacity(4096);
+        match pipe.try_read_buf(&mut text) {
+            Ok(0) => return,
+            Ok(_) if logged >= MAX_LOGGED_BYTES => {}
+            Ok(len) => {
+                logged += len;
+                let text = String::from_utf8_lossy(&text);
+                tracing::warn!(session, "agent: {}", text.trim_end());
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The session's scope in the cgroup v2 tree. The only writer of cgroupfs.
+//!
+//! Plain files through `std::fs`. The cgroups-rs package is not used: its v2 support wants
+//! D-Bus, and it puts a process into a cgroup by writing its pid, after it has started; ours are
+//! born in theirs (`CLONE_INTO_CGROUP`), so all this module ever moves is the daemon itself.
+//!
+//! The tree, below what was delegated to us (`Documentation/admin-guide/cgroup-v2.rst`,
+//! "Delegation" and "No Internal Process Constraint"):
+//!
+//! ```text
+//! <root>/supervisor                            this process
+//! <root>/tenants/<tenant>/<session>/agent      PID 1 of the session
+//! <root>/tenants/<tenant>/<session>/kernel     tenant code
+//! ```
+//!
+//! It must never write outside its root, follow a name that was not checked, or report a limit
+//! that it did not read back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+mod detect;
+mod files;
+mod limits;
+mod root;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use detect::{Layout, Mounts};
+pub use files::CgroupError;
+pub use limits::Controller;
+pub use scope::{MemoryEvents, Scope};
+pub use tree::{Tree, sweep};
+
+/// What this host offers.
+#[derive(Debug)]
+pub enum Support {
+    /// A subtree that is ours.
+    Available(Arc<Tree>),
+    /// None, and so no cgroup layer.
+    Unavailable(Missing),
+}
+
+/// Why there is no subtree for us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Why.
+    pub why: String,
+    /// What an operator can do.
+    pub fix: String,
+}
+
+/// Finds, or takes, a subtree for this process, and moves this process into it.
+///
+/// `prepared` is a directory that somebody with more rights has made for us. Without one it is
+/// the process's own cgroup, where that is delegated.
+#[must_use]
+pub fn acquire(prepared: Option<&PathBuf>) -> Support {
+    match root::find(prepared.map(PathBuf::as_path)).and_then(Tree::take) {
+        Ok(tree) => Support::Available(Arc::new(tree)),
+        Err(missing) => Support::Unavailable(missing),
+    }
+}

@@ -1,0 +1,100 @@
+//! Which directory is ours to use.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Missing;
+use super::detect::{Layout, Mounts};
+use super::files;
+
+/// A directory that this process may use, before it does.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Below which the tree is made.
+    pub(super) root: PathBuf,
+    /// Whether the directory was made by us, and goes with us.
+    pub(super) made: bool,
+    /// The cgroup this process was found in.
+    pub(super) own: PathBuf,
+    /// How cgroups are mounted here.
+    pub(super) layout: Layout,
+}
+
+/// The name of our leaf.
+pub(super) const SUPERVISOR: &str = "supervisor";
+
+/// Begins the names of directories made beside other processes' cgroups.
+pub(super) const MADE_PREFIX: &str = "vivarium-";
+
+/// How to get a cgroup of one's own.
+const DELEGATE: &str = "run it from its systemd unit, which has Delegate=yes, or by hand with \
+    `systemd-run --user --scope -p Delegate=yes vivarium …`";
+
+/// How to get rid of v1.
+pub(super) const UNIFY: &str = "boot with systemd.unified_cgroup_hierarchy=1 (and \
+    cgroup_no_v1=all), so that the controllers are on cgroup v2";
+
+/// Finds a directory for the tree.
+pub(super) fn find(prepared: Option<&Path>) -> Result<Found, Missing> {
+    let text = |path: &str| {
+        fs::read_to_string(path)
+            .map_err(|error| missing(format!("can not read {path}: {error}"), "mount /proc"))
+    };
+    let mounts = Mounts::parse(&text("/proc/self/mountinfo")?, &text("/proc/self/cgroup")?);
+    let layout = mounts.layout;
+    let Some(own) = mounts.own else {
+        return Err(match layout {
+            Layout::None => missing("cgroup v2 is not mounted".to_owned(), UNIFY),
+            _ => missing("this process's own cgroup is not visible here".to_owned(), DELEGATE),
+        });
+    };
+    if let Some(root) = prepared {
+        return probe(root).map(|()| Found { root: root.to_owned(), made: false, own, layout });
+    }
+    // A second engine in one process finds itself in the leaf of the first.
+    let base = match own.file_name() {
+        Some(name) if name == SUPERVISOR => own.parent().unwrap_or(&own).to_owned(),
+        _ => own.clone(),
+    };
+    let base = match base.file_name().and_then(|name| name.to_str()) {
+        Some(name) if name.starts_with(MADE_PREFIX) => base.parent().unwrap_or(&base).to_owned(),
+        _ => base,
+    };
+    probe(&base)?;
+    if is_ours_alone(&base) {
+        return Ok(Found { root: base, made: false, own, layout });
+    }
+    // Other processes live there too, perhaps another Vivarium: keep to a directory of our own.
+    let root = base.join(format!("{MADE_PREFIX}{}", uuid::Uuid::new_v4().simple()));
+    files::make_dir(&root).map_err(|error| missing(error.chain(), DELEGATE))?;
+    Ok(Found { root, made: true, own, layout })
+}
+
+fn missing(why: String, fix: &str) -> Missing {
+    Missing { why, fix: fix.to_owned() }
+}
+
+/// Whether directories can be made here: found out by making one, since neither the user id
+/// nor the mode bits tell (a container's cgroupfs is often mounted read-only).
+fn probe(dir: &Path) -> Result<(), Missing> {
+    let trial = dir.join(format!("{MADE_PREFIX}probe-{}", uuid::Uuid::new_v4().simple()));
+    fs::create_dir(&trial).and_then(|()| fs::remove_dir(&trial)).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                format!("the cgroup {} is not delegated to this process: {error}", dir.display())
+            }
+            _ => format!("no cgroup can be made in {}: {error}", dir.display()),
+        };
+        missing(why, DELEGATE)
+    })
+}
+
+/// Whether no other process is in this cgroup, and it is not the root of the hierarchy.
+fn is_ours_alone(dir: &Path) -> bool {
+    // The root cgroup has no cgroup.type.
+    let own_pid = std::process::id().to_string();
+    dir.join("cgroup.type").exists()
+        && files::read(&dir.join("cgroup.procs"))
+            .is_ok_and(|pids| pids.lines().all(|pid| pid == own_pid))
+}

@@ -1,0 +1,202 @@
+//! The tree below what is ours: taking it, and giving it back.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use vivarium_protocol::policy::Limits;
+
+use super::Missing;
+use super::detect::Layout;
+use super::files::{self, CgroupError};
+use super::limits::Controller;
+use super::root::{Found, MADE_PREFIX, SUPERVISOR, UNIFY};
+use super::scope::{self, Scope};
+
+/// Where sessions are, below the root.
+const TENANTS: &str = "tenants";
+
+/// A directory without a supervisor's leaf may be one that is just being made, until it is
+/// this old.
+const MAKING: Duration = Duration::from_mins(1);
+
+/// Our part of the cgroup tree.
+#[derive(Debug)]
+pub struct Tree {
+    root: PathBuf,
+    made: bool,
+    origin: PathBuf,
+    controllers: Vec<Controller>,
+    fix: String,
+    /// Held as long as this tree is in use, so that the next start can tell what is left over
+    /// from what is alive. The kernel drops it with the process.
+    _lock: Flock<File>,
+}
+
+impl Tree {
+    /// Locks the directory, moves this process into its leaf and enables what controllers
+    /// there are.
+    pub(super) fn take(found: Found) -> Result<Self, Missing> {
+        let Found { root, made, own, layout } = found;
+        let fail = |why: String| Missing {
+            why,
+            fix: "give this process a cgroup of its own (Delegate=yes in its unit)".to_owned(),
+        };
+        let dir = File::open(&root).map_err(|e| fail(format!("open {}: {e}", root.display())))?;
+        let lock = Flock::lock(dir, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+            fail(format!("{} is in use by another Vivarium: {errno}", root.display()))
+        })?;
+        let enter = || -> Result<(), CgroupError> {
+            let leaf = root.join(SUPERVISOR);
+            files::make_dir(&leaf)?;
+            // cgroups(7): 0 is the writing process, whatever its pid is in this namespace.
+            files::write(&leaf.join("cgroup.procs"), "0")?;
+            files::make_dir(&root.join(TENANTS))
+        };
+        enter().map_err(|error| fail(error.chain()))?;
+        if made && let Some(base) = root.parent() {
+            enable(base);
+        }
+        enable(&root);
+        let controllers = enable(&root.join(TENANTS));
+        let fix = match layout {
+            Layout::Hybrid => UNIFY,
+            _ => "delegate memory, pids and cpu to this process (Delegate=yes in its unit)",
+        };
+        tracing::debug!(root = %root.display(), ?controllers, "cgroup tree taken");
+        Ok(Self { root, made, origin: own, controllers, fix: fix.to_owned(), _lock: lock })
+    }
+
+    /// Makes the scope of a session, with its limits written and read back.
+    ///
+    /// `tenant` and `session` have been checked to be plain names.
+    ///
+    /// # Errors
+    /// [`CgroupError`] if a limit whose controller is there can not be set.
+    pub fn make_scope(
+        &self,
+        tenant: &str,
+        session: &str,
+        limits: &Limits,
+    ) -> Result<Scope, CgroupError> {
+        let tenant_dir = self.root.join(TENANTS).join(tenant);
+        files::make_dir(&tenant_dir)?;
+        enable(&tenant_dir);
+        Scope::make(tenant_dir.join(session), limits, &self.fix)
+    }
+
+    /// What limits can be enforced with.
+    #[must_use]
+    pub fn controllers(&self) -> &[Controller] {
+        &self.controllers
+    }
+
+    /// Our directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Kills and removes what an earlier life left here: in this very directory, and in
+    /// directories beside it that nobody holds any more.
+    ///
+    /// # Errors
+    /// The first [`CgroupError`]; the rest is left for the next time.
+    pub async fn clear_leftovers(&self) -> Result<(), CgroupError> {
+        remove_children(&self.root.join(TENANTS)).await?;
+        match self.root.parent() {
+            Some(base) if self.made => sweep(base).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Tree {
+    /// Goes back where this process came from, so that nothing of the tree stays. Where that
+    /// is not permitted (somebody with more rights put us here), the next start removes it.
+    fn drop(&mut self) {
+        let undo = || -> Result<(), CgroupError> {
+            files::remove_all(&self.root.join(TENANTS))?;
+            if !self.made {
+                for controller in &self.controllers {
+                    let file = self.root.join("cgroup.subtree_control");
+                    files::write(&file, &format!("-{controller}"))?;
+                }
+            }
+            files::write(&self.origin.join("cgroup.procs"), "0")?;
+            if self.origin != self.root.join(SUPERVISOR) {
+                files::remove_all(&self.root.join(SUPERVISOR))?;
+            }
+            if self.made { files::remove_all(&self.root) } else { Ok(()) }
+        };
+        if let Err(error) = undo() {
+            tracing::debug!(error = error.chain(), "cgroup tree left for the next start");
+        }
+    }
+}
+
+/// Enables every controller there is for the children of `dir`, and says which it has for them.
+pub(super) fn enable(dir: &Path) -> Vec<Controller> {
+    let file = dir.join("cgroup.subtree_control");
+    for controller in Controller::ALL {
+        // One write each: one controller that can not be enabled fails the whole write.
+        if let Err(error) = files::write(&file, &format!("+{controller}")) {
+            tracing::trace!(error = error.chain(), "controller not enabled");
+        }
+    }
+    let enabled = files::read(&file).unwrap_or_default();
+    let has = |controller: &Controller| enabled.split(' ').any(|name| name == controller.name());
+    Controller::ALL.into_iter().filter(has).collect()
+}
+
+/// Kills and removes the trees of Vivariums in `base` that are no more.
+///
+/// # Errors
+/// The first [`CgroupError`].
+pub async fn sweep(base: &Path) -> Result<(), CgroupError> {
+    for dir in children(base)? {
+        let is_tree = dir
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(MADE_PREFIX));
+        if !is_tree || !(dir.join(SUPERVISOR).exists() || is_old(&dir)) {
+            continue;
+        }
+        let Ok(file) = File::open(&dir) else { continue };
+        // Whoever lives there holds the lock.
+        let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        tracing::info!(cgroup = %dir.display(), "removing what a Vivarium left that is no more");
+        scope::kill_and_remove(&dir).await?;
+    }
+    Ok(())
+}
+
+async fn remove_children(dir: &Path) -> Result<(), CgroupError> {
+    for child in children(dir)? {
+        tracing::info!(cgroup = %child.display(), "removing what an earlier life left");
+        scope::kill_and_remove(&child).await?;
+    }
+    Ok(())
+}
+
+fn is_old(dir: &Path) -> bool {
+    let modified = fs::metadata(dir).and_then(|data| data.modified());
+    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > MAKING))
+}
+
+/// The directories in `dir`.
+fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
+    let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                found.push(entry.path());
+            }
+        }
+        Ok(found)
+    };
+    list(dir).map_err(|source| CgroupError::new("list", dir, source))
+}

@@ -1,0 +1,175 @@
+//! What `run` and `exec` are given: code and files. Read with the rights of who started us, so
+//! before these are given up.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+
+use super::exit::{Exit, Failure};
+use crate::config::duration;
+use crate::engine::types::FileSpec;
+
+/// The most that is read of code or of a file: more does not fit a message.
+const MAX_BYTES: u64 = 40 << 20;
+
+/// The code.
+#[derive(Debug, Args)]
+pub(super) struct CodeOptions {
+    /// Runs this code instead of a file's
+    #[arg(short = 'c', value_name = "CODE", allow_hyphen_values = true)]
+    pub(super) code: Option<String>,
+    /// Puts a file into the working directory first; can be repeated
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    pub(super) files: Vec<String>,
+    /// How long the code may run, such as 30s
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
+    /// Prints the value of the final expression too
+    #[arg(long)]
+    pub(super) value: bool,
+    /// Prints the outcome as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Says nothing about missing layers of the sandbox
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+/// Code, and its name for `sys.argv`.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl CodeOptions {
+    /// The code, and what of `rest` (a file's name and arguments) is arguments.
+    pub(super) fn read(&self, rest: &[String]) -> Result<(Code, Vec<String>), Failure> {
+        if let Some(text) = &self.code {
+            return Ok((Code { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
+        }
+        let Some((name, arguments)) = rest.split_first() else {
+            return Err(usage("what is to be run? Give a FILE, - for standard input, or -c CODE"));
+        };
+        let bytes = if name == "-" {
+            bounded(&mut io::stdin().lock(), "standard input")?
+        } else {
+            open(name)?
+        };
+        let text = String::from_utf8(bytes)
+            .map_err(|error| usage(format!("{name} is not UTF-8: {}", error.utf8_error())))?;
+        Ok((Code { name: name.clone(), text }, arguments.to_vec()))
+    }
+
+    /// The files, as a request has them.
+    pub(super) fn read_files(&self) -> Result<Vec<FileSpec>, Failure> {
+        self.files.iter().map(|given| read_file(given)).collect()
+    }
+
+    /// The timeout, in milliseconds.
+    pub(super) fn timeout_ms(&self) -> Result<Option<u64>, Failure> {
+        self.timeout.as_deref().map(timeout_ms).transpose()
+    }
+}
+
+/// A duration as requests have it.
+pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
+    let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
+    u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))
+}
+
+fn read_file(given: &str) -> Result<FileSpec, Failure> {
+    let (name, path) = match given.split_once('=') {
+        Some((name, path)) => (name.to_owned(), path),
+        None => {
+            let name = Path::new(given).file_name().map(|name| name.to_string_lossy().into_owned());
+            (
+                name.ok_or_else(|| usage(format!("--file {given}: has no name; give NAME=PATH")))?,
+                given,
+            )
+        }
+    };
+    let (text, data) = match String::from_utf8(open(path)?) {
+        Ok(text) => (Some(text), None),
+        Err(error) => (None, Some(STANDARD.encode(error.as_bytes()))),
+    };
+    Ok(FileSpec { name, text, data })
+}
+
+fn open(path: &str) -> Result<Vec<u8>, Failure> {
+    let mut file =
+        File::open(path).map_err(|error| usage(format!("cannot open {path}: {error}")))?;
+    bounded(&mut file, path)
+}
+
+fn bounded(source: &mut dyn Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = source.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| usage(format!("cannot read {name}: {error}")))?;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len <= MAX_BYTES) {
+        Ok(bytes)
+    } else {
+        Err(usage(format!("{name} is larger than {} MiB", MAX_BYTES >> 20)))
+    }
+}
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::says(Exit::Usage, message)
+}
+
+/// Code that gives a script its arguments, as an execution before it: in the script itself it
+/// would shift the lines of tracebacks.
+pub(super) fn set_argv(code: &Code, arguments: &[String]) -> String {
+    let all: Vec<String> =
+        [&code.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
+    format!("__import__('sys').argv[:] = [{}]", all.join(", "))
+}
+
+/// `text` as a literal of Python.
+fn literal(text: &str) -> String {
+    let mut literal = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => literal.extend(['\\', c]),
+            c if c.is_control() => literal.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c => literal.push(c),
+        }
+    }
+    literal.push('\'');
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn arguments_cannot_leave_their_literals() {
+        let code = Code { name: "a.py".into(), text: String::new() };
+        let arguments = ["it's".to_owned(), "\\' + x\n".to_owned(), "é".to_owned()];
+        assert_eq!(
+            set_argv(&code, &arguments),
+            "__import__('sys').argv[:] = ['a.py', 'it\\'s', '\\\\\\' + x\\U0000000a', 'é']"
+        );
+    }
+
+    #[test]
+    fn files_are_named_by_their_own_name_or_another() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("data.csv");
+        std::fs::write(&path, "a,b").unwrap();
+        let path = path.to_str().unwrap();
+        let own = read_file(path).unwrap();
+        assert_eq!((own.name.as_str(), own.text.as_deref()), ("data.csv", Some("a,b")));
+        assert_eq!(read_file(&format!("x/y.csv={path}")).unwrap().name, "x/y.csv");
+        std::fs::write(path, [0xff, 0]).unwrap();
+        assert_eq!(read_file(path).unwrap().data.as_deref(), Some("/wA="));
+        assert!(read_file("/").is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! Options that several commands have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::{Exit, Failure};
+use crate::client::Url;
+use crate::config::{self, Config, Host, Sources};
+
+/// Flags of the configuration. Their values are parsed by the configuration itself, so that
+/// what is wrong with them is reported with everything else.
+#[derive(Debug, Default, Args)]
+pub(super) struct ConfigOptions {
+    /// The configuration file [default: /etc/vivarium/vivarium.toml if it is there]
+    #[arg(long, value_name = "FILE", env = "VIVARIUM_CONFIG", help_heading = "Configuration")]
+    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) sandbox: SandboxOptions,
+}
+
+/// Flags that set keys of the configuration.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(super) struct SandboxOptions {
+    /// How much sandbox there has to be: auto, on or off
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<String>,
+    /// What sessions can reach: none, loopback, trusted or full
+    #[arg(long, value_name = "NETWORK")]
+    sandbox_network: Option<String>,
+    /// Memory of a session, in MiB, or `unlimited`
+    #[arg(long, value_name = "MIB")]
+    sb_max_memory_mb: Option<String>,
+    /// CPU time of an execution, in seconds, or `unlimited`
+    #[arg(long, value_name = "SECONDS")]
+    sb_max_cpu_secs: Option<String>,
+    /// Processes and threads of a session, or `unlimited`
+    #[arg(long, value_name = "COUNT")]
+    sb_max_procs: Option<String>,
+    /// Time of an execution, such as 30s
+    #[arg(long, value_name = "TIME")]
+    code_exec_timeout: Option<String>,
+    /// The Python to run
+    #[arg(long, value_name = "PATH")]
+    code_exec_python: Option<String>,
+    /// Where the working directory appears inside the sandbox
+    #[arg(long, value_name = "PATH")]
+    code_exec_workdir: Option<String>,
+}
+
+impl SandboxOptions {
+    /// Each flag with its value, if given.
+    fn values(&self) -> [(&'static str, Option<&String>); 8] {
+        [
+            ("--sandbox", self.sandbox.as_ref()),
+            ("--sandbox-network", self.sandbox_network.as_ref()),
+            ("--sb-max-memory-mb", self.sb_max_memory_mb.as_ref()),
+            ("--sb-max-cpu-secs", self.sb_max_cpu_secs.as_ref()),
+            ("--sb-max-procs", self.sb_max_procs.as_ref()),
+            ("--code-exec-timeout", self.code_exec_timeout.as_ref()),
+            ("--code-exec-python", self.code_exec_python.as_ref()),
+            ("--code-exec-workdir", self.code_exec_workdir.as_ref()),
+        ]
+    }
+
+    /// The first flag that was given.
+    pub(super) fn first_given(&self) -> Option<&'static str> {
+        self.values().into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag)
+    }
+}
+
+impl ConfigOptions {
+    /// All sources of the configuration; `listen` is what `--listen` was given.
+    pub(super) fn sources(&self, listen: &[String]) -> Result<Sources, Failure> {
+        let file = config::load(self.config.as_deref())
+            .map_err(|error| Failure::new(Exit::Usage, &error))?;
+        let flags = self.sandbox.values().into_iter().filter_map(|(flag, value)| {
+            config::flag(flag, &value.cloned().into_iter().collect::<Vec<_>>())
+        });
+        Ok(Sources {
+            host: Host::look(),
+            file,
+            variables: variables(),
+            flags: config::flag("--listen", listen).into_iter().chain(flags).collect(),
+        })
+    }
+
+    /// The configuration.
+    pub(super) fn load(&self, listen: &[String]) -> Result<Config, Failure> {
+        resolve(&self.sources(listen)?)
+    }
+}
+
+/// The configuration of these sources, or all that is wrong with it.
+pub(super) fn resolve(sources: &Sources) -> Result<Config, Failure> {
+    config::resolve(sources).map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
+}
+
+/// Our environment; what is not UTF-8 is no value of ours, and a name of ours that is not is
+/// refused like any other unknown one.
+pub(super) fn variables() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect()
+}
+
+/// Which daemon to talk to.
+#[derive(Debug, Default, Args)]
+pub(super) struct UrlOption {
+    /// The daemon: http://HOST:PORT or unix:/PATH
+    #[arg(long, value_name = "URL", env = "VIVARIUM_URL")]
+    pub(super) url: Option<String>,
+}
+
+impl UrlOption {
+    /// The daemon that was named, if one was.
+    pub(super) fn named(&self) -> Result<Option<Url>, Failure> {
+        let text = self.url.as_deref().filter(|text| !text.is_empty());
+        text.map(str::parse).transpose().map_err(|error| Failure::new(Exit::Usage, &error))
+    }
+
+    /// The daemon that was named, else the one that this host's configuration makes listen.
+    pub(super) fn or_configured(&self) -> Result<Url, Failure> {
+        if let Some(url) = self.named()? {
+            return Ok(url);
+        }
+        let file = std::env::var_os("VIVARIUM_CONFIG").map(PathBuf::from);
+        let options = ConfigOptions { config: file, ..ConfigOptions::default() };
+        let config = options.load(&[])?;
+        let first = config.settings.server.listen.first();
+        first.map(Url::from).ok_or_else(|| Failure::says(Exit::Usage, "no daemon is configured"))
+    }
+}

@@ -1,0 +1,66 @@
+//! The command line's own writer.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::exit::{Exit, Failure};
+
+/// Writes to standard output.
+pub(super) fn out(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        // Who was reading has read enough.
+        io::ErrorKind::BrokenPipe => Failure::quiet(Exit::Ok),
+        _ => Failure::says(Exit::Error, format!("cannot write to standard output: {error}")),
+    })
+}
+
+/// Writes a value as JSON, indented, and a line's end.
+pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|error| Failure::says(Exit::Error, format!("cannot be shown as JSON: {error}")))?;
+    text.push(b'\n');
+    out(&text)
+}
+
+/// Writes to standard error as it is. If that is gone there is nobody to tell.
+pub(super) fn err(bytes: &[u8]) {
+    io::stderr().lock().write_all(bytes).unwrap_or_default();
+}
+
+/// Writes a line of ours to standard error.
+pub(super) fn note(line: &str) {
+    err(format!("vivarium: {line}\n").as_bytes());
+}
+
+/// Rows in columns, the last one as long as it is. The first row is the heading.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            line.push_str(cell);
+            let gap = (width(column) + 2).saturating_sub(cell.chars().count());
+            line.extend(std::iter::repeat_n(' ', gap));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
+        assert_eq!(table(&[row("ID", "STATE"), row("longer", "x")]), "ID      STATE\nlonger  x\n");
+    }
+}

@@ -1,0 +1,68 @@
+//! What has to fit together: conditions over more than one key.
+
+use vivarium_protocol::frame::MAX_FRAME_BYTES;
+use vivarium_protocol::layer::Layer;
+
+use crate::settings::{Mode, Settings};
+
+/// The largest body that, whatever is in it, still fits a message to the agent.
+pub(crate) const MAX_BODY_BYTES: u64 = 40 << 20;
+const _: () = assert!(MAX_BODY_BYTES < MAX_FRAME_BYTES as u64);
+
+/// What does not fit, each with the key it is about.
+pub(crate) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
+    let mut errors = Vec::new();
+    let server = &settings.server;
+    let sandbox = &settings.sandbox;
+    let session = &settings.session;
+    for address in server.listen.iter().filter(|address| !address.is_local()) {
+        let why = if sandbox.mode == Mode::Off {
+            "there is no sandbox (sandbox.mode is \"off\")"
+        } else {
+            "there are no tenants, so anybody who can connect can run code"
+        };
+        errors.push((
+            "server.listen",
+            format!("{address} can be reached from other hosts, and {why}: use 127.0.0.1, [::1] or unix:/PATH"),
+        ));
+    }
+    if server.max_body_bytes > MAX_BODY_BYTES {
+        errors.push(("server.max_body_bytes", format!("at most {MAX_BODY_BYTES}")));
+    }
+    if sandbox.mode == Mode::On && !sandbox.disable_layers.is_empty() {
+        let names: Vec<_> = sandbox.disable_layers.iter().map(|layer| layer.name()).collect();
+        errors.push((
+            "sandbox.disable_layers",
+            format!(
+                "{} switched off, but sandbox.mode \"on\" means every layer: use mode \"auto\"",
+                names.join(", ")
+            ),
+        ));
+    }
+    if sandbox.disable_layers.len() >= Layer::ALL.len() {
+        errors.push((
+            "sandbox.disable_layers",
+            "every layer: that is sandbox.mode \"off\"; say so there".to_owned(),
+        ));
+    }
+    if !sandbox.allowed_networks.contains(&sandbox.network) {
+        errors.push((
+            "sandbox.network",
+            "is not one of sandbox.allowed_networks: add it there, or choose one of those"
+                .to_owned(),
+        ));
+    }
+    if session.exec_timeout > session.max_exec_timeout {
+        errors.push((
+            "session.exec_timeout",
+            "is longer than session.max_exec_timeout: raise that, or lower this".to_owned(),
+        ));
+    }
+    if server.state_dir == server.runtime_dir {
+        errors.push((
+            "server.runtime_dir",
+            "is server.state_dir: what is kept and what is cleared need two directories".to_owned(),
+        ));
+    }
+    errors
+}

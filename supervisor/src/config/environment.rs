@@ -1,0 +1,76 @@
+//! The configuration's variables: `VIVARIUM_<SECTION>_<KEY>`.
+
+use crate::config::error::Origin;
+use crate::config::given::{self, DEFAULT_ENVIRONMENT, Said};
+use crate::config::key::Section;
+use crate::config::{keys, suggest};
+
+/// What every variable of ours begins with.
+pub const PREFIX: &str = "VIVARIUM_";
+
+/// The short form of `VIVARIUM_SANDBOX_MODE`.
+const SANDBOX: &str = "VIVARIUM_SANDBOX";
+
+/// Variables of ours that are no configuration keys.
+pub(crate) const OTHERS: [(&str, &str); 4] = [
+    ("VIVARIUM_URL", "the daemon that the command line talks to"),
+    ("VIVARIUM_CONFIG", "the configuration file, as `--config`"),
+    ("VIVARIUM_LOG", "how much is logged"),
+    ("VIVARIUM_AGENT", "the `vivarium-agent` to use in place of the one beside `vivarium`"),
+];
+
+/// Reads the variables. An unknown one with our prefix is an error: a misspelt limit would
+/// otherwise be a limit that is not there.
+pub(crate) fn read(variables: &[(String, String)]) -> Said {
+    let mut said = Said::default();
+    for (name, text) in variables {
+        if !name.starts_with(PREFIX) || OTHERS.iter().any(|(other, _)| other == name) {
+            continue;
+        }
+        let origin = Origin::Variable(name.clone());
+        if let Some((key, environment)) = find(name) {
+            said.given.push(given::from_text(key, environment.as_deref(), text, origin));
+            said.environments.extend(environment);
+        } else {
+            said.error(&origin, format!("no such variable{}", suggest::hint(name, known())));
+        }
+    }
+    // The short form first, so that the full name overrides it.
+    said.given.sort_by_key(|given| given.origin != Origin::Variable(SANDBOX.to_owned()));
+    said
+}
+
+/// The key a variable sets, and of which environment.
+fn find(name: &str) -> Option<(&'static crate::config::key::Key, Option<String>)> {
+    if name == SANDBOX {
+        return Some((keys::find(Section::Sandbox, "mode")?, None));
+    }
+    for key in keys::all() {
+        if key.section != Section::Environments {
+            if key.variable(None) == name {
+                return Some((key, None));
+            }
+            continue;
+        }
+        let environment = name
+            .strip_prefix("VIVARIUM_ENVIRONMENTS_")
+            .and_then(|rest| rest.strip_suffix(&format!("_{}", key.name.to_uppercase())))
+            .map(str::to_lowercase);
+        if let Some(environment) = environment.filter(|name| given::is_environment_name(name)) {
+            return Some((key, Some(environment)));
+        }
+    }
+    None
+}
+
+/// Every name to suggest from. Leaked once per process, and only to report an error.
+fn known() -> impl Iterator<Item = &'static str> {
+    keys::all()
+        .map(|key| {
+            let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
+            let name: &'static str = key.variable(environment).leak();
+            name
+        })
+        .chain([SANDBOX])
+        .chain(OTHERS.map(|(name, _)| name))
+}

@@ -1,0 +1,56 @@
+//! Where a value came from, and what is wrong with a configuration: everything, at once.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nowhere.
+    Default,
+    /// In the file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// In this variable.
+    Variable(String),
+    /// After this flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One thing wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {message}")]
+pub struct ConfigError {
+    /// Where.
+    pub origin: Origin,
+    /// What; begins with the key it is about.
+    pub message: String,
+}
+
+/// Everything wrong, in the order of the sources.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if index > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Values as the sources give them, before they are merged.
+
+use crate::config::error::{ConfigError, Origin};
+use crate::config::key::{Key, Kind};
+use crate::config::value::Value;
+
+/// One value for one key, from one source.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Which key.
+    pub key: &'static Key,
+    /// Of which environment, if it is a key of those.
+    pub environment: Option<String>,
+    /// What was said.
+    pub value: Value,
+    /// Where.
+    pub origin: Origin,
+}
+
+/// All that one source says, and all that is wrong with how it says it.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) given: Vec<Given>,
+    /// Environments named, if only by an empty table.
+    pub(crate) environments: Vec<String>,
+    pub(crate) errors: Vec<ConfigError>,
+}
+
+impl Said {
+    pub(crate) fn error(&mut self, origin: &Origin, message: impl Into<String>) {
+        self.errors.push(ConfigError { origin: origin.clone(), message: message.into() });
+    }
+}
+
+/// The environment that is always there.
+pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
+
+/// Whether this can name an environment: it becomes part of variables and of metrics.
+pub(crate) fn is_environment_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    (1..=32).contains(&name.len()) && name.chars().all(fits)
+}
+
+/// A value given by text, unquoted, in a variable or after a flag.
+#[must_use]
+pub(crate) fn from_text(
+    key: &'static Key,
+    environment: Option<&str>,
+    text: &str,
+    origin: Origin,
+) -> Given {
+    let value = key.kind.read(text);
+    Given { key, environment: environment.map(str::to_owned), value, origin }
+}
+
+/// A value given by a flag, which for lists can be repeated.
+#[must_use]
+pub(crate) fn from_flag(key: &'static Key, flag: &'static str, texts: &[String]) -> Option<Given> {
+    let last = texts.last()?;
+    let environment =
+        matches!(key.set, super::key::Setter::Environment(_)).then_some(DEFAULT_ENVIRONMENT);
+    let mut given = from_text(key, environment, last, Origin::Flag(flag));
+    if key.kind == Kind::Texts {
+        given.value = Value::List(texts.iter().map(|text| Value::Text(text.clone())).collect());
+    }
+    Some(given)
+}

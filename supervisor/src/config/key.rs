@@ -1,0 +1,180 @@
+//! What a configuration key is. The keys themselves are in [`crate::config::keys`].
+
+use std::fmt;
+
+use crate::config::host::Host;
+use crate::config::value::{Value, ValueError};
+use crate::settings::{Environment, Settings};
+
+/// A table of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// `[server]`
+    Server,
+    /// `[sandbox]`
+    Sandbox,
+    /// `[session]`
+    Session,
+    /// `[environments.<name>]`
+    Environments,
+}
+
+impl Section {
+    /// Every section, in the order of the file.
+    pub const ALL: [Self; 4] = [Self::Server, Self::Sandbox, Self::Session, Self::Environments];
+
+    /// The name in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Sandbox => "sandbox",
+            Self::Session => "session",
+            Self::Environments => "environments",
+        }
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::Server => "Where the daemon listens, whom it runs as and where it keeps things.",
+            Self::Sandbox => {
+                "What confines a session. The limits are those of a session whose request does \
+                 not tighten them; a limit is a positive integer or \"unlimited\"."
+            }
+            Self::Session => "How long executions and sessions last, and how many there are.",
+            Self::Environments => {
+                "Interpreters by name. `default` is always there and serves sessions that name \
+                 no other. Names are lower-case letters, digits, `-` and `_`."
+            }
+        }
+    }
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// One of these strings.
+    Choice(&'static [&'static str]),
+    /// An absolute path.
+    Path,
+    /// A positive integer.
+    Count,
+    /// A positive integer or `unlimited`.
+    Limit,
+    /// A number of cores or `unlimited`.
+    Cores,
+    /// A duration.
+    Duration,
+    /// A duration or `unlimited`.
+    DurationOrUnlimited,
+    /// Several strings.
+    Texts,
+    /// Several absolute paths.
+    Paths,
+}
+
+impl Kind {
+    /// The value that `text` is in a variable or after a flag, where nothing is quoted and the
+    /// items of a list are separated by commas. What does not fit is left for the key to refuse.
+    #[must_use]
+    pub fn read(self, text: &str) -> Value {
+        let as_text = || Value::Text(text.to_owned());
+        match self {
+            Self::Count | Self::Limit => text.parse().map_or_else(|_| as_text(), Value::Integer),
+            Self::Cores => text.parse().map_or_else(|_| as_text(), Value::Float),
+            Self::Texts | Self::Paths => Value::List(
+                text.split(',')
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty())
+                    .map(|item| Value::Text(item.to_owned()))
+                    .collect(),
+            ),
+            _ => as_text(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "string",
+            Self::Choice(choices) => return write!(f, "one of \"{}\"", choices.join("\", \"")),
+            Self::Path => "absolute path",
+            Self::Count => "positive integer",
+            Self::Limit => "positive integer or \"unlimited\"",
+            Self::Cores => "number of cores or \"unlimited\"",
+            Self::Duration => "duration",
+            Self::DurationOrUnlimited => "duration or \"unlimited\"",
+            Self::Texts => "list of strings",
+            Self::Paths => "list of absolute paths",
+        })
+    }
+}
+
+/// What holds where nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub enum Preset {
+    /// This, as TOML.
+    Toml(&'static str),
+    /// Nothing, which means this.
+    Unset(&'static str),
+    /// What fits the host and who started us.
+    Host {
+        /// In words.
+        doc: &'static str,
+        /// Worked out.
+        value: fn(&Host) -> Value,
+    },
+}
+
+/// Where a value goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Setter {
+    /// Into the settings.
+    Settings(fn(&mut Settings, &Value) -> Result<(), ValueError>),
+    /// Into one environment.
+    Environment(fn(&mut Environment, &Value) -> Result<(), ValueError>),
+}
+
+/// One key of the configuration: everything that parses, documents and shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its table.
+    pub section: Section,
+    /// Its name in the table.
+    pub name: &'static str,
+    /// How its value is written.
+    pub kind: Kind,
+    /// What holds where nothing is said.
+    pub preset: Preset,
+    /// The flag that sets it, if one does.
+    pub flag: Option<&'static str>,
+    /// Whether SIGHUP reloads it.
+    pub reloads: bool,
+    /// What it does.
+    pub doc: &'static str,
+    /// Where its value goes.
+    pub set: Setter,
+}
+
+impl Key {
+    /// `section.name`, with the environment's name between the two if it is one of those.
+    #[must_use]
+    pub fn path(&self, environment: Option<&str>) -> String {
+        match environment {
+            Some(environment) => format!("{}.{environment}.{}", self.section.name(), self.name),
+            None => format!("{}.{}", self.section.name(), self.name),
+        }
+    }
+
+    /// The variable that sets it.
+    #[must_use]
+    pub fn variable(&self, environment: Option<&str>) -> String {
+        let path = self.path(environment).to_uppercase().replace(['.', '-'], "_");
+        format!("{}{path}", crate::config::environment::PREFIX)
+    }
+}

@@ -1,0 +1,109 @@
+//! Every key of the configuration, declared once. The parser, the environment variables, the
+//! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
+
+mod environments;
+mod sandbox;
+mod server;
+mod session;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use vivarium_protocol::policy::{CpuCores, Limits, Network};
+use vivarium_protocol::units::Limit;
+
+use crate::config::key::{Key, Section};
+use crate::settings::{AgentBinary, LogFormat, Mode, Sandbox, Server, Session, Settings};
+
+/// Every key, in the order of the file.
+pub fn all() -> impl Iterator<Item = &'static Key> {
+    Section::ALL.into_iter().flat_map(of)
+}
+
+/// The keys of one section, in the order of the file.
+#[must_use]
+pub fn of(section: Section) -> &'static [Key] {
+    match section {
+        Section::Server => server::KEYS,
+        Section::Sandbox => sandbox::KEYS,
+        Section::Session => session::KEYS,
+        Section::Environments => environments::KEYS,
+    }
+}
+
+/// The key of this name in a section.
+#[must_use]
+pub fn find(section: Section, name: &str) -> Option<&'static Key> {
+    of(section).iter().find(|key| key.name == name)
+}
+
+/// Words that later versions give a meaning. Refused by name, so that nobody believes a
+/// protection or a feature to be on that is not there.
+pub(crate) const LATER: [(&str, &str); 9] = [
+    ("tenant", "tenants come with a later version; until then there is one, \"default\""),
+    ("egress", "the egress proxy comes with a later version"),
+    ("audit", "the audit log comes with a later version"),
+    ("session.results_kept", "kept results come with streaming, in a later version"),
+    ("session.home", "persistent homes come with a later version"),
+    ("environments.preimport", "pre-imports come with templates, in a later version"),
+    ("environments.warmup", "warm-up code comes with templates, in a later version"),
+    ("environments.pool_size", "pools come with templates, in a later version"),
+    ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
+];
+
+/// Settings for the setters to fill in: every value here is overwritten by its key's own.
+pub(crate) fn blank() -> Settings {
+    Settings {
+        server: Server {
+            listen: Vec::new(),
+            state_dir: PathBuf::new(),
+            runtime_dir: PathBuf::new(),
+            user: String::new(),
+            max_body_bytes: 0,
+            log_format: LogFormat::Auto,
+        },
+        sandbox: Sandbox {
+            mode: Mode::On,
+            disable_layers: Vec::new(),
+            limits: Limits {
+                max_memory_mb: Limit::Unlimited,
+                max_cpu_secs: Limit::Unlimited,
+                max_procs: Limit::Unlimited,
+                max_open_fds: Limit::Unlimited,
+                max_file_size_mb: Limit::Unlimited,
+                max_disk_mb: Limit::Unlimited,
+                max_inodes: Limit::Unlimited,
+                cpu_cores: CpuCores::UNLIMITED,
+                max_output_bytes: Limit::Unlimited,
+                max_result_bytes: Limit::Unlimited,
+            },
+            network: Network::None,
+            allowed_networks: Vec::new(),
+            workdir: PathBuf::new(),
+            cgroup_root: None,
+        },
+        session: Session {
+            exec_timeout: Duration::ZERO,
+            max_exec_timeout: Duration::ZERO,
+            interrupt_grace: Duration::ZERO,
+            start_timeout: Duration::ZERO,
+            idle_timeout: Duration::ZERO,
+            reap_interval: Duration::ZERO,
+            max_lifetime: None,
+            max_sessions: Limit::Unlimited,
+            queue_depth: 0,
+        },
+        environments: BTreeMap::new(),
+        agent_binary: AgentBinary::default(),
+    }
+}
+
+/// A choice that is not one.
+fn no_such(given: &str, choices: &[&str]) -> crate::config::value::ValueError {
+    let near = crate::config::suggest::hint(given, choices.iter().copied());
+    crate::config::value::ValueError::Unfit(format!(
+        "{given:?} is not one of \"{}\"{near}",
+        choices.join("\", \"")
+    ))
+}

@@ -1,0 +1,238 @@
+//! The declarations against what they promise.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use vivarium_protocol::policy::{CpuCores, Network};
+use vivarium_protocol::units::Limit;
+
+use super::*;
+use crate::settings::{ListenAddr, LogFormat, Mode};
+
+fn host() -> Host {
+    Host { uid: 7, temp_dir: "/tmp".into(), ..Host::default() }
+}
+
+fn file(text: &str) -> Sources {
+    let file = File { path: "/etc/v.toml".into(), text: text.to_owned() };
+    Sources { host: host(), file: Some(file), ..Sources::default() }
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Sources {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Sources { host: host(), variables: pairs.iter().map(own).collect(), ..Sources::default() }
+}
+
+fn errors(sources: &Sources) -> Vec<String> {
+    resolve(sources).unwrap_err().0.iter().map(ToString::to_string).collect()
+}
+
+#[track_caller]
+fn refused(text: &str, wanted: &str) {
+    let errors = errors(&file(text));
+    assert!(errors.iter().any(|error| error.contains(wanted)), "{text}: {errors:#?}");
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    let settings = resolve(&Sources { host: host(), ..Sources::default() }).unwrap().settings;
+    let at = |value| Limit::new(value).unwrap();
+    let server = &settings.server;
+    assert_eq!(server.listen, [ListenAddr::Tcp("127.0.0.1:8470".parse().unwrap())]);
+    assert_eq!(server.user, "nobody");
+    assert_eq!(server.log_format, LogFormat::Auto);
+    assert_eq!(server.runtime_dir, Path::new("/tmp/vivarium-7-run"));
+    let sandbox = &settings.sandbox;
+    assert_eq!(sandbox.mode, Mode::Auto);
+    assert_eq!(sandbox.network, Network::Loopback);
+    assert_eq!(sandbox.allowed_networks, [Network::None, Network::Loopback]);
+    assert_eq!(sandbox.workdir, Path::new("/workspace"));
+    assert_eq!((&sandbox.cgroup_root, sandbox.disable_layers.len()), (&None, 0));
+    let limits = &sandbox.limits;
+    assert_eq!(limits.max_memory_mb, at(2048));
+    assert_eq!(limits.max_cpu_secs, at(300));
+    assert_eq!(limits.max_procs, at(64));
+    assert_eq!(limits.max_open_fds, at(1024));
+    assert_eq!(limits.max_file_size_mb, at(256));
+    assert_eq!(limits.max_disk_mb, at(512));
+    assert_eq!(limits.max_inodes, at(65_536));
+    assert_eq!(limits.cpu_cores, CpuCores::ONE);
+    assert_eq!(limits.max_output_bytes, at(10 << 20));
+    assert_eq!(limits.max_result_bytes, at(32 << 20));
+    let session = &settings.session;
+    assert_eq!(session.exec_timeout, Duration::from_secs(30));
+    assert_eq!(session.interrupt_grace, Duration::from_secs(3));
+    assert_eq!(session.idle_timeout, Duration::from_secs(3600));
+    assert_eq!(session.reap_interval, Duration::from_secs(300));
+    assert_eq!(session.max_lifetime, None);
+    assert_eq!(settings.environments.keys().collect::<Vec<_>>(), ["default"]);
+}
+
+#[test]
+fn the_sample_changes_nothing_and_uncommented_still_nothing() {
+    let plain = resolve(&Sources { host: host(), ..Sources::default() }).unwrap();
+    let uncommented: String = sample()
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for text in [sample(), uncommented] {
+        let config = resolve(&file(&text)).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        let shown = |config: &Config| -> Vec<_> {
+            config.entries.iter().map(|entry| entry.value.clone()).collect()
+        };
+        assert_eq!(shown(&config), shown(&plain));
+    }
+    for key in keys::all() {
+        assert!(sample().contains(&format!("{} = ", key.name)), "{}", key.name);
+    }
+}
+
+#[test]
+fn the_documentation_is_up_to_date() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        written,
+        markdown(),
+        "regenerate it: cargo run -p vivarium -- config docs > docs/configuration.md"
+    );
+}
+
+#[test]
+fn every_key_is_documented_once_and_its_default_fits() {
+    let mut seen = BTreeSet::new();
+    for key in keys::all() {
+        assert!(seen.insert(key.path(None)), "{} twice", key.path(None));
+        assert!(key.doc.ends_with('.') && key.doc.len() > 20, "{}", key.path(None));
+        assert!(keys::LATER.iter().all(|(later, _)| *later != key.path(None)));
+        if let Preset::Toml(text) = key.preset {
+            assert!(toml::de::DeValue::parse(text).is_ok(), "{}", key.path(None));
+        }
+    }
+}
+
+#[test]
+fn all_errors_are_reported_at_once_with_their_lines() {
+    let text = "[server]\nlisten = 5\nstate = \"/x\"\n[sandbox]\nmax_procs = 0\n\
+                max_memory = 5\n[session]\nexec_timeout = \"soon\"\n[sesion]\n";
+    let mut sources = file(text);
+    sources.variables = vec![("VIVARIUM_SANDBOX".into(), "maybe".into())];
+    sources.flags.extend(flag("--sb-max-memory-mb", &["lots".into()]));
+    let errors = errors(&sources);
+    let wanted = [
+        "/etc/v.toml:3: server.state: no such key",
+        "/etc/v.toml:6: sandbox.max_memory: no such key (did you mean \"max_memory_mb\"?)",
+        "/etc/v.toml:9: sesion: no such section (did you mean \"session\"?)",
+        "/etc/v.toml:2: server.listen: wants a list of strings, not the integer 5",
+        "/etc/v.toml:5: sandbox.max_procs: 0 is not a limit",
+        "/etc/v.toml:8: session.exec_timeout: \"soon\" is not a duration",
+        "VIVARIUM_SANDBOX: sandbox.mode: \"maybe\" is not one of",
+        "--sb-max-memory-mb: sandbox.max_memory_mb: \"lots\" is neither",
+    ];
+    for wanted in wanted {
+        assert!(errors.iter().any(|error| error.starts_with(wanted)), "{wanted}: {errors:#?}");
+    }
+    assert_eq!(errors.len(), wanted.len(), "{errors:#?}");
+}
+
+#[test]
+fn text_that_is_not_toml_is_an_error_with_its_line() {
+    refused("[server]\nlisten = [\n", "/etc/v.toml:");
+    refused("a = = 1\n", "/etc/v.toml:1: not TOML");
+}
+
+#[test]
+fn flags_win_over_variables_over_the_file() {
+    let mut sources = file("[sandbox]\nmax_procs = 1\nmax_inodes = 1\nmax_open_fds = 1\n");
+    sources.variables = vec![
+        ("VIVARIUM_SANDBOX_MAX_PROCS".into(), "2".into()),
+        ("VIVARIUM_SANDBOX_MAX_INODES".into(), "unlimited".into()),
+    ];
+    sources.flags.extend(flag("--sb-max-procs", &["3".into()]));
+    let config = resolve(&sources).unwrap();
+    let limits = &config.settings.sandbox.limits;
+    assert_eq!(limits.max_procs.get(), Some(3));
+    assert_eq!(limits.max_inodes, Limit::Unlimited);
+    assert_eq!(limits.max_open_fds.get(), Some(1));
+    let json = show_json(&config);
+    assert_eq!(json["sandbox.max_procs"]["origin"], "--sb-max-procs");
+    assert_eq!(json["sandbox.max_inodes"]["origin"], "VIVARIUM_SANDBOX_MAX_INODES");
+    assert_eq!(json["sandbox.max_open_fds"]["origin"], "/etc/v.toml:4");
+    assert_eq!(json["sandbox.max_disk_mb"]["value"], 512);
+}
+
+#[test]
+fn every_key_has_its_variable_and_the_others_are_known() {
+    for key in keys::all() {
+        let environment = (key.section == Section::Environments).then_some("default");
+        let name = key.variable(environment);
+        assert!(name.starts_with("VIVARIUM_"), "{name}");
+        for error in resolve(&variables(&[(&name, "?")])).err().into_iter().flat_map(|e| e.0) {
+            assert!(!error.message.starts_with("no such variable"), "{name}: {error}");
+        }
+    }
+    let known = variables(&[("VIVARIUM_URL", "x"), ("VIVARIUM_LOG", "debug"), ("PATH", "/")]);
+    assert!(resolve(&known).is_ok());
+}
+
+#[test]
+fn unknown_variables_are_refused() {
+    let errors = errors(&variables(&[("VIVARIUM_SANDBOX_MAX_PROC", "5")]));
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].contains("did you mean \"VIVARIUM_SANDBOX_MAX_PROCS\""), "{errors:?}");
+}
+
+#[test]
+fn lists_in_variables_are_separated_by_commas() {
+    let sources = variables(&[
+        ("VIVARIUM_SERVER_LISTEN", "127.0.0.1:1, unix:/run/v.sock"),
+        ("VIVARIUM_ENVIRONMENTS_DATA_INTERPRETER", "/opt/data/bin/python"),
+        ("VIVARIUM_SANDBOX", "off"),
+        ("VIVARIUM_SANDBOX_MODE", "on"),
+    ]);
+    let settings = resolve(&sources).unwrap().settings;
+    assert_eq!(settings.server.listen.len(), 2);
+    let data = settings.environments.get("data").unwrap();
+    assert_eq!(data.interpreter.as_deref(), Some(Path::new("/opt/data/bin/python")));
+    assert_eq!(settings.sandbox.mode, Mode::On, "the full name overrides the short form");
+}
+
+#[test]
+fn what_comes_later_is_refused_by_name() {
+    refused("[[tenant]]\nname = \"a\"\n", "tenant: tenants come with a later version");
+    refused("[session]\nresults_kept = 5\n", "session.results_kept: kept results come with");
+    refused("[environments.default]\npool_size = 1\n", "environments.pool_size: pools come with");
+    refused("[environments.a]\npreimport = []\n", "environments.preimport: pre-imports come");
+    refused("[sandbox]\nnetwork = \"trusted\"\n", "\"trusted\" comes with a later version");
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    refused("[server]\nlisten = [\"0.0.0.0:80\"]\n", "can be reached from other hosts");
+    refused(
+        "[server]\nlisten = [\"192.0.2.1:80\"]\n[sandbox]\nmode = \"off\"\n",
+        "there is no sandbox",
+    );
+    refused("[sandbox]\nmode = \"on\"\ndisable_layers = [\"seccomp\"]\n", "means every layer");
+    refused("[sandbox]\ndisable_layers = [\"seccom\"]\n", "unknown layer");
+    refused("[sandbox]\nnetwork = \"full\"\n", "/etc/v.toml:2: sandbox.network: is not one of");
+    refused("[session]\nmax_exec_timeout = \"1s\"\n", "is longer than session.max_exec_timeout");
+    refused("[server]\nmax_body_bytes = 50000000\n", "at most");
+    refused("[server]\nruntime_dir = \"/a\"\nstate_dir = \"/a\"\n", "two directories");
+}
+
+#[test]
+fn odd_shapes_are_refused_and_never_panic() {
+    refused("server = 5\n", "server: a section, not the integer");
+    refused("[environments]\ninterpreter = \"/x\"\n", "[environments.interpreter]");
+    refused("[environments.\"Up Per\"]\n", "a name is 1 to 32 lower-case");
+    refused("[server]\nlisten = []\n", "an empty list");
+    refused("[server]\nlisten = [\"unix:relative\"]\n", "absolute");
+    refused("[server]\nlisten = [\"8470\"]\n", "is not an address");
+    refused("[server]\nmax_body_bytes = 99999999999999999999\n", "integer 99999999999999999999");
+    refused("[sandbox]\nworkdir = \"../x\"\n", "absolute path");
+    refused("[sandbox]\nmax_procs = true\n", "boolean true");
+    refused("[session]\nexec_timeout = 30\n", "a duration with its unit");
+}

@@ -1,0 +1,238 @@
+//! A setting's value as it was written, and its conversion to what the setting means.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::de::DeValue;
+use vivarium_protocol::policy::CpuCores;
+use vivarium_protocol::units::{Limit, LimitError, UNLIMITED};
+
+use crate::config::duration;
+
+/// Why a value does not fit its key. The key and its place are added by who reports it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// Another type is wanted.
+    #[error("wants {wanted}, not the {found}")]
+    Type {
+        /// What the key takes.
+        wanted: &'static str,
+        /// What was given, shown as TOML.
+        found: String,
+    },
+    /// Not a limit.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// Not a duration.
+    #[error(transparent)]
+    Duration(#[from] duration::DurationError),
+    /// Right type, but no such value.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// A value, whatever it was written in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Several.
+    List(Vec<Self>),
+    /// Something no key takes (a boolean, a date, a table), as text for the message.
+    Other(String),
+}
+
+impl Value {
+    /// The value of a parsed TOML document. A number that does not fit is kept as
+    /// [`Value::Other`], so that it is refused with its own text.
+    pub(crate) fn from_toml(value: &DeValue<'_>) -> Self {
+        match value {
+            DeValue::String(text) => Self::Text(text.to_string()),
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+                .map_or_else(|_| Self::Other(format!("integer {number}")), Self::Integer),
+            DeValue::Float(number) => number
+                .as_str()
+                .parse()
+                .map_or_else(|_| Self::Other(format!("float {number}")), Self::Float),
+            DeValue::Boolean(value) => Self::Other(format!("boolean {value}")),
+            DeValue::Datetime(value) => Self::Other(format!("date {value}")),
+            DeValue::Array(items) => {
+                Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect())
+            }
+            DeValue::Table(_) => Self::Other("table".to_owned()),
+        }
+    }
+
+    /// Text.
+    pub(crate) fn text(&self) -> Result<&str, ValueError> {
+        match self {
+            Self::Text(text) => Ok(text),
+            other => Err(other.not("a string")),
+        }
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(&self) -> Result<Vec<&str>, ValueError> {
+        match self {
+            Self::List(items) => items.iter().map(Self::text).collect(),
+            other => Err(other.not("a list of strings")),
+        }
+    }
+
+    /// A positive whole number.
+    pub(crate) fn count(&self) -> Result<u64, ValueError> {
+        match self {
+            Self::Integer(number) => u64::try_from(*number)
+                .ok()
+                .filter(|number| *number > 0)
+                .ok_or_else(|| ValueError::Unfit(format!("{number} is not a positive integer"))),
+            other => Err(other.not("a positive integer")),
+        }
+    }
+
+    /// A positive whole number or `unlimited`.
+    pub(crate) fn limit(&self) -> Result<Limit, ValueError> {
+        match self {
+            Self::Text(text) => Ok(text.parse()?),
+            Self::Integer(number) => match u64::try_from(*number) {
+                Ok(number) => Ok(Limit::new(number)?),
+                Err(_) => Err(LimitError::NotALimit(number.to_string()).into()),
+            },
+            other => Err(other.not("a positive integer or \"unlimited\"")),
+        }
+    }
+
+    /// A number of cores, in thousandths at the finest, or `unlimited`.
+    pub(crate) fn cores(&self) -> Result<CpuCores, ValueError> {
+        const WANTED: &str = "a number of cores such as 0.5, or \"unlimited\"";
+        let cores = match self {
+            Self::Text(text) if text == UNLIMITED => return Ok(CpuCores::UNLIMITED),
+            Self::Integer(number) => number.to_string().parse::<f64>().unwrap_or(f64::NAN),
+            Self::Float(number) => *number,
+            other => return Err(other.not(WANTED)),
+        };
+        // By way of text, which unlike a cast can not wrap or truncate in silence.
+        let milli = format!("{:.0}", cores * 1000.0).parse::<u32>().ok();
+        match milli.filter(|milli| *milli > 0) {
+            Some(milli) => Ok(CpuCores { milli: Some(milli) }),
+            None => Err(ValueError::Unfit(format!(
+                "{self} is not a number of cores: from 0.001, or \"unlimited\""
+            ))),
+        }
+    }
+
+    /// A duration with its unit.
+    pub(crate) fn duration(&self) -> Result<Duration, ValueError> {
+        match self {
+            Self::Text(text) => Ok(duration::parse(text)?),
+            other => Err(other.not("a duration with its unit, such as \"30s\"")),
+        }
+    }
+
+    /// A duration with its unit, or `unlimited`.
+    pub(crate) fn duration_or_unlimited(&self) -> Result<Option<Duration>, ValueError> {
+        match self {
+            Self::Text(text) if text == UNLIMITED => Ok(None),
+            other => other.duration().map(Some),
+        }
+    }
+
+    /// An absolute path without `..`.
+    pub(crate) fn path(&self) -> Result<PathBuf, ValueError> {
+        absolute(self.text()?)
+    }
+
+    /// A list of absolute paths without `..`.
+    pub(crate) fn paths(&self) -> Result<Vec<PathBuf>, ValueError> {
+        self.texts()?.into_iter().map(absolute).collect()
+    }
+
+    fn not(&self, wanted: &'static str) -> ValueError {
+        let found = match self {
+            Self::Integer(_) => format!("integer {self}"),
+            Self::Float(_) => format!("float {self}"),
+            Self::Text(_) => format!("string {self}"),
+            Self::List(_) => format!("list {self}"),
+            Self::Other(text) => text.clone(),
+        };
+        ValueError::Type { wanted, found }
+    }
+
+    /// The value as JSON.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Integer(number) => (*number).into(),
+            Self::Float(number) => (*number).into(),
+            Self::Text(text) | Self::Other(text) => text.as_str().into(),
+            Self::List(items) => items.iter().map(Self::to_json).collect(),
+        }
+    }
+}
+
+/// The value as TOML.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => number.fmt(f),
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Text(text) => toml::Value::from(text.as_str()).fmt(f),
+            Self::Other(text) => f.write_str(text),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if index > 0 { ", " } else { "" })?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// Refuses what would mean another place in another working directory.
+fn absolute(text: &str) -> Result<PathBuf, ValueError> {
+    let path = PathBuf::from(text);
+    let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
+    if path.is_absolute() && !climbs && !text.contains('\0') {
+        Ok(path)
+    } else {
+        Err(ValueError::Unfit(format!("{text:?} is not an absolute path without \"..\"")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn cores_are_exact_thousandths() {
+        assert_eq!(Value::Float(0.5).cores().unwrap().milli, Some(500));
+        assert_eq!(Value::Integer(2).cores().unwrap().milli, Some(2000));
+        assert_eq!(Value::Text("unlimited".into()).cores().unwrap(), CpuCores::UNLIMITED);
+        for bad in [Value::Integer(0), Value::Float(-1.0), Value::Float(f64::NAN)] {
+            assert!(bad.cores().is_err(), "{bad}");
+        }
+        assert!(Value::Float(1e12).cores().is_err());
+    }
+
+    #[test]
+    fn text_is_shown_as_toml_that_reads_back() {
+        let text = "a \"quoted\" back\\slash\nand line";
+        let shown = Value::Text(text.into()).to_string();
+        let parsed = DeValue::parse(&shown).unwrap();
+        assert_eq!(Value::from_toml(parsed.get_ref()), Value::Text(text.into()));
+    }
+
+    #[test]
+    fn relative_and_climbing_paths_are_refused() {
+        assert!(Value::Text("/a/b".into()).path().is_ok());
+        for bad in ["", "a", "./a", "/a/../b"] {
+            assert!(Value::Text(bad.into()).path().is_err(), "{bad}");
+        }
+    }
+}

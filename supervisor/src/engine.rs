@@ -1,0 +1,369 @@
+//! The engine: everything Vivarium does, without HTTP.
+//!
+//! The API's routes translate to these calls, and so does the command line when it runs code in
+//! its own process. The engine owns the sessions and what they share; each session decides for
+//! itself ([`crate::session`]). It must never start a session with less of the sandbox than its
+//! trial session had, nor tell one tenant of another's sessions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use vivarium_protocol::message::Description;
+use vivarium_protocol::outcome::Cause;
+
+use crate::backend::Backend;
+use crate::backend::ids::IdPool;
+use crate::cgroup::Support;
+use crate::recover::{WorkdirError, Workdirs};
+use crate::session::registry::Registry;
+use crate::session::{self, Command, Refusal, Session};
+use crate::settings::{Mode, Settings};
+
+mod admission;
+mod environment;
+mod error;
+mod reaper;
+mod reload;
+mod request;
+mod start;
+#[cfg(test)]
+pub(crate) mod tests;
+mod trial;
+pub mod types;
+
+pub use error::{EngineError, StartError};
+pub use request::is_plain_name;
+
+use environment::Prepared;
+use types::{
+    Capacity, EnvironmentInfo, ExecuteRequest, HostInfo, InterruptReply, KeepaliveReply, Outcome,
+    Page, ResetReply, RunRequest, SessionInfo, SessionPage, SessionSpec,
+};
+
+/// The one tenant there is until tenants are configured.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// The environment of requests that name none.
+pub const DEFAULT_ENVIRONMENT: &str = "default";
+
+/// How long an agent may take to describe itself before a session is shown without that.
+const DESCRIBE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The most sessions in one part of a list.
+const MAX_PAGE: usize = 1000;
+
+/// A running engine. Clones are the same engine.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: RwLock<Arc<Settings>>,
+    host: Host,
+    environments: BTreeMap<String, Prepared>,
+    registry: Arc<Registry>,
+    draining: AtomicBool,
+}
+
+/// What all sessions share.
+#[derive(Debug)]
+struct Host {
+    backend: Arc<dyn Backend>,
+    cgroups: Support,
+    ids: Option<Arc<IdPool>>,
+    runtime_dir: PathBuf,
+    /// Made when the first session needs it: most hosts never do.
+    workdirs: Mutex<Option<Arc<Workdirs>>>,
+}
+
+impl Host {
+    fn workdirs(&self) -> Result<Arc<Workdirs>, WorkdirError> {
+        let mut slot = self.workdirs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workdirs) = &*slot {
+            return Ok(Arc::clone(workdirs));
+        }
+        let workdirs = Arc::new(Workdirs::open(&self.runtime_dir)?);
+        *slot = Some(Arc::clone(&workdirs));
+        Ok(workdirs)
+    }
+}
+
+impl Engine {
+    /// The settings now in force.
+    #[must_use]
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.inner.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether new work is accepted.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::Relaxed)
+    }
+
+    /// This host and what it offers.
+    #[must_use]
+    pub fn host(&self) -> HostInfo {
+        let settings = self.settings();
+        let default = self.inner.environments.get(DEFAULT_ENVIRONMENT);
+        let environments = self.inner.environments.iter().map(|(name, prepared)| EnvironmentInfo {
+            name: name.clone(),
+            interpreter: prepared.interpreter.path.display().to_string(),
+            python_version: prepared.interpreter.version.clone(),
+        });
+        HostInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: nix::sys::utsname::uname()
+                .map(|uts| uts.release().to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            mode: match settings.sandbox.mode {
+                Mode::Auto => "auto",
+                Mode::On => "on",
+                Mode::Off => "off",
+            }
+            .to_owned(),
+            layers: default.map(|prepared| prepared.protection.to_vec()).unwrap_or_default(),
+            environments: environments.collect(),
+            capacity: Capacity {
+                sessions: self.inner.registry.len(),
+                max_sessions: settings.session.max_sessions,
+                queue_depth: settings.session.queue_depth,
+                cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            },
+        }
+    }
+
+    /// Makes a session, and returns when its kernel is ready.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn create(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<SessionInfo, EngineError> {
+        let session = self
+            .add(tenant, spec)?
+            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
+        started(&session).await?;
+        Ok(session.info())
+    }
+
+    /// A session, with what its agent says about it.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub async fn get(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
+        let session = self.find(tenant, id)?;
+        let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
+        let mut info = session.info();
+        if let Ok(Some(description)) = described {
+            let Description { processes, disk_bytes, agent_pss_bytes, kernel_pss_bytes, .. } =
+                description;
+            info.usage.processes = Some(processes);
+            info.usage.disk_bytes = Some(disk_bytes);
+            info.usage.agent_pss_bytes = Some(agent_pss_bytes);
+            info.usage.kernel_pss_bytes = Some(kernel_pss_bytes);
+        }
+        Ok(info)
+    }
+
+    /// A tenant's sessions.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] for a page that can not be.
+    pub fn list(&self, tenant: &str, page: &Page) -> Result<SessionPage, EngineError> {
+        if !(1..=MAX_PAGE).contains(&page.limit) {
+            return Err(EngineError::invalid("limit", format!("it is 1 to {MAX_PAGE}")));
+        }
+        let after = page.after.as_deref().unwrap_or_default();
+        // One more than asked for tells whether there is a next part.
+        let mut sessions = self.inner.registry.page(tenant, after, page.limit + 1);
+        let more = sessions.len() > page.limit;
+        sessions.truncate(page.limit);
+        let sessions: Vec<_> = sessions.iter().map(|session| session.info()).collect();
+        let next = if more { sessions.last().map(|last| last.id.clone()) } else { None };
+        Ok(SessionPage { sessions, next })
+    }
+
+    /// Ends a session, and returns when nothing of it is left.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
+        self.find(tenant, id)?.close(Cause::Deleted).await;
+        Ok(())
+    }
+
+    /// Runs code in a session, which is made first if `create` says so and there is none.
+    ///
+    /// Once the code is queued it runs, whether or not the caller still waits.
+    ///
+    /// # Errors
+    /// [`EngineError`]. What the code does wrong is an outcome and no error.
+    pub async fn execute(
+        &self,
+        tenant: &str,
+        id: &str,
+        request: ExecuteRequest,
+        create: bool,
+    ) -> Result<Outcome, EngineError> {
+        self.check_open()?;
+        let code = request::code(&self.settings(), request)?;
+        let session = match self.find(tenant, id) {
+            Err(EngineError::UnknownSession(_)) if create => self.find_or_add(tenant, id).await?,
+            found => found?,
+        };
+        self.execute_in(&session, code).await
+    }
+
+    async fn execute_in(
+        &self,
+        session: &Session,
+        code: session::Code,
+    ) -> Result<Outcome, EngineError> {
+        match session.ask(|reply| Command::Execute(code, reply)).await {
+            Some(Ok(outcome)) => Ok(outcome),
+            Some(Err(Refusal::QueueFull)) => {
+                Err(EngineError::QueueFull { depth: self.settings().session.queue_depth })
+            }
+            Some(Err(Refusal::NotStarted(failure))) => Err(EngineError::NotStarted(failure)),
+            None => Err(EngineError::UnknownSession(session.identity.id.clone())),
+        }
+    }
+
+    /// Runs code in a session of its own, and returns when nothing of that is left.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn run(&self, tenant: &str, request: RunRequest) -> Result<Outcome, EngineError> {
+        let RunRequest { code, files, limits, network, timeout_ms, environment, env, .. } = request;
+        let execute = ExecuteRequest { code, timeout_ms, files, outputs: None };
+        let code = request::code(&self.settings(), execute)?;
+        let spec = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
+        let session = self
+            .add(tenant, spec)?
+            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
+        let engine = self.clone();
+        // A task: if the caller goes away, the session still has to.
+        let task = tokio::spawn(async move {
+            let outcome = engine.execute_in(&session, code).await;
+            session.close(Cause::Deleted).await;
+            outcome
+        });
+        task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a run failed");
+            Err(EngineError::NotStarted(session::internal_failure(&error.to_string())))
+        })
+    }
+
+    /// Interrupts what is running in a session. Returns when it has ended, or after the grace
+    /// in which code has to give way.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub async fn interrupt(&self, tenant: &str, id: &str) -> Result<InterruptReply, EngineError> {
+        let session = self.find(tenant, id)?;
+        let unknown = || EngineError::UnknownSession(id.to_owned());
+        let interrupted = session.ask(Command::Interrupt).await.ok_or_else(unknown)?;
+        let session_id = id.to_owned();
+        let Some(interrupted) = interrupted else {
+            let detail = "nothing was running".to_owned();
+            return Ok(InterruptReply {
+                session_id,
+                execution_id: None,
+                interrupted: false,
+                detail,
+            });
+        };
+        let grace = self.settings().session.interrupt_grace;
+        // The sender is dropped when the execution has ended, whichever way.
+        let ended = timeout(grace, interrupted.ended).await.is_ok();
+        let detail = if ended {
+            "the execution has ended".to_owned()
+        } else {
+            format!(
+                "the code ignored SIGINT for {} s; its timeout or a reset will end it",
+                grace.as_secs_f64()
+            )
+        };
+        let execution_id = Some(interrupted.execution.to_string());
+        Ok(InterruptReply { session_id, execution_id, interrupted: ended, detail })
+    }
+
+    /// Gives a session a fresh kernel. What is running is ended, what is queued runs in it.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`], also if the session did not survive it.
+    pub async fn reset(&self, tenant: &str, id: &str) -> Result<ResetReply, EngineError> {
+        self.check_open()?;
+        let session = self.find(tenant, id)?;
+        session.touch();
+        let unknown = || EngineError::UnknownSession(id.to_owned());
+        let ended = session.ask(Command::Reset).await.ok_or_else(unknown)?;
+        let ended_execution_id = ended.map(|number| number.to_string());
+        Ok(ResetReply { session_id: id.to_owned(), ended_execution_id })
+    }
+
+    /// Keeps an idle session from being reaped.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub fn keepalive(&self, tenant: &str, id: &str) -> Result<KeepaliveReply, EngineError> {
+        let session = self.find(tenant, id)?;
+        session.touch();
+        Ok(KeepaliveReply { session_id: id.to_owned(), expires_at: session.expires_at() })
+    }
+
+    /// Takes no new work, waits up to `grace` for what runs, then ends every session and
+    /// returns when nothing is left.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.inner.draining.store(true, Ordering::Relaxed);
+        let mut busy = JoinSet::new();
+        for session in self.inner.registry.all() {
+            busy.spawn(async move { session.ask(Command::WhenIdle).await });
+        }
+        if timeout(grace, async { while busy.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!(executions = busy.len(), "still running after the grace: killed");
+        }
+        // A creation may have been under way when the flag was set.
+        loop {
+            let sessions = self.inner.registry.all();
+            if sessions.is_empty() {
+                break;
+            }
+            let mut closing = JoinSet::new();
+            for session in sessions {
+                closing.spawn(async move { session.close(Cause::Draining).await });
+            }
+            while closing.join_next().await.is_some() {}
+        }
+    }
+
+    /// Takes over what can be changed while running, and names what can not.
+    pub fn reload(&self, settings: Arc<Settings>) -> Vec<&'static str> {
+        let mut slot = self.inner.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let (kept, new) = reload::merge(&slot, &settings);
+        *slot = Arc::new(new);
+        kept
+    }
+
+    fn check_open(&self) -> Result<(), EngineError> {
+        if self.is_draining() { Err(EngineError::Draining) } else { Ok(()) }
+    }
+}
+
+async fn started(session: &Session) -> Result<(), EngineError> {
+    if let Err(failure) = session.started().await {
+        session.gone().await;
+        return Err(EngineError::NotStarted(failure));
+    }
+    Ok(())
+}

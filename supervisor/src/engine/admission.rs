@@ -1,0 +1,76 @@
+//! Finding sessions, and making them: everything asked for is checked before anything is made.
+
+use std::sync::Arc;
+
+use super::types::SessionSpec;
+use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, request, trial};
+use crate::session::registry::Refused;
+use crate::session::{self, Identity, Session};
+
+impl Engine {
+    /// A tenant's session. An id that no session can have is as unknown as any other.
+    pub(super) fn find(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
+        let session = self.inner.registry.get(tenant, id);
+        session.ok_or_else(|| EngineError::UnknownSession(id.to_owned()))
+    }
+
+    pub(super) async fn find_or_add(
+        &self,
+        tenant: &str,
+        id: &str,
+    ) -> Result<Arc<Session>, EngineError> {
+        loop {
+            let spec = SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() };
+            match self.add(tenant, spec)? {
+                Ok(session) => return Ok(session),
+                // Somebody else was faster.
+                Err(session) if !session.is_closed() => return Ok(session),
+                Err(session) => session.gone().await,
+            }
+        }
+    }
+
+    /// Adds a session, without waiting for it; the inner error is the one that has its id.
+    pub(super) fn add(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
+        self.check_open()?;
+        let settings = self.settings();
+        let id = request::id(spec.id)?;
+        let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
+        let prepared = self.inner.environments.get(&environment).ok_or_else(|| {
+            let names: Vec<_> = self.inner.environments.keys().map(String::as_str).collect();
+            let reason = format!("{environment:?} is not configured: {}", names.join(", "));
+            EngineError::invalid("environment", reason)
+        })?;
+        let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
+        let network = request::network(&settings, spec.network)?;
+        let env = request::env(spec.env)?;
+        let mut timing = trial::timing(&settings);
+        timing.idle_timeout = request::idle_timeout(&settings, spec.idle_timeout_ms)?;
+        let identity = Identity {
+            id: id.clone(),
+            tenant: tenant.to_owned(),
+            environment,
+            limits: limits.clone(),
+            network,
+            metadata: request::metadata(spec.metadata)?,
+        };
+        let policy = prepared.policy(&settings, limits, network, env);
+        let recipe = trial::recipe(&self.inner.host, prepared, policy).map_err(|error| {
+            EngineError::NotStarted(session::internal_failure(&error.to_string()))
+        })?;
+        let max = settings.session.max_sessions;
+        let registry = Arc::clone(&self.inner.registry);
+        let make = || session::spawn(identity, timing, recipe, move |gone| registry.remove(gone));
+        match self.inner.registry.insert(tenant, &id, max, make) {
+            Ok(session) => Ok(Ok(session)),
+            Err(Refused::Exists(session)) => Ok(Err(session)),
+            Err(Refused::Full) => {
+                Err(EngineError::TooManySessions { max: max.get().unwrap_or(u64::MAX) })
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Environments: an interpreter, and the plan that a trial session found to hold here.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vivarium_protocol::layer::{Layer, Plan, Report};
+use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
+
+use crate::backend::ids::IdPool;
+use crate::settings::{Environment, Settings};
+
+/// Variables that pass from the daemon to kernels (SPEC section 1). HOME, TMPDIR and the rest
+/// of its list are the agent's to set.
+const PASSED: [&str; 8] = [
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUNBUFFERED",
+];
+
+/// What PATH is where the daemon has none.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// An environment that sessions can be started in.
+#[derive(Debug, Clone)]
+pub(super) struct Prepared {
+    pub(super) interpreter: Interpreter,
+    pub(super) plan: Plan,
+    pub(super) protection: Arc<[Report]>,
+    pub(super) read_paths: Vec<PathBuf>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) ids: Option<Arc<IdPool>>,
+}
+
+/// The variables that every kernel of an environment gets.
+pub(super) fn passed_env(environment: &Environment, plan: &Plan) -> BTreeMap<String, String> {
+    let extra = |name: &str| environment.extra_env.iter().any(|extra| extra == name);
+    let scrubs = plan.applies(Layer::EnvScrub);
+    let mut passed: BTreeMap<_, _> = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| !scrubs || PASSED.contains(&name.as_str()) || extra(name))
+        .collect();
+    passed.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_PATH.to_owned());
+    passed
+}
+
+impl Prepared {
+    /// The policy of a session, but for what each has of its own.
+    pub(super) fn policy(
+        &self,
+        settings: &Settings,
+        limits: Limits,
+        network: Network,
+        env: BTreeMap<String, String>,
+    ) -> Policy {
+        let mut variables = self.env.clone();
+        variables.extend(env);
+        Policy {
+            plan: self.plan.clone(),
+            limits,
+            network,
+            interpreter: self.interpreter.clone(),
+            env: variables.into_iter().collect(),
+            read_paths: self.read_paths.clone(),
+            workdir: settings.sandbox.workdir.clone(),
+            host_workdir: None,
+            cgroup: None,
+            ids: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_variables_pass() {
+        let environment = Environment { extra_env: vec!["CARGO".into()], ..Environment::default() };
+        let passed = passed_env(&environment, &Plan::full());
+        assert!(passed.contains_key("PATH"));
+        assert_eq!(passed.contains_key("CARGO"), env::var_os("CARGO").is_some());
+        for name in passed.keys() {
+            assert!(PASSED.contains(&name.as_str()) || name == "CARGO", "{name}");
+        }
+        let all = passed_env(&environment, &Plan::off());
+        assert!(all.len() >= passed.len());
+    }
+}

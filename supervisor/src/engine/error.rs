@@ -1,0 +1,117 @@
+//! Why the engine says no. Each variant is one stable `code` of the API.
+
+use std::time::Duration;
+
+use vivarium_protocol::message::Failure;
+
+use crate::backend::LaunchError;
+use crate::backend::inspect::InspectError;
+
+/// A request that was not carried out.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// No such session, or not this tenant's.
+    #[error("there is no session {0:?}")]
+    UnknownSession(String),
+    /// A session of this id exists.
+    #[error("there already is a session {0:?}")]
+    Conflict(String),
+    /// A field's value can not be used.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// Which, as `limits.max_procs`.
+        field: String,
+        /// Why.
+        reason: String,
+    },
+    /// As many executions as may wait in this session are waiting.
+    #[error("{depth} executions wait in this session, as many as may")]
+    QueueFull {
+        /// How many may.
+        depth: usize,
+    },
+    /// As many sessions as there may be.
+    #[error("there are as many sessions as there may be ({max})")]
+    TooManySessions {
+        /// How many.
+        max: u64,
+    },
+    /// The daemon is shutting down.
+    #[error("the daemon is shutting down")]
+    Draining,
+    /// The session's processes could not be started or confined.
+    #[error("the session could not be started: {0}")]
+    NotStarted(Failure),
+}
+
+impl EngineError {
+    /// A field's value can not be used.
+    pub(super) fn invalid(field: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Invalid { field: field.into(), reason: reason.to_string() }
+    }
+
+    /// The name that clients may rely on.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownSession(_) => "unknown_session",
+            Self::Conflict(_) => "session_exists",
+            Self::Invalid { .. } => "invalid_field",
+            Self::QueueFull { .. } => "queue_full",
+            Self::TooManySessions { .. } => "too_many_sessions",
+            Self::Draining => "draining",
+            Self::NotStarted(_) => "session_not_started",
+        }
+    }
+
+    /// When it may be worth trying again, where waiting can help.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::QueueFull { .. } => Some(Duration::from_secs(1)),
+            Self::TooManySessions { .. } | Self::Draining => Some(Duration::from_secs(5)),
+            _ => None,
+        }
+    }
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The agent's program is missing.
+    #[error("the agent can not be used")]
+    Agent(#[source] LaunchError),
+    /// An environment's interpreter does not work.
+    #[error("environments.{environment}")]
+    Interpreter {
+        /// Which environment.
+        environment: String,
+        /// Why.
+        #[source]
+        source: InspectError,
+    },
+    /// Mode `on`, and a layer is not fully enforced.
+    #[error("sandbox.mode is \"on\", and {}", .0.iter().map(|missing| format!(
+        "the {} layer is {}: {} (fix: {})",
+        missing.layer, missing.status, missing.detail, missing.fix
+    )).collect::<Vec<_>>().join("; "))]
+    LayersMissing(Vec<vivarium_protocol::layer::Report>),
+    /// Mode `off` while others than this host can reach the API.
+    #[error("sandbox.mode is \"off\", which is refused while the API listens on {0}")]
+    OpenToOthers(String),
+    /// Not even a session without the missing layers starts.
+    #[error("a trial session of environment {environment} did not start: {failure}{}", fix_of(.failure))]
+    Trial {
+        /// Which environment.
+        environment: String,
+        /// What it said.
+        failure: Failure,
+    },
+    /// No directory for workdirs.
+    #[error("make a directory for workdirs")]
+    Workdirs(#[from] crate::recover::WorkdirError),
+}
+
+fn fix_of(failure: &Failure) -> String {
+    if failure.fix.is_empty() { String::new() } else { format!(" (fix: {})", failure.fix) }
+}

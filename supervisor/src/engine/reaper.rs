@@ -1,0 +1,25 @@
+//! Ending sessions that nobody uses any more, or that have lived as long as they may.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+use vivarium_protocol::outcome::Cause;
+
+use super::Inner;
+
+/// Looks every `every`, as long as the engine is there.
+pub(super) async fn run(engine: Weak<Inner>, every: Duration) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(engine) = engine.upgrade() else { return };
+        let expired = engine.registry.all().into_iter().filter(|session| session.is_expired());
+        for session in expired {
+            tracing::info!(session = session.identity.id, "reaping a session");
+            // Each on its own: one that dies slowly must not keep the others alive.
+            tokio::spawn(async move { session.close(Cause::Deleted).await });
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What of new settings can be taken over while sessions run.
+
+use crate::settings::Settings;
+
+/// The settings to use from now on, and the names of what takes a restart.
+///
+/// New sessions get the new limits and times; the mode, the layers, the interpreters and the
+/// listeners were decided, tried and reported at start-up, and stay.
+pub(super) fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Settings) {
+    let mut kept = Vec::new();
+    let mut keep = |name, changed: bool| {
+        if changed {
+            kept.push(name);
+        }
+    };
+    keep("server", old.server != new.server);
+    keep("sandbox.mode", old.sandbox.mode != new.sandbox.mode);
+    keep("sandbox.disable_layers", old.sandbox.disable_layers != new.sandbox.disable_layers);
+    keep("sandbox.workdir", old.sandbox.workdir != new.sandbox.workdir);
+    keep("sandbox.cgroup_root", old.sandbox.cgroup_root != new.sandbox.cgroup_root);
+    keep("session.reap_interval", old.session.reap_interval != new.session.reap_interval);
+    keep("environments", old.environments != new.environments);
+    let mut merged = old.clone();
+    merged.sandbox.limits = new.sandbox.limits.clone();
+    merged.sandbox.network = new.sandbox.network;
+    merged.sandbox.allowed_networks.clone_from(&new.sandbox.allowed_networks);
+    merged.session = new.session.clone();
+    merged.session.reap_interval = old.session.reap_interval;
+    (kept, merged)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine::tests::settings;
+    use crate::settings::Mode;
+    use vivarium_protocol::units::Limit;
+
+    #[test]
+    fn limits_and_times_change_and_the_rest_is_named() {
+        let old = settings();
+        let mut new = old.clone();
+        new.sandbox.limits.max_procs = Limit::new(3).unwrap();
+        new.session.queue_depth = 99;
+        assert!(merge(&old, &new).0.is_empty());
+        new.sandbox.mode = Mode::On;
+        new.server.user = "other".into();
+        let (kept, merged) = merge(&old, &new);
+        assert_eq!(kept, ["server", "sandbox.mode"]);
+        assert_eq!(merged.sandbox.mode, old.sandbox.mode);
+        assert_eq!(merged.sandbox.limits.max_procs, Limit::new(3).unwrap());
+        assert_eq!(merged.session.queue_depth, 99);
+    }
+}

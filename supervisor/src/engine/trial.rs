@@ -1,0 +1,163 @@
+//! What of the sandbox works on this host, found out in the only way that does not guess: by
+//! starting a session with all of it. A layer that fails is marked unavailable, with the reason
+//! and the fix it gave, and the next trial goes without.
+
+use std::sync::Arc;
+
+use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
+use vivarium_protocol::message::Failure;
+use vivarium_protocol::outcome::Cause;
+
+use super::environment::{Prepared, passed_env};
+use super::{Host, StartError};
+use crate::cgroup::Support;
+use crate::session::{self, Identity, Means, Recipe, Timing};
+use crate::settings::{Mode, Settings};
+use vivarium_protocol::policy::Interpreter;
+
+/// The tenant of trial sessions: no name that a tenant can have.
+const TENANT: &str = "_trial";
+
+/// The plan to begin with.
+fn first_plan(settings: &Settings, host: &Host) -> Plan {
+    if settings.sandbox.mode == Mode::Off {
+        return Plan::off();
+    }
+    let mut plan = Plan::full();
+    for layer in &settings.sandbox.disable_layers {
+        plan.set(*layer, &Intent::Off);
+    }
+    if plan.applies(Layer::Cgroup)
+        && let Support::Unavailable(missing) = &host.cgroups
+    {
+        let (detail, fix) = (missing.why.clone(), missing.fix.clone());
+        plan.set(Layer::Cgroup, &Intent::Unavailable { detail, fix });
+    }
+    plan
+}
+
+/// Finds the plan that holds for this environment, and what is then reported.
+pub(super) async fn prepare(
+    settings: &Settings,
+    host: &Host,
+    name: &str,
+    interpreter: Interpreter,
+) -> Result<Prepared, StartError> {
+    let environment = settings.environments.get(name).cloned().unwrap_or_default();
+    let plan = first_plan(settings, host);
+    let mut prepared = Prepared {
+        interpreter,
+        env: passed_env(&environment, &plan),
+        plan,
+        protection: Arc::new([]),
+        read_paths: environment.read_paths,
+        ids: if settings.sandbox.mode == Mode::Off { None } else { host.ids.clone() },
+    };
+    loop {
+        let failure = match trial(settings, host, name, &prepared).await {
+            Ok(protection) => {
+                prepared.protection = protection;
+                return Ok(prepared);
+            }
+            Err(failure) => failure,
+        };
+        if prepared.ids.is_some() {
+            // newuidmap may be there and not work: no_new_privs around us, or no setuid bit.
+            tracing::warn!(%failure, "no subordinate ids: a trial session with them failed");
+            prepared.ids = None;
+            continue;
+        }
+        let Some(layer) = failure.layer.filter(|layer| prepared.plan.applies(*layer)) else {
+            return Err(StartError::Trial { environment: name.to_owned(), failure });
+        };
+        tracing::debug!(%layer, %failure, "layer not available");
+        let detail = format!("{}: {}", failure.operation, failure.reason);
+        prepared.plan.set(layer, &Intent::Unavailable { detail, fix: failure.fix });
+    }
+}
+
+/// Starts one session, and ends it.
+async fn trial(
+    settings: &Settings,
+    host: &Host,
+    environment: &str,
+    prepared: &Prepared,
+) -> Result<Arc<[Report]>, Failure> {
+    let limits = settings.sandbox.limits.clone();
+    let network = settings.sandbox.network;
+    let identity = Identity {
+        id: uuid::Uuid::new_v4().to_string(),
+        tenant: TENANT.to_owned(),
+        environment: environment.to_owned(),
+        limits: limits.clone(),
+        network,
+        metadata: std::collections::BTreeMap::new(),
+    };
+    let policy = prepared.policy(settings, limits, network, std::collections::BTreeMap::new());
+    let recipe = recipe(host, prepared, policy).map_err(|error| Failure {
+        layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
+        operation: error.to_string(),
+        reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
+        fix: "set server.runtime_dir to a directory that can be written".to_owned(),
+    })?;
+    let session = session::spawn(identity, timing(settings), recipe, |_| ());
+    let started = session.started().await;
+    let protection: Arc<[Report]> = session.notes().protection.clone();
+    session.close(Cause::Deleted).await;
+    started.map(|()| protection)
+}
+
+/// How to start a session with this policy.
+pub(super) fn recipe(
+    host: &Host,
+    prepared: &Prepared,
+    policy: vivarium_protocol::policy::Policy,
+) -> Result<Recipe, crate::recover::WorkdirError> {
+    let needs_workdir = !policy.plan.applies(Layer::Mounts);
+    let means = Means {
+        backend: Arc::clone(&host.backend),
+        tree: match &host.cgroups {
+            Support::Available(tree) => Some(Arc::clone(tree)),
+            Support::Unavailable(_) => None,
+        },
+        ids: prepared.ids.clone(),
+        workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
+        protection: Arc::clone(&prepared.protection),
+    };
+    Ok(Recipe { policy, means })
+}
+
+/// The times of a session as they are configured now.
+pub(super) const fn timing(settings: &Settings) -> Timing {
+    Timing {
+        interrupt_grace: settings.session.interrupt_grace,
+        start_timeout: settings.session.start_timeout,
+        idle_timeout: settings.session.idle_timeout,
+        max_lifetime: settings.session.max_lifetime,
+        queue_depth: settings.session.queue_depth,
+    }
+}
+
+/// What the mode says about these reports: `on` wants every one enforced, `auto` warns.
+pub(super) fn judge(mode: Mode, protection: &[Report]) -> Result<(), StartError> {
+    let missing = || protection.iter().filter(|report| report.status != Status::Enforced);
+    match mode {
+        Mode::On if missing().next().is_some() => {
+            Err(StartError::LayersMissing(missing().cloned().collect()))
+        }
+        Mode::On => Ok(()),
+        Mode::Auto => {
+            for Report { layer, status, detail, fix } in missing() {
+                tracing::warn!(%layer, %status, detail, fix, "sandbox layer is not fully enforced");
+            }
+            Ok(())
+        }
+        Mode::Off => {
+            tracing::warn!(
+                "SANDBOX IS OFF: code runs with all the rights of this process \
+                 (set sandbox.mode to auto or on)"
+            );
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What the engine is asked and what it answers, in the JSON of the API.
+//!
+//! Requests are what a client said: partial, unchecked, unknown fields refused. They become
+//! protocol types in [`super::request`]. Responses are what clients and the command line read.
+//! Nothing here knows of HTTP.
+
+mod request;
+mod response;
+mod scalar;
+
+pub use request::{
+    ExecuteRequest, FileSpec, LimitsSpec, MAX_METADATA_BYTES, NotYet, Page, RunRequest, SessionSpec,
+};
+pub use response::{
+    Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
+    InterruptReply, KeepaliveReply, LimitsInfo, MimeBundle, Outcome, OutputFile, ResetReply,
+    SessionInfo, SessionPage, SessionState, SessionUsage, ValueInfo,
+};
+pub use scalar::{Cores, CoresError};

@@ -1,0 +1,211 @@
+//! What clients may ask for. Unknown fields are refused by name, and so are fields that
+//! belong to parts of the API that do not exist yet.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use utoipa::ToSchema;
+use vivarium_protocol::policy::Network;
+use vivarium_protocol::units::Limit;
+
+use super::Cores;
+
+/// The most a session's metadata may take as JSON, in bytes.
+pub const MAX_METADATA_BYTES: usize = 4096;
+
+/// A field that the contract has and this version does not: always refused, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotYet {}
+
+impl<'de> Deserialize<'de> for NotYet {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(de::Error::custom("not supported by this version, it comes later"))
+    }
+}
+
+impl Serialize for NotYet {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        match *self {}
+    }
+}
+
+/// A session to make.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionSpec {
+    /// Its id: 1 to 64 of `A-Z a-z 0-9 _ -`. A random one if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Which configured environment; `default` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// Limits tighter than the configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsSpec>,
+    /// What the session can reach: `none`, `loopback` or, where the operator allows it, `full`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::network_schema)]
+    pub network: Option<Network>,
+    /// Variables for the kernel.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "super::scalar::unique_map"
+    )]
+    pub env: BTreeMap<String, String>,
+    /// Milliseconds without an execution or keepalive after which the session is reaped. No
+    /// longer than the configured time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
+    /// Whatever the client wants to find again in the session's description.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "super::scalar::unique_map"
+    )]
+    pub metadata: BTreeMap<String, String>,
+    /// A home that outlives the session.
+    #[serde(default, skip_serializing)]
+    #[schema(ignore)]
+    pub home: Option<NotYet>,
+}
+
+/// Limits to tighten. Each is a positive integer or `"unlimited"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsSpec {
+    /// Memory of the whole session, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_memory_mb: Option<Limit>,
+    /// CPU time of one execution, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_cpu_secs: Option<Limit>,
+    /// Processes and threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_procs: Option<Limit>,
+    /// Open file descriptors per process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_open_fds: Option<Limit>,
+    /// Largest file, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_file_size_mb: Option<Limit>,
+    /// Workdir and temporary files together, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_disk_mb: Option<Limit>,
+    /// Files, directories and links together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_inodes: Option<Limit>,
+    /// CPU cores, such as 0.5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::cores_schema)]
+    pub cpu_cores: Option<Cores>,
+    /// Bytes kept of each of stdout and stderr, per execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_output_bytes: Option<Limit>,
+    /// Bytes of results, displays and files, per execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::limit_schema)]
+    pub max_result_bytes: Option<Limit>,
+}
+
+/// A file to put into the workdir before the code runs: `text`, or `data` in base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// Path relative to the workdir.
+    pub name: String,
+    /// Its content as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its content in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+}
+
+/// Code to run in a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExecuteRequest {
+    /// The code.
+    pub code: String,
+    /// Milliseconds it may run; the configured time if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Files to put into the workdir first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileSpec>,
+    /// Files to bring back.
+    #[serde(default, skip_serializing)]
+    #[schema(ignore)]
+    pub outputs: Option<NotYet>,
+}
+
+/// Code to run in a session of its own, which ends with it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// The code.
+    pub code: String,
+    /// Files to put into the workdir first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileSpec>,
+    /// Limits tighter than the configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsSpec>,
+    /// What the code can reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = super::response::network_schema)]
+    pub network: Option<Network>,
+    /// Milliseconds it may run; the configured time if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Which configured environment; `default` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// Variables for the kernel.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "super::scalar::unique_map"
+    )]
+    pub env: BTreeMap<String, String>,
+    /// Files to bring back.
+    #[serde(default, skip_serializing)]
+    #[schema(ignore)]
+    pub outputs: Option<NotYet>,
+    /// A program instead of code.
+    #[serde(default, skip_serializing)]
+    #[schema(ignore)]
+    pub argv: Option<NotYet>,
+    /// A shell command instead of code.
+    #[serde(default, skip_serializing)]
+    #[schema(ignore)]
+    pub shell: Option<NotYet>,
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct Page {
+    /// At most this many, 1 to 1000.
+    #[param(default = 100)]
+    pub limit: usize,
+    /// Those after this one: the `next` of the part before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { limit: 100, after: None }
+    }
+}

@@ -1,0 +1,350 @@
+//! What the engine answers.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vivarium_protocol::layer::Report;
+use vivarium_protocol::outcome::{Cause, Exception, State, Status};
+use vivarium_protocol::policy::{Limits, Network};
+use vivarium_protocol::units::Limit;
+
+use super::Cores;
+
+mod schema;
+
+pub(super) use schema::{cores_schema, limit_schema, network_schema};
+
+/// Representations of a value by MIME type: text as it is, everything else in base64.
+pub type MimeBundle = BTreeMap<String, String>;
+
+/// What became of an execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Outcome {
+    /// The execution, within its session.
+    pub execution_id: String,
+    /// The session.
+    pub session_id: String,
+    /// How it ended.
+    #[schema(schema_with = schema::status_schema)]
+    pub status: Status,
+    /// Why, where the status alone does not say.
+    #[schema(schema_with = schema::cause_schema)]
+    pub cause: Option<Cause>,
+    /// The evidence, in words. Empty where there is nothing to say.
+    pub detail: String,
+    /// Whether variables and modules of the session survived.
+    #[schema(schema_with = schema::state_schema)]
+    pub state: State,
+    /// What it printed.
+    pub stdout: String,
+    /// Whether there was more.
+    pub stdout_truncated: bool,
+    /// What it printed as errors.
+    pub stderr: String,
+    /// Whether there was more.
+    pub stderr_truncated: bool,
+    /// The exception the code did not catch.
+    #[schema(schema_with = schema::exception_schema)]
+    pub exception: Option<Exception>,
+    /// The value of the final expression.
+    pub result: Option<ValueInfo>,
+    /// What `display()` was given.
+    pub displays: Vec<Display>,
+    /// Images.
+    pub images: Vec<EncodedImage>,
+    /// Frames of animations.
+    pub video_frames: Vec<EncodedImage>,
+    /// Files that were asked for.
+    pub files: Vec<OutputFile>,
+    /// Files that the execution made or changed.
+    pub files_changed: Vec<ChangedFile>,
+    /// Time from the code's start to its end, in milliseconds.
+    pub duration_ms: f64,
+    /// What it used.
+    pub usage: ExecutionUsage,
+}
+
+/// The value of a final expression.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ValueInfo {
+    /// `repr()` of it.
+    pub repr: String,
+    /// Its class's name.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Its representations.
+    pub mime: MimeBundle,
+}
+
+/// One displayed object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Display {
+    /// Its representations.
+    pub mime: MimeBundle,
+}
+
+/// An image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EncodedImage {
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// Its bytes in base64.
+    pub data: String,
+}
+
+/// A file that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutputFile {
+    /// Path relative to the workdir.
+    pub name: String,
+    /// As it was asked for.
+    pub format: String,
+    /// Guessed from the name.
+    pub mime_type: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its content as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its content in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// Why there is no content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A file that an execution made or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangedFile {
+    /// Path relative to the workdir.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// What an execution used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExecutionUsage {
+    /// CPU time of all the session's processes during it, in milliseconds.
+    pub cpu_ms: f64,
+    /// Highest memory seen, in bytes.
+    pub memory_peak_bytes: u64,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// Its first kernel is not ready yet.
+    Starting,
+    /// It waits for code.
+    Idle,
+    /// It runs code.
+    Running,
+    /// It runs code that was told to stop.
+    Interrupting,
+    /// Its kernel is being replaced.
+    Replacing,
+    /// It is over.
+    Closed,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// Its environment's name.
+    pub environment: String,
+    /// What it is doing.
+    pub state: SessionState,
+    /// Every layer of the sandbox, as read back from inside.
+    #[schema(schema_with = schema::protection_schema)]
+    pub protection: Vec<Report>,
+    /// What it may use.
+    pub limits: LimitsInfo,
+    /// What it can reach.
+    #[schema(schema_with = network_schema)]
+    pub network: Network,
+    /// What it has used.
+    pub usage: SessionUsage,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last ran code or was kept alive.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_used_at: Timestamp,
+    /// When it is reaped if nothing happens until then.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+    /// As the client gave it.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// What a session has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionUsage {
+    /// CPU time, in milliseconds.
+    pub cpu_ms: f64,
+    /// Memory now charged to the session; null where no memory controller says.
+    pub memory_bytes: Option<u64>,
+    /// Highest memory of any execution, in bytes.
+    pub memory_peak_bytes: u64,
+    /// Executions that have ended.
+    pub executions: u64,
+    /// Executions waiting.
+    pub queued: u64,
+    /// Processes of the session, the agent not counted; only when one session is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// Workdir and temporary files; only when one session is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+    /// Proportional set size of the agent; only when one session is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_pss_bytes: Option<u64>,
+    /// Proportional set size of the kernel; only when one session is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_pss_bytes: Option<u64>,
+}
+
+/// Part of a list of sessions, ordered by id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// What to give as `after` for the next part; null if this was the last.
+    pub next: Option<String>,
+}
+
+/// The limits of a session: each a positive integer or `"unlimited"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LimitsInfo {
+    /// Memory of the whole session, in MiB.
+    #[schema(schema_with = limit_schema)]
+    pub max_memory_mb: Limit,
+    /// CPU time of one execution, in seconds.
+    #[schema(schema_with = limit_schema)]
+    pub max_cpu_secs: Limit,
+    /// Processes and threads.
+    #[schema(schema_with = limit_schema)]
+    pub max_procs: Limit,
+    /// Open file descriptors per process.
+    #[schema(schema_with = limit_schema)]
+    pub max_open_fds: Limit,
+    /// Largest file, in MiB.
+    #[schema(schema_with = limit_schema)]
+    pub max_file_size_mb: Limit,
+    /// Workdir and temporary files together, in MiB.
+    #[schema(schema_with = limit_schema)]
+    pub max_disk_mb: Limit,
+    /// Files, directories and links together.
+    #[schema(schema_with = limit_schema)]
+    pub max_inodes: Limit,
+    /// CPU cores.
+    #[schema(schema_with = cores_schema)]
+    pub cpu_cores: Cores,
+    /// Bytes kept of each of stdout and stderr, per execution.
+    #[schema(schema_with = limit_schema)]
+    pub max_output_bytes: Limit,
+    /// Bytes of results, displays and files, per execution.
+    #[schema(schema_with = limit_schema)]
+    pub max_result_bytes: Limit,
+}
+
+impl From<Limits> for LimitsInfo {
+    fn from(limits: Limits) -> Self {
+        Self {
+            max_memory_mb: limits.max_memory_mb,
+            max_cpu_secs: limits.max_cpu_secs,
+            max_procs: limits.max_procs,
+            max_open_fds: limits.max_open_fds,
+            max_file_size_mb: limits.max_file_size_mb,
+            max_disk_mb: limits.max_disk_mb,
+            max_inodes: limits.max_inodes,
+            cpu_cores: Cores(limits.cpu_cores),
+            max_output_bytes: limits.max_output_bytes,
+            max_result_bytes: limits.max_result_bytes,
+        }
+    }
+}
+
+/// What became of an interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InterruptReply {
+    /// The session.
+    pub session_id: String,
+    /// The execution that was running; null if none was.
+    pub execution_id: Option<String>,
+    /// Whether the execution has ended.
+    pub interrupted: bool,
+    /// In words.
+    pub detail: String,
+}
+
+/// A session was reset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResetReply {
+    /// The session.
+    pub session_id: String,
+    /// The execution that was ended by it; null if none was running.
+    pub ended_execution_id: Option<String>,
+}
+
+/// A session lives on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeepaliveReply {
+    /// The session.
+    pub session_id: String,
+    /// When it is reaped if nothing happens until then.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+}
+
+/// This host and what it offers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostInfo {
+    /// Vivarium's version.
+    pub version: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// `auto`, `on` or `off`.
+    pub mode: String,
+    /// Every layer, as a trial session of the default environment reported it.
+    #[schema(schema_with = schema::protection_schema)]
+    pub layers: Vec<Report>,
+    /// The environments.
+    pub environments: Vec<EnvironmentInfo>,
+    /// How much of everything.
+    pub capacity: Capacity,
+}
+
+/// An environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EnvironmentInfo {
+    /// Its name.
+    pub name: String,
+    /// Its interpreter.
+    pub interpreter: String,
+    /// Its Python's version.
+    pub python_version: String,
+}
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Capacity {
+    /// Sessions now.
+    pub sessions: usize,
+    /// Sessions at most.
+    #[schema(schema_with = limit_schema)]
+    pub max_sessions: Limit,
+    /// Executions that may wait in each.
+    pub queue_depth: usize,
+    /// CPUs this process may use.
+    pub cpus: usize,
+}

@@ -1,0 +1,39 @@
+//! Finding and opening the agent's program.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nix::fcntl::OFlag;
+
+use super::PrivilegeError;
+use crate::settings::AgentBinary;
+
+/// Its name.
+const NAME: &str = "vivarium-agent";
+
+/// Names another one; for tests.
+const VARIABLE: &str = "VIVARIUM_AGENT";
+
+/// Opens the agent beside this program, or the one that `VIVARIUM_AGENT` names.
+pub(super) fn open() -> Result<AgentBinary, PrivilegeError> {
+    let path = path()?;
+    // O_PATH asks for no permission on the file itself; execve(2) checks it, as the user that
+    // we will be by then. Descriptors of the standard library are close-on-exec.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_PATH.bits())
+        .open(&path)
+        .map_err(|source| PrivilegeError::Agent { path: path.clone(), source })?;
+    Ok(AgentBinary { path, file: Some(Arc::new(file.into())) })
+}
+
+fn path() -> Result<PathBuf, PrivilegeError> {
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        return Ok(PathBuf::from(path));
+    }
+    let own = std::env::current_exe()
+        .map_err(|source| PrivilegeError::Agent { path: PathBuf::from(NAME), source })?;
+    Ok(own.with_file_name(NAME))
+}

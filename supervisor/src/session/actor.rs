@@ -1,0 +1,266 @@
+//! The task that is a session.
+//!
+//! It waits for three things: what the agent says ([`heard`]), what others want ([`told`]), and
+//! the time ([`Actor::late`]). Whatever ends it, [`end`] answers everybody who still waits and
+//! returns only when the last process and directory of the session are gone.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
+use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::sequence::Sequence;
+
+use super::channel::Channel;
+use super::deadlines::{Awaited, Deadline, Overdue};
+use super::launch::{self, Means, Recipe, Resources};
+use super::output::Collector;
+use super::state::{self, Event};
+use super::{Code, Command, Identity, Refusal, Session, Timing};
+use crate::cgroup::MemoryEvents;
+use crate::engine::types::{Outcome, SessionState};
+
+mod end;
+mod finish;
+mod heard;
+mod told;
+
+/// Where an execution's answer goes.
+type Reply = oneshot::Sender<Result<Outcome, Refusal>>;
+
+/// An execution that waits.
+struct Job {
+    number: ExecutionNumber,
+    code: Code,
+    reply: Reply,
+}
+
+/// Why an execution was told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// Somebody asked for it.
+    User,
+    /// Its time is up.
+    WallTime,
+    /// Its CPU time is up: microseconds used.
+    CpuTime(u64),
+    /// The session is being reset.
+    Reset,
+}
+
+/// The execution that runs.
+struct Running {
+    number: ExecutionNumber,
+    timeout: std::time::Duration,
+    started: Option<Instant>,
+    stop: Option<Stop>,
+    collector: Collector,
+    reply: Reply,
+    /// Dropped, and so told, when the execution has ended.
+    interrupts: Vec<oneshot::Sender<()>>,
+}
+
+/// A reset that waits for the fresh kernel.
+struct Reset {
+    ended: Option<ExecutionNumber>,
+    reply: oneshot::Sender<Option<ExecutionNumber>>,
+}
+
+/// Why a session is over.
+#[derive(Debug)]
+struct End {
+    cause: Cause,
+    detail: String,
+    /// What the agent, or the launch, said about it.
+    failure: Option<Failure>,
+}
+
+impl End {
+    fn new(cause: Cause, detail: impl Into<String>) -> Self {
+        Self { cause, detail: detail.into(), failure: None }
+    }
+}
+
+type Step = ControlFlow<End>;
+
+struct Actor {
+    session: Arc<Session>,
+    channel: Channel,
+    resources: Resources,
+    means: Means,
+    sequence: Sequence,
+    state: SessionState,
+    deadline: Deadline,
+    queue: VecDeque<Job>,
+    running: Option<Running>,
+    last_number: ExecutionNumber,
+    resets: Vec<Reset>,
+    describes: Vec<oneshot::Sender<Description>>,
+    idle_waiters: Vec<oneshot::Sender<()>>,
+    /// What happened between executions, for the next one's answer.
+    notice: Option<String>,
+    /// Whether a kernel that would not start has been tried once more.
+    retried: bool,
+    counted: MemoryEvents,
+}
+
+/// Starts a session. `on_gone` is called when nothing of it is left.
+pub fn spawn(
+    identity: Identity,
+    timing: Timing,
+    recipe: Recipe,
+    on_gone: impl FnOnce(&Session) + Send + 'static,
+) -> Arc<Session> {
+    let (session, commands) = Session::new(identity, timing);
+    let session = Arc::new(session);
+    let own = Arc::clone(&session);
+    tokio::spawn(async move {
+        let Recipe { policy, means } = recipe;
+        match launch::launch(&own, policy, &means) {
+            Ok((channel, resources)) => {
+                // Boxed: the future would otherwise be part of this one twice.
+                Box::pin(Actor::new(Arc::clone(&own), channel, resources, means).run(commands))
+                    .await;
+            }
+            Err(failure) => end::stillborn(&own, failure, commands).await,
+        }
+        on_gone(&own);
+        own.gone.send_replace(true);
+    });
+    session
+}
+
+impl Actor {
+    fn new(session: Arc<Session>, channel: Channel, resources: Resources, means: Means) -> Self {
+        let mut deadline = Deadline::default();
+        deadline.set(Awaited::Kernel, &session.timing, std::time::Duration::ZERO);
+        Self {
+            session,
+            channel,
+            resources,
+            means,
+            sequence: Sequence::default(),
+            state: SessionState::Starting,
+            deadline,
+            queue: VecDeque::new(),
+            running: None,
+            last_number: 0,
+            resets: Vec::new(),
+            describes: Vec::new(),
+            idle_waiters: Vec::new(),
+            notice: None,
+            retried: false,
+            counted: MemoryEvents::default(),
+        }
+    }
+
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let end = loop {
+            let deadline = self.deadline;
+            let step = tokio::select! {
+                message = self.channel.next() => self.heard(message),
+                command = commands.recv() => match command {
+                    Some(command) => self.told(command),
+                    None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
+                },
+                awaited = deadline.passed() => self.late(awaited),
+            };
+            if let Step::Break(end) = step {
+                break end;
+            }
+        };
+        self.end(end, commands).await;
+    }
+
+    /// The time for `awaited` is up.
+    fn late(&mut self, awaited: Awaited) -> Step {
+        match awaited.overdue() {
+            Overdue::Interrupt => self.stop(Stop::WallTime),
+            Overdue::Replace => self.replace(),
+            Overdue::GiveUp(cause, why) => Step::Break(End::new(cause, why)),
+        }
+    }
+
+    /// Sends SIGINT to what is running, and waits for it to give way.
+    fn stop(&mut self, stop: Stop) -> Step {
+        let Some(running) = &mut self.running else { return Step::Continue(()) };
+        running.stop = Some(stop);
+        let execution = running.number;
+        self.set_state(Event::Interrupted)?;
+        self.send(&ToAgent::Interrupt { execution })?;
+        self.wait_for(Awaited::GivingWay)
+    }
+
+    /// Has the kernel killed, and waits for the next one.
+    fn replace(&mut self) -> Step {
+        self.set_state(Event::KernelGone)?;
+        self.send(&ToAgent::Replace)?;
+        self.wait_for(Awaited::Kernel)
+    }
+
+    /// Hands the next execution to the agent, if both are there.
+    fn dispatch(&mut self) -> Step {
+        while self.state == SessionState::Idle && self.sequence.is_ready() {
+            let Some(job) = self.queue.pop_front() else { break };
+            let Job { number, code: Code { code, files, timeout }, reply } = job;
+            let running = Running {
+                number,
+                timeout,
+                started: None,
+                stop: None,
+                collector: Collector::new(&self.session.identity.limits),
+                reply,
+                interrupts: Vec::new(),
+            };
+            self.running = Some(running);
+            if let Err(error) =
+                self.channel.send(&ToAgent::Execute { execution: number, code, files })
+            {
+                self.reject(None, error.to_string());
+                continue;
+            }
+            self.sequence.sent(number);
+            self.set_state(Event::Sent)?;
+            self.wait_for(Awaited::Handover)?;
+        }
+        if self.running.is_none() && self.queue.is_empty() {
+            self.idle_waiters.drain(..).for_each(|waiter| waiter.send(()).unwrap_or(()));
+        }
+        self.note_queue();
+        Step::Continue(())
+    }
+
+    fn send(&mut self, message: &ToAgent) -> Step {
+        match self.channel.send(message) {
+            Ok(()) => Step::Continue(()),
+            Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
+        }
+    }
+
+    fn set_state(&mut self, event: Event) -> Step {
+        match state::next(self.state, event) {
+            Ok(state) => {
+                self.state = state;
+                self.session.notes().state = state;
+                Step::Continue(())
+            }
+            Err(error) => {
+                let detail = format!("a defect of the supervisor: {error}");
+                Step::Break(End::new(Cause::Agent, detail))
+            }
+        }
+    }
+
+    fn wait_for(&mut self, awaited: Awaited) -> Step {
+        let timeout = self.running.as_ref().map_or(std::time::Duration::ZERO, |r| r.timeout);
+        self.deadline.set(awaited, &self.session.timing, timeout);
+        Step::Continue(())
+    }
+
+    fn note_queue(&self) {
+        self.session.notes().usage.queued = self.queue.len() as u64;
+    }
+}

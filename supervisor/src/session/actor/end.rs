@@ -1,0 +1,98 @@
+//! The end of a session, whatever caused it. What end of file on the control socket means is
+//! decided in one place: the actor's loop breaks, and this runs.
+
+use tokio::sync::mpsc;
+use vivarium_protocol::message::Failure;
+
+use super::{Actor, End, finish};
+use crate::engine::types::SessionState;
+use crate::session::launch::{self, Resources};
+use crate::session::state::{self, Event};
+use crate::session::{Command, Refusal, Session};
+
+impl Actor {
+    /// Kills the session, answers everybody, and returns when nothing of it is left.
+    pub(super) async fn end(mut self, end: End, mut commands: mpsc::Receiver<Command>) {
+        let id = self.session.identity.id.clone();
+        commands.close();
+        self.state = state::next(self.state, Event::Closed).unwrap_or(SessionState::Closed);
+        self.session.notes().state = self.state;
+        // First of all: whatever it is doing, it is not to go on.
+        if let Some(scope) = self.session.scope.get()
+            && let Err(error) = scope.kill()
+        {
+            tracing::warn!(session = id, %error, "cgroup.kill");
+        }
+        if end.failure.is_some() || !wanted(&end) {
+            tracing::warn!(session = id, cause = ?end.cause, detail = end.detail, "session ended");
+        } else {
+            tracing::debug!(session = id, cause = ?end.cause, "session ended");
+        }
+        let unborn = self.session.started.borrow().is_none();
+        let failure = end.failure.clone().unwrap_or_else(|| Failure {
+            layer: None,
+            operation: "start a session".to_owned(),
+            reason: end.detail.clone(),
+            fix: String::new(),
+        });
+        if unborn {
+            self.session.started.send_replace(Some(Err(failure.clone())));
+        }
+        self.finish_ended(end.cause, &end.detail);
+        for job in std::mem::take(&mut self.queue) {
+            if unborn && !wanted(&end) {
+                job.reply.send(Err(Refusal::NotStarted(failure.clone()))).unwrap_or(());
+            } else {
+                finish::never_ran(&self.session, job, end.cause, &end.detail);
+            }
+        }
+        let Self { session, channel, mut resources, means, .. } = self;
+        // Commands that were on their way are dropped, which tells their senders.
+        drop(commands);
+        resources.launched.stream = Some(channel.into_stream());
+        tear_down(&session, resources, &means).await;
+    }
+}
+
+/// Whether somebody asked for this end.
+const fn wanted(end: &End) -> bool {
+    use vivarium_protocol::outcome::Cause;
+    matches!(end.cause, Cause::Deleted | Cause::Draining)
+}
+
+/// A session whose launcher did not even start.
+pub(super) async fn stillborn(
+    session: &Session,
+    failure: Failure,
+    mut commands: mpsc::Receiver<Command>,
+) {
+    commands.close();
+    session.notes().state = SessionState::Closed;
+    session.started.send_replace(Some(Err(failure.clone())));
+    while let Some(command) = commands.recv().await {
+        if let Command::Execute(_, reply) = command {
+            reply.send(Err(Refusal::NotStarted(failure.clone()))).unwrap_or(());
+        }
+    }
+    remove_scope(session).await;
+}
+
+async fn tear_down(session: &Session, resources: Resources, means: &launch::Means) {
+    let Resources { launched, lease, workdir } = resources;
+    means.backend.kill(launched).await;
+    remove_scope(session).await;
+    if let Some(workdir) = workdir {
+        launch::remove_workdir(&workdir);
+    }
+    // Its ids may be given to the next session only now, when no process has them any more.
+    drop(lease);
+}
+
+async fn remove_scope(session: &Session) {
+    if let Some(scope) = session.scope.get()
+        && let Err(error) = scope.remove().await
+    {
+        let id = &session.identity.id;
+        tracing::error!(session = id, %error, source = ?error.source, "a scope is left behind");
+    }
+}

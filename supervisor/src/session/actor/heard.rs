@@ -1,0 +1,155 @@
+//! What the agent says.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use vivarium_protocol::layer::Report;
+use vivarium_protocol::message::{FromAgent, ToAgent};
+use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
+
+use super::{Actor, End, Step, Stop};
+use crate::engine::types::SessionState;
+use crate::session::cause::{self, Evidence};
+use crate::session::channel::ChannelError;
+use crate::session::deadlines::Awaited;
+use crate::session::state::Event;
+
+impl Actor {
+    pub(super) fn heard(&mut self, message: Result<FromAgent, ChannelError>) -> Step {
+        let message = match message {
+            Ok(message) => message,
+            Err(error @ ChannelError::Frame(_)) => return protocol(error.to_string()),
+            Err(error) => return Step::Break(End::new(Cause::Agent, error.to_string())),
+        };
+        if let Err(error) = self.sequence.accept(&message) {
+            return protocol(error.to_string());
+        }
+        match message {
+            FromAgent::Failed(failure) => Step::Break(End {
+                cause: Cause::Agent,
+                detail: cause::bounded(&failure.to_string()),
+                failure: Some(failure),
+            }),
+            FromAgent::KernelReady { protection, .. } => self.kernel_ready(protection),
+            FromAgent::Started { .. } => self.started(),
+            FromAgent::FilesRefused { name, reason, .. } => {
+                let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
+                self.reject(None, detail);
+                self.ended()
+            }
+            FromAgent::CpuLimitReached { used_us, .. } => {
+                // Unless it is being stopped for good already.
+                match self.running.as_ref().and_then(|running| running.stop) {
+                    None | Some(Stop::User) => self.stop(Stop::CpuTime(used_us)),
+                    Some(_) => Step::Continue(()),
+                }
+            }
+            FromAgent::Described(description) => {
+                for asked in self.describes.drain(..) {
+                    asked.send(description.clone()).unwrap_or(());
+                }
+                Step::Continue(())
+            }
+            FromAgent::Done { completion, usage, .. } => {
+                self.fold(message);
+                self.finish_done(completion, usage);
+                self.ended()
+            }
+            FromAgent::KernelExited { execution, ref end, usage, .. } => {
+                let end = end.clone();
+                self.fold(message);
+                self.kernel_exited(execution.is_some(), &end, usage)
+            }
+            FromAgent::Output { .. } | FromAgent::Value { .. } | FromAgent::Exception { .. } => {
+                self.fold(message);
+                Step::Continue(())
+            }
+        }
+    }
+
+    fn fold(&mut self, message: FromAgent) {
+        if let Some(running) = &mut self.running {
+            running.collector.fold(message);
+        }
+    }
+
+    fn kernel_ready(&mut self, protection: Vec<Report>) -> Step {
+        self.retried = false;
+        let usual = &self.means.protection;
+        let protection =
+            if **usual == *protection { Arc::clone(usual) } else { Arc::from(protection) };
+        self.session.notes().protection = protection;
+        for reset in self.resets.drain(..) {
+            reset.reply.send(reset.ended).unwrap_or(());
+        }
+        if let Some(running) = &mut self.running {
+            // It was on its way while the last kernel died, and runs in this one.
+            running.stop = running.stop.filter(|stop| *stop != Stop::Reset);
+            self.set_state(Event::KernelResumed)?;
+            return self.wait_for(Awaited::Handover);
+        }
+        self.deadline.clear();
+        self.set_state(Event::KernelReady)?;
+        self.session.started.send_if_modified(|started| {
+            let first = started.is_none();
+            started.get_or_insert(Ok(()));
+            first
+        });
+        self.dispatch()
+    }
+
+    /// The code runs: its time begins.
+    fn started(&mut self) -> Step {
+        let Some(running) = &mut self.running else { return Step::Continue(()) };
+        running.started = Some(Instant::now());
+        if self.state == SessionState::Replacing {
+            return Step::Continue(());
+        }
+        self.wait_for(Awaited::Code)
+    }
+
+    /// An execution is over, and the kernel still there unless it was told to go.
+    fn ended(&mut self) -> Step {
+        self.set_state(Event::Ended)?;
+        if self.state == SessionState::Idle {
+            self.deadline.clear();
+        }
+        self.dispatch()
+    }
+
+    fn kernel_exited(&mut self, took_execution: bool, end: &KernelEnd, usage: Usage) -> Step {
+        let evidence = self.gather();
+        let (cause, detail) = cause::explain(end, &self.session.identity.limits, evidence);
+        let by_order = matches!(end, KernelEnd::Signaled { by_agent: true, .. })
+            && self.state == SessionState::Replacing;
+        if took_execution {
+            self.finish_killed(cause, &detail, usage);
+        } else if !by_order && self.state != SessionState::Starting {
+            tracing::info!(session = self.session.identity.id, detail, "a kernel died");
+            self.notice =
+                Some(format!("between executions {detail}: this one found a fresh kernel"));
+        }
+        self.set_state(Event::KernelGone)?;
+        self.note_queue();
+        if let KernelEnd::NotStarted(_) = end {
+            if self.retried {
+                return Step::Break(End::new(Cause::KernelStart, detail));
+            }
+            self.retried = true;
+            self.send(&ToAgent::Replace)?;
+        }
+        self.wait_for(Awaited::Kernel)
+    }
+
+    /// What the scope has counted since the last kernel ended.
+    fn gather(&mut self) -> Evidence {
+        let Some(scope) = self.session.scope.get() else { return Evidence::default() };
+        let now = scope.events();
+        let before = std::mem::replace(&mut self.counted, now);
+        Evidence::between(before, now, scope.memory_peak_bytes())
+    }
+}
+
+fn protocol(detail: String) -> Step {
+    Step::Break(End::new(Cause::Protocol, format!("{detail}; its session was killed for it")))
+}

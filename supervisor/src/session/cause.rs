@@ -1,0 +1,131 @@
+//! From the way a kernel ended to a cause, with its evidence in words.
+
+use nix::sys::signal::Signal;
+use vivarium_protocol::outcome::{Cause, KernelEnd};
+use vivarium_protocol::policy::Limits;
+
+use crate::cgroup::MemoryEvents;
+
+/// What was counted against a kernel since the one before it ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Evidence {
+    pub(super) oom_kills: u64,
+    pub(super) forks_refused: u64,
+    pub(super) memory_peak_bytes: Option<u64>,
+}
+
+impl Evidence {
+    pub(super) fn between(before: MemoryEvents, now: MemoryEvents, peak: Option<u64>) -> Self {
+        Self {
+            oom_kills: now.oom_kills.saturating_sub(before.oom_kills),
+            forks_refused: now.forks_refused.saturating_sub(before.forks_refused),
+            memory_peak_bytes: peak,
+        }
+    }
+}
+
+/// Why the kernel ended.
+pub(super) fn explain(end: &KernelEnd, limits: &Limits, evidence: Evidence) -> (Cause, String) {
+    let cpu = || format!("the limit of CPU time (max_cpu_secs {})", limits.max_cpu_secs);
+    let (cause, mut detail) = match end {
+        _ if evidence.oom_kills > 0 => (Cause::MemoryLimit, memory(limits, evidence)),
+        KernelEnd::CpuLimit { used_us } => {
+            (Cause::CpuLimit, format!("{} was reached: {} s used", cpu(), used_us / 1_000_000))
+        }
+        KernelEnd::Signaled { signal, .. } if *signal == Signal::SIGXCPU as i32 => {
+            (Cause::CpuLimit, format!("the kernel was killed by SIGXCPU: {} was reached", cpu()))
+        }
+        KernelEnd::Signaled { signal, by_agent: true } => {
+            (Cause::Agent, format!("the kernel was killed by its agent ({})", signal_name(*signal)))
+        }
+        KernelEnd::Signaled { signal, by_agent: false } => {
+            (Cause::Signal, format!("the kernel was killed by {}", signal_name(*signal)))
+        }
+        KernelEnd::Exited(code) => {
+            (Cause::Exited, format!("the kernel exited by itself with code {code}"))
+        }
+        KernelEnd::Protocol(what) => (
+            Cause::Protocol,
+            format!("the kernel was killed because it broke the protocol: {}", bounded(what)),
+        ),
+        KernelEnd::NotStarted(why) => {
+            (Cause::KernelStart, format!("no kernel could be started: {}", bounded(why)))
+        }
+    };
+    if evidence.forks_refused > 0 {
+        detail.push_str(&format!(
+            "; {} times a new process was refused (max_procs {})",
+            evidence.forks_refused, limits.max_procs
+        ));
+    }
+    (cause, detail)
+}
+
+fn memory(limits: &Limits, evidence: Evidence) -> String {
+    let peak = evidence
+        .memory_peak_bytes
+        .map(|bytes| format!(", the peak was {} MiB", bytes >> 20))
+        .unwrap_or_default();
+    format!(
+        "out of memory: the limit is {} MiB (max_memory_mb){peak}; memory.events counts {} killed",
+        limits.max_memory_mb, evidence.oom_kills
+    )
+}
+
+/// `SIGSEGV (11)`; real-time signals have only their number.
+fn signal_name(signal: i32) -> String {
+    Signal::try_from(signal)
+        .map_or_else(|_| format!("signal {signal}"), |name| format!("{name} ({signal})"))
+}
+
+/// The first part of what may be long.
+pub(super) fn bounded(text: &str) -> String {
+    const MAX_CHARS: usize = 2000;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::session::output::tests::limits;
+
+    fn cause_of(end: KernelEnd) -> (Cause, String) {
+        explain(&end, &limits(), Evidence::default())
+    }
+
+    #[test]
+    fn each_end_has_its_cause_and_names_its_evidence() {
+        let signaled = |signal, by_agent| KernelEnd::Signaled { signal, by_agent };
+        for (end, cause, evidence) in [
+            (KernelEnd::Exited(7), Cause::Exited, "code 7"),
+            (signaled(11, false), Cause::Signal, "SIGSEGV (11)"),
+            (signaled(34, false), Cause::Signal, "signal 34"),
+            (signaled(9, true), Cause::Agent, "SIGKILL"),
+            (signaled(24, false), Cause::CpuLimit, "SIGXCPU"),
+            (KernelEnd::CpuLimit { used_us: 2_500_000 }, Cause::CpuLimit, "2 s used"),
+            (KernelEnd::Protocol("frame of 9 GB".into()), Cause::Protocol, "frame of 9 GB"),
+            (KernelEnd::NotStarted("ENOEXEC".into()), Cause::KernelStart, "ENOEXEC"),
+        ] {
+            let (found, detail) = cause_of(end);
+            assert_eq!(found, cause, "{detail}");
+            assert!(detail.contains(evidence), "{detail}");
+        }
+    }
+
+    #[test]
+    fn memory_events_outweigh_the_signal_they_led_to() {
+        let before = MemoryEvents { oom_kills: 3, forks_refused: 1 };
+        let now = MemoryEvents { oom_kills: 5, forks_refused: 4 };
+        let evidence = Evidence::between(before, now, Some(64 << 20));
+        let end = KernelEnd::Signaled { signal: 9, by_agent: false };
+        let (cause, detail) = explain(&end, &limits(), evidence);
+        assert_eq!(cause, Cause::MemoryLimit);
+        for part in ["64 MiB", "counts 2 killed", "3 times a new process was refused"] {
+            assert!(detail.contains(part), "{detail}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a session is waiting for, for how long, and what follows when it did not come.
+//!
+//! One wait at a time: the clock of an execution runs from the agent's `Started`, not from our
+//! sending, so that a slow start on a busy host is not taken for slow code.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use vivarium_protocol::outcome::Cause;
+
+use super::Timing;
+
+/// What is being waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// A kernel to become ready.
+    Kernel,
+    /// The agent to say that it has handed the code over.
+    Handover,
+    /// The code to end.
+    Code,
+    /// The code to end after SIGINT.
+    GivingWay,
+}
+
+/// What to do when it did not come in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// Send SIGINT.
+    Interrupt,
+    /// Kill the kernel.
+    Replace,
+    /// Kill the session.
+    GiveUp(Cause, &'static str),
+}
+
+impl Awaited {
+    pub(super) const fn overdue(self) -> Overdue {
+        match self {
+            Self::Code => Overdue::Interrupt,
+            Self::GivingWay => Overdue::Replace,
+            Self::Kernel => Overdue::GiveUp(Cause::KernelStart, "no kernel became ready in time"),
+            Self::Handover => Overdue::GiveUp(Cause::Agent, "the agent did not take the code"),
+        }
+    }
+}
+
+/// The current wait, if there is one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Deadline(Option<(Instant, Awaited)>);
+
+impl Deadline {
+    /// Waits for `awaited` from now. `timeout` is the execution's.
+    pub(super) fn set(&mut self, awaited: Awaited, timing: &Timing, timeout: Duration) {
+        let within = match awaited {
+            Awaited::Kernel | Awaited::Handover => timing.start_timeout + timing.interrupt_grace,
+            Awaited::Code => timeout,
+            Awaited::GivingWay => timing.interrupt_grace,
+        };
+        // A time too far away to be counted is never reached.
+        self.0 = Instant::now().checked_add(within).map(|at| (at, awaited));
+    }
+
+    pub(super) const fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    /// Resolves at the deadline, with what did not come; never if there is none.
+    pub(super) async fn passed(self) -> Awaited {
+        match self.0 {
+            Some((at, awaited)) => {
+                tokio::time::sleep_until(at).await;
+                awaited
+            }
+            None => std::future::pending().await,
+        }
+    }
+}

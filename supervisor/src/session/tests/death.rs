@@ -1,0 +1,96 @@
+//! Kernels and agents that die.
+
+use super::*;
+
+#[tokio::test]
+async fn each_way_to_die_is_told_and_the_session_goes_on() {
+    let signaled = |signal| KernelEnd::Signaled { signal, by_agent: false };
+    for (end, status, cause) in [
+        (KernelEnd::Exited(3), Status::Killed, Cause::Exited),
+        (signaled(11), Status::Killed, Cause::Signal),
+        (signaled(24), Status::TimedOut, Cause::CpuLimit),
+        (KernelEnd::CpuLimit { used_us: 1 }, Status::TimedOut, Cause::CpuLimit),
+        (KernelEnd::Protocol("nonsense".into()), Status::Killed, Cause::Protocol),
+    ] {
+        let mut bench = Bench::started(PATIENT).await;
+        let (execution, reply) = bench.running(NEVER).await;
+        bench.agent.print(execution, "last words").await;
+        bench.agent.exited(1, Some(execution), end).await;
+        let outcome = outcome(reply).await;
+        assert_eq!(verdict(&outcome), (status, Some(cause), State::Lost));
+        assert_eq!(outcome.stdout, "last words");
+        assert!(!outcome.detail.is_empty());
+        bench.agent.ready(2).await;
+        bench.works().await;
+    }
+}
+
+#[tokio::test]
+async fn a_death_between_executions_is_told_with_the_next() {
+    let mut bench = Bench::started(PATIENT).await;
+    bench.agent.exited(1, None, KernelEnd::Signaled { signal: 11, by_agent: false }).await;
+    bench.agent.ready(2).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(outcome.status, Status::Ok);
+    assert!(outcome.detail.contains("SIGSEGV"), "{}", outcome.detail);
+}
+
+#[tokio::test]
+async fn an_execution_on_its_way_to_a_dying_kernel_runs_in_the_next() {
+    let mut bench = Bench::started(PATIENT).await;
+    let reply = bench.submit("x", NEVER).await;
+    let (execution, ..) = bench.agent.accept().await;
+    bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
+    bench.agent.ready(2).await;
+    bench.agent.say(FromAgent::Started { execution }).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(outcome.status, Status::Ok);
+    assert!(outcome.detail.contains("fresh kernel"), "{}", outcome.detail);
+}
+
+#[tokio::test]
+async fn a_kernel_that_does_not_start_is_tried_once_more() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
+    outcome(reply).await;
+    bench.agent.exited(2, None, KernelEnd::NotStarted("ENOMEM".into())).await;
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    bench.agent.ready(3).await;
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn one_that_never_starts_ends_the_session() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
+    outcome(reply).await;
+    let waiting = bench.submit("waits", NEVER).await;
+    for generation in [2, 3] {
+        bench.agent.exited(generation, None, KernelEnd::NotStarted("ENOMEM".into())).await;
+    }
+    let rejected = outcome(waiting).await;
+    assert_eq!(verdict(&rejected), (Status::Rejected, Some(Cause::KernelStart), State::Lost));
+    assert!(rejected.detail.contains("ENOMEM"), "{}", rejected.detail);
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_takes_the_session_with_it() {
+    let Bench { session, mut agent, backend } = Bench::started(PATIENT).await;
+    let (reply, answer) = oneshot::channel();
+    let code = Code { code: "x".into(), files: vec![], timeout: NEVER };
+    session.tell(Command::Execute(code, reply)).await;
+    let execution = agent.begin().await;
+    agent.print(execution, "last words").await;
+    drop(agent);
+    let outcome = outcome(answer).await;
+    assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Agent), State::Lost));
+    assert_eq!(outcome.stdout, "last words");
+    session.gone().await;
+    assert_eq!(backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
+}

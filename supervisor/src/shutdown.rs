@@ -1,0 +1,118 @@
+//! The daemon's life as its service manager sees it: ready, reloading, alive, stopping.
+//!
+//! SIGTERM and SIGINT begin an orderly stop, a second one ends the process at once; SIGHUP asks
+//! for a reload (`systemd.service(5)`, `Type=notify`).
+
+use std::io;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// Told to stop serving, or not yet.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    stopping: watch::Receiver<bool>,
+}
+
+/// Tells every [`Shutdown`] of its channel.
+#[derive(Debug)]
+pub struct Trigger {
+    stopping: watch::Sender<bool>,
+}
+
+/// A trigger and what it tells.
+#[must_use]
+pub fn channel() -> (Trigger, Shutdown) {
+    let (sender, receiver) = watch::channel(false);
+    (Trigger { stopping: sender }, Shutdown { stopping: receiver })
+}
+
+impl Trigger {
+    /// Tells.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+}
+
+impl Shutdown {
+    /// Returns once told to stop, or when nobody is left to tell.
+    pub async fn wait(mut self) {
+        if self.stopping.wait_for(|stopping| *stopping).await.is_err() {
+            tracing::debug!("nobody is left to say when to stop");
+        }
+    }
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// Read the configuration again.
+    Reload,
+    /// Stop in an orderly way.
+    Stop,
+    /// Stop at once.
+    Abort,
+}
+
+/// The signals of the daemon.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+    stopping: bool,
+}
+
+impl Signals {
+    /// Takes over the signals. Call it in a tokio runtime.
+    ///
+    /// # Errors
+    /// As `sigaction(2)`.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            stopping: false,
+        })
+    }
+
+    /// The next request.
+    pub async fn next(&mut self) -> Request {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hang_up.recv() => return Request::Reload,
+        }
+        if std::mem::replace(&mut self.stopping, true) { Request::Abort } else { Request::Stop }
+    }
+}
+
+/// Tells the service manager, if there is one.
+pub fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "the service manager could not be told");
+    }
+}
+
+/// Tells the service manager that a reload begins, with the time it wants
+/// (`Type=notify-reload` in `systemd.service(5)`).
+pub fn notify_reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(error) => tracing::warn!(%error, "cannot read the monotonic clock"),
+    }
+}
+
+/// Tells the service manager's watchdog, twice in the time it allows, that we are alive: that
+/// this runtime still runs tasks. Returns at once if no watchdog is set.
+pub async fn feed_watchdog() {
+    let Some(allowed) = sd_notify::watchdog_enabled() else { return };
+    let mut ticks = tokio::time::interval((allowed / 2).max(Duration::from_millis(1)));
+    loop {
+        ticks.tick().await;
+        notify(&[NotifyState::Watchdog]);
+    }
+}

@@ -1,0 +1,383 @@
+//! A `vivarium serve` of a test's own.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::http::{Client, Endpoint, Response};
+use crate::outcome::Outcome;
+use crate::processes::{self, Process};
+use crate::program::{self, Runner};
+use crate::session::Session;
+use crate::wait;
+
+/// How to start a daemon.
+#[derive(Debug, Default)]
+pub struct Setup {
+    sections: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
+    arguments: Vec<String>,
+    runner: Runner,
+    dir: Option<tempfile::TempDir>,
+}
+
+impl Setup {
+    /// Adds lines of TOML to a section of the configuration.
+    #[must_use]
+    pub fn config(mut self, section: &str, lines: &str) -> Self {
+        self.sections.push((section.to_owned(), lines.to_owned()));
+        self
+    }
+
+    /// Switches layers off: the positive control of an attack.
+    #[must_use]
+    pub fn without(self, layers: &[&str]) -> Self {
+        self.config("sandbox", &format!("disable_layers = {layers:?}"))
+    }
+
+    /// Sets a variable of the daemon's environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds an argument to `vivarium serve`.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// Has another user start it.
+    #[must_use]
+    pub fn runner(mut self, runner: Runner) -> Self {
+        self.runner = runner;
+        self
+    }
+
+    /// Takes over the directories of a daemon that is no more.
+    #[must_use]
+    pub fn in_place_of(mut self, dir: tempfile::TempDir) -> Self {
+        self.dir = Some(dir);
+        self
+    }
+
+    /// Starts it and waits until it is ready.
+    #[must_use]
+    #[track_caller]
+    pub fn start(self) -> Daemon {
+        match self.try_start() {
+            Ok(daemon) => daemon,
+            Err((status, log)) => panic!("the daemon did not start: {status}\n{log}"),
+        }
+    }
+
+    /// Starts it; if it ends before it is ready, how, and what it said.
+    ///
+    /// # Errors
+    /// The exit status and the log of a daemon that did not start.
+    pub fn try_start(self) -> Result<Daemon, (ExitStatus, String)> {
+        let dir = self.dir.unwrap_or_else(program::temp_dir);
+        let root = dir.path();
+        let config = root.join("vivarium.toml");
+        fs::write(&config, render(root, &self.sections)).unwrap();
+        fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
+        let notify = root.join("notify");
+        let _earlier = fs::remove_file(&notify).is_ok();
+        let manager = UnixDatagram::bind(&notify).unwrap();
+        fs::set_permissions(&notify, Permissions::from_mode(0o777)).unwrap();
+        manager.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        if let Runner::User(user) = &self.runner {
+            nix::unistd::chown(root, Some(user.uid), Some(user.gid)).unwrap();
+        }
+        let log = root.join("log");
+        let mut command = program::vivarium(&self.runner, root);
+        command.arg("serve").arg("--config").arg(&config).args(&self.arguments);
+        command.env("NOTIFY_SOCKET", &notify).envs(self.variables);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+        let child = command.spawn().unwrap();
+        let mut daemon = Daemon { child, dir: Some(dir), log, manager, messages: String::new(), status: None };
+        let ready = wait::until("the daemon's start", || {
+            daemon.hear();
+            if daemon.messages.contains("READY=1") {
+                return Some(true);
+            }
+            daemon.has_ended().then_some(false)
+        });
+        if ready { Ok(daemon) } else { Err((daemon.status.unwrap(), daemon.log())) }
+    }
+}
+
+/// The configuration: what every test's daemon has, and what `sections` add or replace.
+fn render(root: &Path, sections: &[(String, String)]) -> String {
+    let root = root.display();
+    let mut all = vec![
+        (
+            "server".to_owned(),
+            format!(
+                "listen = [\"unix:{root}/api.sock\", \"127.0.0.1:0\"]\n\
+                 state_dir = \"{root}/state\"\nruntime_dir = \"{root}/run\""
+            ),
+        ),
+        ("environments.default".to_owned(), "interpreter = \"/usr/bin/python3\"".to_owned()),
+    ];
+    for (section, lines) in sections {
+        let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+        match all.iter_mut().find(|(name, _)| name == section) {
+            Some((_, before)) => {
+                let new: Vec<_> = lines.lines().map(key).collect();
+                let kept: Vec<_> = before.lines().filter(|line| !new.contains(&key(line))).collect();
+                *before = format!("{}\n{lines}", kept.join("\n"));
+            }
+            None => all.push((section.clone(), lines.clone())),
+        }
+    }
+    all.into_iter().map(|(name, lines)| format!("[{name}]\n{lines}\n\n")).collect()
+}
+
+/// A running daemon. Killed on drop; [`Daemon::stop_and_check`] is the orderly way.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    dir: Option<tempfile::TempDir>,
+    log: PathBuf,
+    manager: UnixDatagram,
+    messages: String,
+    status: Option<ExitStatus>,
+}
+
+impl Daemon {
+    /// One with the defaults.
+    #[must_use]
+    #[track_caller]
+    pub fn start() -> Self {
+        Setup::default().start()
+    }
+
+    /// Its pid.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// It, as a process.
+    #[must_use]
+    #[track_caller]
+    pub fn process(&self) -> Process {
+        Process::find(self.pid()).unwrap_or_else(|| panic!("the daemon is gone:\n{}", self.log()))
+    }
+
+    /// All its launchers, agents, kernels and what tenants started.
+    #[must_use]
+    pub fn descendants(&self) -> Vec<Process> {
+        processes::descendants(self.pid())
+    }
+
+    /// Where it keeps everything.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
+    }
+
+    /// What it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its Unix socket.
+    #[must_use]
+    pub fn unix(&self) -> Endpoint {
+        Endpoint::Unix(self.dir().join("api.sock"))
+    }
+
+    /// Its TCP port, which the system chose.
+    #[must_use]
+    pub fn tcp(&self) -> Endpoint {
+        Endpoint::Tcp(processes::listening_port(self.pid()).expect("it listens on TCP"))
+    }
+
+    /// Sends a request on a connection of its own.
+    #[must_use]
+    pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
+        Client::connect(&self.unix()).json(method, path, body)
+    }
+
+    /// Makes a session.
+    #[must_use]
+    #[track_caller]
+    pub fn session(&self) -> Session<'_> {
+        self.session_with(&json!({}))
+    }
+
+    /// Makes a session as asked for.
+    #[must_use]
+    #[track_caller]
+    pub fn session_with(&self, spec: &Value) -> Session<'_> {
+        let info = self.request("POST", "/v1/sessions", Some(spec)).expect_success();
+        Session::named(self, info["id"].as_str().unwrap())
+    }
+
+    /// Runs code in a session of its own.
+    #[must_use]
+    #[track_caller]
+    pub fn run(&self, request: &Value) -> Outcome {
+        Outcome(self.request("POST", "/v1/run", Some(request)).expect_success())
+    }
+
+    /// The status of each layer, as a trial session reported it.
+    #[must_use]
+    pub fn layer(&self, name: &str) -> Value {
+        let host = self.request("GET", "/v1/host", None).expect_success();
+        let layers = host["layers"].as_array().unwrap();
+        layers.iter().find(|layer| layer["layer"] == name).cloned().unwrap()
+    }
+
+    /// Its part of the cgroup tree, where it has one.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<PathBuf> {
+        let text = fs::read_to_string(format!("/proc/{}/cgroup", self.pid())).ok()?;
+        let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let tree = own.strip_suffix("/supervisor")?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+        Some(Path::new(mount.split(' ').nth(4)?).join(tree.trim_start_matches('/')))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
+    }
+
+    /// Waits for it to end.
+    pub fn wait(&mut self) -> ExitStatus {
+        wait::until("the daemon's end", || {
+            self.hear();
+            self.has_ended().then_some(())
+        });
+        self.status.unwrap()
+    }
+
+    /// What it has told its service manager.
+    #[must_use]
+    pub fn told_manager(&mut self) -> String {
+        self.hear();
+        self.messages.clone()
+    }
+
+    /// Stops it as a service manager does, and checks that nothing is left of it.
+    #[track_caller]
+    pub fn stop_and_check(mut self) {
+        let left = Remains::of(&self);
+        self.signal(Signal::SIGTERM);
+        let status = self.wait();
+        assert!(status.success(), "{status}\n{}", self.log());
+        left.check();
+    }
+
+    /// Kills it as nothing else does, checks that nothing runs or is mounted any more, and
+    /// gives its directories for another start.
+    #[track_caller]
+    pub fn kill_and_check(mut self) -> tempfile::TempDir {
+        let left = Remains::of(&self);
+        self.signal(Signal::SIGKILL);
+        self.wait();
+        left.check_running();
+        self.dir.take().unwrap()
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().unwrap();
+        }
+        self.status.is_some()
+    }
+
+    /// Reads what the daemon tells its service manager. Waits a moment if there is nothing.
+    fn hear(&mut self) {
+        let mut buffer = [0; 4096];
+        if let Ok(length) = self.manager.recv(&mut buffer) {
+            self.messages.push_str(&String::from_utf8_lossy(&buffer[..length]));
+            self.messages.push('\n');
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            let _gone = self.child.kill().is_err();
+            let _gone = self.child.wait().is_err();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- the daemon's log ---\n{}", self.log());
+        }
+    }
+}
+
+/// What a daemon has made, to be looked for when it is no more.
+struct Remains {
+    processes: Vec<Process>,
+    cgroup: Option<PathBuf>,
+    runtime_dir: PathBuf,
+    dir: PathBuf,
+}
+
+impl Remains {
+    fn of(daemon: &Daemon) -> Self {
+        let dir = daemon.dir().to_owned();
+        Self {
+            processes: daemon.descendants(),
+            cgroup: daemon.cgroup(),
+            runtime_dir: dir.join("run"),
+            dir,
+        }
+    }
+
+    /// No process, no cgroup of a session with something in it, no mount.
+    #[track_caller]
+    fn check_running(&self) {
+        wait::until_true("the end of every process of the daemon", || {
+            !self.processes.iter().any(Process::is_alive)
+        });
+        if let Some(cgroup) = &self.cgroup {
+            wait::until_true("empty cgroups", || processes_below(cgroup).is_empty());
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let dir = self.dir.display().to_string();
+        assert!(!mounts.contains(&dir), "a mount is left: {mounts}");
+    }
+
+    /// Nothing but what outlives a daemon.
+    #[track_caller]
+    fn check(&self) {
+        self.check_running();
+        let scopes = self.cgroup.as_ref().map(|cgroup| directories(&cgroup.join("tenants/default")));
+        assert_eq!(scopes.unwrap_or_default(), [] as [PathBuf; 0], "cgroups are left");
+        let left: Vec<_> = fs::read_dir(&self.runtime_dir)
+            .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+            .unwrap_or_default();
+        assert_eq!(left, [] as [PathBuf; 0], "the runtime directory is not empty");
+    }
+}
+
+fn directories(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The pids in a cgroup and in those below it.
+fn processes_below(cgroup: &Path) -> Vec<String> {
+    let own = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+    let mut pids: Vec<_> = own.lines().map(str::to_owned).collect();
+    pids.extend(directories(cgroup).iter().flat_map(|below| processes_below(below)));
+    pids
+}

@@ -1,0 +1,119 @@
+//! What of the host a test needs and may not find.
+//!
+//! A test that needs something asks for it here. If it is missing the test says so and ends;
+//! where `VIVARIUM_TEST_REQUIRE` lists the requirement (CI sets it) it fails instead, so that
+//! no skip goes unnoticed.
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::unistd::{Uid, User};
+
+/// Lists requirements that have to be met, separated by commas.
+const REQUIRE: &str = "VIVARIUM_TEST_REQUIRE";
+
+/// Something a host may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// The tests run as root.
+    Root,
+    /// A user `vivarium` with ranges in /etc/subuid and /etc/subgid, newuidmap, and root to
+    /// become that user.
+    SubordinateIds,
+    /// A cgroup v2 directory that daemons can make theirs. Root makes it so.
+    Cgroup,
+    /// Landlock in the running kernel.
+    Landlock,
+    /// numpy, pandas, matplotlib, scipy and Pillow for the host's /usr/bin/python3.
+    PythonScience,
+    /// An x86_64 machine.
+    X86,
+}
+
+impl Requirement {
+    /// The name in `VIVARIUM_TEST_REQUIRE`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::SubordinateIds => "subordinate-ids",
+            Self::Cgroup => "cgroup",
+            Self::Landlock => "landlock",
+            Self::PythonScience => "python-science",
+            Self::X86 => "x86_64",
+        }
+    }
+
+    fn is_met(self) -> bool {
+        match self {
+            Self::Root => is_root(),
+            Self::SubordinateIds => is_root() && grants_ids("/etc/subuid") && grants_ids("/etc/subgid") && Path::new("/usr/bin/newuidmap").exists(),
+            Self::Cgroup => is_root() && cgroup2_is_mounted(),
+            Self::Landlock => has_landlock(),
+            Self::PythonScience => has_science(),
+            Self::X86 => cfg!(target_arch = "x86_64"),
+        }
+    }
+}
+
+/// Whether all of these are there. If not the test has been told to end, or has failed.
+#[track_caller]
+#[must_use]
+pub fn has(requirements: &[Requirement]) -> bool {
+    let demanded = std::env::var(REQUIRE).unwrap_or_default();
+    let missing: Vec<_> =
+        requirements.iter().filter(|one| !one.is_met()).map(|one| one.name()).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let demanded_and_missing = missing.iter().any(|one| demanded.split(',').any(|d| d.trim() == *one));
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    assert!(!demanded_and_missing, "{REQUIRE}={demanded}, but this host lacks {missing:?}");
+    eprintln!("SKIPPED {test}: host requirement {}", missing.join(", "));
+    false
+}
+
+/// Whether this process is root.
+#[must_use]
+pub fn is_root() -> bool {
+    Uid::effective().is_root()
+}
+
+/// The user that daemons started as root become.
+#[must_use]
+pub fn service_user() -> User {
+    let named = |name| User::from_name(name).expect("the user database can be read");
+    named("vivarium").or_else(|| named("nobody")).expect("there is a user nobody")
+}
+
+/// The kernel's release as major and minor number.
+#[must_use]
+pub fn kernel_version() -> (u32, u32) {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut parts = text.split(['.', '-']).map(|part| part.trim().parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn grants_ids(file: &str) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().any(|line| line.starts_with("vivarium:"))
+}
+
+fn cgroup2_is_mounted() -> bool {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines().any(|line| line.contains(" - cgroup2 "))
+}
+
+/// /proc/kallsyms names the system call of every kernel that has Landlock; whether it is
+/// active, the kernel's list of security modules tells where securityfs is mounted.
+fn has_landlock() -> bool {
+    let active = std::fs::read_to_string("/sys/kernel/security/lsm");
+    active.map_or_else(|_| kernel_version() >= (5, 19), |list| list.contains("landlock"))
+}
+
+fn has_science() -> bool {
+    let imports = "import importlib.util as u; \
+        exit(not all(map(u.find_spec, ['numpy', 'pandas', 'matplotlib', 'scipy', 'PIL'])))";
+    let python = Command::new("/usr/bin/python3").args(["-c", imports]).output();
+    python.is_ok_and(|output| output.status.success())
+}

@@ -1,0 +1,105 @@
+//! Processes of the host, as /proc tells of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+/// One process. Start time and pid together are never used twice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    /// Its pid.
+    pub pid: i32,
+    /// Its parent's.
+    pub parent: i32,
+    /// Its command's name.
+    pub name: String,
+    /// `R`, `S`, `Z`, …
+    pub state: char,
+    /// When it was started, in clock ticks since boot.
+    pub started: u64,
+}
+
+impl Process {
+    /// Looks it up; `None` if there is none.
+    #[must_use]
+    pub fn find(pid: i32) -> Option<Self> {
+        // proc_pid_stat(5): the name is in parentheses and can hold anything, spaces too.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (before, after) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = after.split_whitespace().collect();
+        Some(Self {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            name: before.split_once('(')?.1.to_owned(),
+            state: fields.first()?.chars().next()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Whether this very process still runs. One that is dead and not yet waited for does not.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        Self::find(self.pid).is_some_and(|now| now.started == self.started && now.state != 'Z')
+    }
+
+    /// The number on a line of /proc/PID/status, such as `VmRSS`, in its own unit.
+    #[must_use]
+    pub fn status_number(&self, name: &str) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Real, effective, saved and filesystem user id.
+    #[must_use]
+    pub fn user_ids(&self) -> Vec<u32> {
+        let Ok(text) = fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
+            return Vec::new();
+        };
+        let line = text.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+        line.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    }
+}
+
+/// All processes.
+#[must_use]
+pub fn all() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted");
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(Process::find)
+        .collect()
+}
+
+/// The children of `pid`, and theirs. Dead ones that nobody has waited for are left out.
+#[must_use]
+pub fn descendants(pid: i32) -> Vec<Process> {
+    let all = all();
+    let mut family = BTreeSet::from([pid]);
+    // Each round finds one generation more.
+    loop {
+        let before = family.len();
+        family.extend(all.iter().filter(|p| family.contains(&p.parent)).map(|p| p.pid).collect::<Vec<_>>());
+        if family.len() == before {
+            break;
+        }
+    }
+    all.into_iter().filter(|p| p.pid != pid && p.state != 'Z' && family.contains(&p.pid)).collect()
+}
+
+/// The TCP port of 127.0.0.1 that a process listens on: proc_pid_net(5), `tcp`.
+#[must_use]
+pub fn listening_port(pid: i32) -> Option<u16> {
+    let sockets: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .ok()?
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
+        .map(|target| target.to_string_lossy().into_owned())
+        .collect();
+    let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).ok()?;
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let (local, state, inode) = (*fields.get(1)?, *fields.get(3)?, *fields.get(9)?);
+        let is_its = state == "0A" && sockets.contains(&format!("socket:[{inode}]"));
+        let port = local.strip_prefix("0100007F:").filter(|_| is_its)?;
+        u16::from_str_radix(port, 16).ok()
+    })
+}

@@ -1,0 +1,168 @@
+//! The programs under test, as processes.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use nix::unistd::User;
+
+/// Names another directory of built programs than the one the tests are built into.
+const VARIABLE: &str = "VIVARIUM_TEST_BIN_DIR";
+
+/// Where programs are looked for by the programs under test. No shims of a developer's home.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A built program.
+///
+/// # Panics
+/// If it has not been built.
+#[must_use]
+pub fn path(name: &str) -> PathBuf {
+    let dir = std::env::var_os(VARIABLE).map_or_else(beside_this_test, PathBuf::from);
+    let path = dir.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: build the programs first, with `cargo build --workspace` and the same \
+         profile as the tests",
+        path.display()
+    );
+    path
+}
+
+/// `target/PROFILE`: test programs are in `deps` below it.
+fn beside_this_test() -> PathBuf {
+    let own = std::env::current_exe().expect("a running program has a path");
+    let deps = own.parent().expect("a file has a parent");
+    deps.parent().expect("deps has a parent").to_owned()
+}
+
+/// The workspace's directory.
+#[must_use]
+pub fn workspace() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().expect("the package is in the workspace").to_owned()
+}
+
+/// A directory of a test's own, removed at its end, that other users can search.
+#[must_use]
+pub fn temp_dir() -> tempfile::TempDir {
+    // A short name: a socket's path has at most 107 bytes.
+    let dir = tempfile::Builder::new().prefix("vt").rand_bytes(8).tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// Who runs a program.
+#[derive(Debug, Clone, Default)]
+pub enum Runner {
+    /// Whoever runs the tests.
+    #[default]
+    Self_,
+    /// This user, with no group but its own. Needs root.
+    User(User),
+}
+
+/// `vivarium`, with an empty environment but for PATH and HOME.
+///
+/// For another user, both programs are first copied to `dir`, where it can execute them.
+#[must_use]
+pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
+    let mut command = match runner {
+        Runner::Self_ => Command::new(path("vivarium")),
+        Runner::User(user) => {
+            // setpriv(1) executes the program in its place: the pid stays the same.
+            let mut command = Command::new("/usr/bin/setpriv");
+            command.args([
+                &format!("--reuid={}", user.uid),
+                &format!("--regid={}", user.gid),
+                "--clear-groups",
+                "--",
+            ]);
+            command.arg(copy("vivarium", dir));
+            copy("vivarium-agent", dir);
+            command
+        }
+    };
+    command.env_clear().env("PATH", PATH).env("HOME", dir);
+    command
+}
+
+/// A copy of a program in `dir`, made once.
+fn copy(name: &str, dir: &Path) -> PathBuf {
+    let to = dir.join(name);
+    if !to.exists() {
+        // A link where possible: the programs of a debug build are large.
+        let from = path(name);
+        if std::fs::hard_link(&from, &to).is_err() {
+            std::fs::copy(&from, &to).unwrap();
+            std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    to
+}
+
+/// Runs `vivarium` to its end.
+#[must_use]
+pub fn run(arguments: &[&str]) -> Finished {
+    let dir = temp_dir();
+    run_as(&Runner::Self_, dir.path(), arguments, "")
+}
+
+/// Runs `vivarium` to its end, as somebody, in a directory, with this input.
+#[must_use]
+pub fn run_as(
+    runner: &Runner,
+    dir: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    input: &str,
+) -> Finished {
+    let mut command = vivarium(runner, dir);
+    command.args(arguments);
+    finish(&mut command, input)
+}
+
+/// Runs a command to its end, with this input.
+#[must_use]
+pub fn finish(command: &mut Command, input: &str) -> Finished {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut stdin = child.stdin.take().expect("it is piped");
+    // A program that does not read its input closes it.
+    let _closed = stdin.write_all(input.as_bytes()).is_err();
+    drop(stdin);
+    Finished(child.wait_with_output().unwrap())
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Finished(pub Output);
+
+impl Finished {
+    /// The exit code; -1 if a signal ended it.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        self.0.status.code().unwrap_or(-1)
+    }
+
+    /// What it printed.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    /// What it printed as errors.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    /// Passes on one that has to have ended with this code.
+    #[must_use]
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "stdout: {}\nstderr: {}", self.stdout(), self.stderr());
+        self
+    }
+}

@@ -1,0 +1,26 @@
+//! Waiting for events. The only sleep of the tests is in here.
+
+use std::time::{Duration, Instant};
+
+/// Long enough for a busy machine and for an emulated one. Only a failing test waits this long.
+pub const DEADLINE: Duration = Duration::from_mins(2);
+
+/// Polls until `event` gives something.
+///
+/// # Panics
+/// At the deadline, saying what was waited for.
+pub fn until<T>(what: &str, mut event: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = event() {
+            return value;
+        }
+        assert!(start.elapsed() < DEADLINE, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Polls until `condition` holds.
+pub fn until_true(what: &str, mut condition: impl FnMut() -> bool) {
+    until(what, || condition().then_some(()));
+}

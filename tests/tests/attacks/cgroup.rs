@@ -1,0 +1,67 @@
+//! The session's scope.
+
+use std::fs;
+
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::probe::{self, Attempt};
+use vivarium_tests::{Daemon, Setup};
+
+/// The paths of a process's cgroups, hierarchy by hierarchy.
+fn paths(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).collect()
+}
+
+#[test]
+fn paths_of_the_hosts_tree_are_not_visible() {
+    if !host::has(&[Requirement::Cgroup]) {
+        return;
+    }
+    let read = |setup: Setup| {
+        let daemon = setup.start();
+        let session = daemon.session();
+        probe::load(&session);
+        Attempt::make(&session, "read('/proc/self/cgroup')").value().as_str().unwrap().to_owned()
+    };
+    let inside = read(Setup::default());
+    assert!(paths(&inside).iter().all(|path| *path == "/"), "{inside}");
+    // Without a cgroup namespace it says what it says of this process.
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+    assert_eq!(paths(&read(Setup::default().without(&["cgroup"]))), paths(&own));
+}
+
+#[test]
+fn every_process_of_a_session_is_born_in_its_scope() {
+    if !host::has(&[Requirement::Cgroup]) {
+        return;
+    }
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let _children = session.execute("import subprocess; subprocess.Popen(['sleep', '1000'])").ok();
+    let scope = daemon.cgroup().unwrap().join("tenants/default").join(&session.id);
+    let count = |leaf: &str| {
+        fs::read_to_string(scope.join(leaf).join("cgroup.procs")).unwrap().lines().count()
+    };
+    assert_eq!((count("agent"), count("kernel")), (1, 2));
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    assert!(!scope.exists(), "{} is left", scope.display());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn what_controllers_are_missing_is_said() {
+    if !host::has(&[Requirement::Cgroup]) {
+        return;
+    }
+    let daemon = Daemon::start();
+    let layer = daemon.layer("cgroup");
+    let root = daemon.cgroup().unwrap();
+    let controllers = fs::read_to_string(root.join("tenants/cgroup.controllers")).unwrap();
+    for controller in ["memory", "pids", "cpu"] {
+        let is_there = controllers.split_whitespace().any(|name| name == controller);
+        if !is_there {
+            assert_eq!(layer["status"], "partial", "{layer}");
+            assert!(layer["detail"].as_str().unwrap().contains(controller), "{layer}");
+            assert!(!layer["fix"].as_str().unwrap().is_empty(), "{layer}");
+        }
+    }
+}

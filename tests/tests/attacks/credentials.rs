@@ -1,0 +1,101 @@
+//! Ids, groups, capabilities and privileges.
+
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::probe::{self, Attempt};
+use vivarium_tests::{Daemon, Session, Setup};
+
+const NO_CAPABILITIES: &str = "0000000000000000";
+
+fn status(session: &Session<'_>, name: &str) -> String {
+    let field = format!("status()['{name}'].strip()");
+    Attempt::make(session, &field).value().as_str().unwrap().to_owned()
+}
+
+fn with_probe<T>(setup: Setup, ask: impl Fn(&Session<'_>) -> T) -> T {
+    let daemon = setup.start();
+    let session = daemon.session();
+    probe::load(&session);
+    ask(&session)
+}
+
+#[test]
+fn no_set_holds_a_capability() {
+    let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+    let read = |session: &Session<'_>| sets.map(|set| status(session, set));
+    assert_eq!(with_probe(Setup::default(), read), [NO_CAPABILITIES; 5]);
+    let off = with_probe(Setup::default().without(&["credentials"]), read);
+    assert_ne!(off[3], NO_CAPABILITIES, "the bounding set is the host's");
+}
+
+#[test]
+fn no_new_privileges_can_be_had() {
+    let read = |session: &Session<'_>| status(session, "NoNewPrivs");
+    assert_eq!(with_probe(Setup::default(), read), "1");
+    // Landlock and seccomp set it too, as they can not do without.
+    let layers = ["credentials", "landlock", "seccomp"];
+    assert_eq!(with_probe(Setup::default().without(&layers), read), "0");
+}
+
+#[test]
+fn nobody_can_become_somebody_else() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    // EINVAL where only the session's own id is mapped, EPERM where the agent's is as well.
+    let partial = session.layer("credentials")["status"] == "partial";
+    let refused = if partial { "EINVAL" } else { "EPERM" };
+    probe::check(
+        &session,
+        &[
+            ("os.setuid(0)", refused),
+            ("os.setgid(0)", refused),
+            ("os.setresuid(0, 0, 0)", refused),
+            ("os.setuid(65534)", "EINVAL"),
+            ("os.setgroups([])", "EPERM"),
+            ("os.setuid(1000)", "works"),
+            ("os.chown('/workspace', 0, 0)", "EINVAL|EPERM"),
+        ],
+    );
+    assert_eq!(status(&session, "Uid"), "1000\t1000\t1000\t1000");
+    assert_eq!(status(&session, "Gid"), "1000\t1000\t1000\t1000");
+}
+
+#[test]
+fn sessions_have_host_ids_of_their_own_where_they_are_granted() {
+    if !host::has(&[Requirement::SubordinateIds]) {
+        return;
+    }
+    let daemon = Daemon::start();
+    let (one, other) = (daemon.session(), daemon.session());
+    for session in [&one, &other] {
+        assert_eq!(session.layer("credentials")["status"], "enforced", "{}", session.info());
+    }
+    // Agent and kernel of each session: four ids, none of them the daemon's or root.
+    let daemons = daemon.process().user_ids()[0];
+    let mut ids: Vec<u32> = daemon
+        .descendants()
+        .iter()
+        .map(|process| process.user_ids()[0])
+        .filter(|id| *id != daemons)
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    assert!(!ids.contains(&0));
+    // An id is given back with its session, and the next session does not see anything of it.
+    assert_eq!(one.request("DELETE", "", None).status, 204);
+    assert_eq!(daemon.session().value("1 + 1"), "2");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn no_process_is_root() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    assert_eq!(session.value("1 + 1"), "2");
+    let mut all = daemon.descendants();
+    all.push(daemon.process());
+    assert_eq!(all.len(), 4, "daemon, launcher, agent, kernel: {all:?}");
+    for process in all {
+        assert!(!process.user_ids().contains(&0), "{process:?}");
+    }
+}

@@ -1,0 +1,225 @@
+//! The session's own root: what of the host is there, and what can be changed.
+
+use serde_json::json;
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::probe::{self, Attempt};
+use vivarium_tests::{Daemon, Setup};
+
+use crate::contrast;
+use crate::planted::{self, Files, GREETING};
+
+#[test]
+fn files_of_the_host_are_not_there() {
+    let files = Files::plant();
+    let read = files.attack("read", "secret");
+    let write = files.attack("write", "writable");
+    let make = files.attack("create", "new");
+    // Without this layer Landlock still refuses; without both, everything is open.
+    let both = ["mounts", "landlock"];
+    for (attack, on) in [(&read, "ENOENT"), (&write, "ENOENT"), (&make, "ENOENT")] {
+        contrast(&["mounts"], &[(attack, on, "EACCES")]);
+        contrast(&both, &[(attack, on, "works")]);
+    }
+}
+
+#[test]
+fn what_is_bound_is_read_only() {
+    let files = Files::plant();
+    let read = files.attack("read", "secret");
+    let write = files.attack("write", "writable");
+    let make = files.attack("create", "new");
+    let rows = |write_word, make_word| {
+        [(&*read, "works"), (&*write, write_word), (&*make, make_word)]
+    };
+    let setup = |layers: &[&str]| {
+        Setup::default().config("environments.default", &files.read_paths()).without(layers).start()
+    };
+    probe::check(&setup(&[]).session(), &rows("EROFS", "EROFS|EACCES"));
+    probe::check(&setup(&["landlock"]).session(), &rows("EROFS", "EROFS"));
+    probe::check(&setup(&["mounts"]).session(), &rows("EACCES", "EACCES"));
+    probe::check(&setup(&["mounts", "landlock"]).session(), &rows("works", "works"));
+}
+
+#[test]
+fn secrets_and_homes_of_the_host_are_not_there() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    probe::check(
+        &session,
+        &[
+            ("read('/etc/shadow')", "ENOENT"),
+            ("read('/etc/gshadow')", "ENOENT"),
+            ("read('/etc/sudoers')", "ENOENT"),
+            ("read('/etc/ssh/sshd_config')", "ENOENT"),
+            ("read('/etc/machine-id')", "ENOENT"),
+            ("os.stat('/root').st_ino", "ENOENT"),
+            ("os.stat('/home').st_ino", "ENOENT"),
+            ("os.stat('/var').st_ino", "ENOENT"),
+            ("os.stat('/run').st_ino", "ENOENT"),
+            ("os.stat('/boot').st_ino", "ENOENT"),
+            ("os.stat('/sys/fs/cgroup').st_ino", "ENOENT"),
+            ("os.stat('/dev/mem').st_ino", "ENOENT"),
+            ("os.stat('/dev/kmsg').st_ino", "ENOENT"),
+            ("os.stat('/dev/ptmx').st_ino", "ENOENT"),
+            ("os.stat('/dev/tty').st_ino", "ENOENT"),
+            // Tricks to get to another root.
+            ("read('/proc/1/root/etc/shadow')", "ENOENT|EACCES"),
+            ("read('/proc/self/root/etc/shadow')", "ENOENT"),
+            ("read('/proc/self/cwd/../../../../etc/shadow')", "ENOENT"),
+            ("read('/../../../../etc/shadow')", "ENOENT"),
+        ],
+    );
+    // The users of the host are not even known by name.
+    assert_eq!(session.value("len(open('/etc/passwd').readlines())"), "3");
+    assert_eq!(session.value("open('/etc/resolv.conf').read()"), "''");
+}
+
+#[test]
+fn another_sessions_files_are_not_there() {
+    let daemon = Daemon::start();
+    let (one, other) = (daemon.session(), daemon.session());
+    let plant = "for place in ('.', '/tmp', '/dev/shm'): open(place + '/mine', 'w').write('one')";
+    let _planted = one.execute(plant).ok();
+    let look = "[[n for n in os.listdir(p) if n == 'mine'] for p in ('.', '/tmp', '/dev/shm')]";
+    let _import = other.execute("import os").ok();
+    assert_eq!(other.value(look), "[[], [], []]");
+    assert_eq!(one.value("open('/tmp/mine').read()"), "'one'");
+}
+
+#[test]
+fn the_system_can_not_be_changed() {
+    let daemon = Daemon::start();
+    let refused = "EROFS|EACCES|EPERM";
+    probe::check(
+        &daemon.session(),
+        &[
+            ("create('/usr/bin/evil')", refused),
+            ("create('/usr/lib/python3/evil')", refused),
+            ("create('/etc/evil')", refused),
+            ("create('/evil')", refused),
+            ("create('/dev/evil')", refused),
+            ("create('/sys/devices/system/cpu/evil')", refused),
+            ("write('/etc/hosts')", refused),
+            ("write('/usr/bin/env')", refused),
+            ("write('/proc/sys/kernel/hostname')", refused),
+            ("write('/proc/sys/kernel/core_pattern')", refused),
+            ("write('/proc/sysrq-trigger')", refused),
+            ("write('/sys/devices/system/cpu/cpu0/online')", "EROFS|EACCES|ENOENT"),
+            ("os.rename('/etc/hosts', '/etc/other')", "EROFS|EACCES|EXDEV"),
+            ("os.unlink('/etc/hosts')", refused),
+            ("os.rmdir('/proc')", "EROFS|EACCES|EBUSY"),
+            ("os.symlink('/', '/tmp/link') or read('/tmp/link/etc/shadow')", "ENOENT"),
+            ("os.mknod('/tmp/node', 0o020666, os.makedev(1, 3))", "EPERM|EACCES"),
+        ],
+    );
+}
+
+#[test]
+fn proc_is_the_sessions_own_and_tells_nothing_of_the_host() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let hidden = "ENOENT|EACCES";
+    probe::check(
+        &session,
+        &[
+            ("read('/proc/1/environ')", hidden),
+            ("read('/proc/1/mem')", hidden),
+            ("read('/proc/1/maps')", hidden),
+            ("read('/proc/1/cmdline')", hidden),
+            ("os.readlink('/proc/1/cwd')", hidden),
+            ("os.listdir('/proc/1/fd')", hidden),
+        ],
+    );
+    for file in ["keys", "key-users", "kallsyms", "timer_list", "kcore"] {
+        let read = format!("read('/proc/{file}')");
+        let attempt = Attempt::make(&session, &read);
+        let is_blank = attempt == Attempt::Worked(json!("")) || attempt.word() == "ENOENT";
+        assert!(is_blank, "{file}: {attempt:?}");
+    }
+    // The kernel and the attempt's own process; the agent is hidden.
+    let pids = Attempt::make(&session, "kernel_pids()").value();
+    assert_eq!(pids.as_array().unwrap().len(), 2, "{pids}");
+}
+
+#[test]
+fn every_mount_is_nosuid_and_scratch_is_noexec() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let flags = "
+import os
+flag = lambda name: [p for p in ('/', '/usr', '/etc', '/proc', '/tmp', '/dev/shm', '/workspace')
+                     if not os.statvfs(p).f_flag & getattr(os, name)]
+print(flag('ST_NOSUID'), flag('ST_NODEV'), flag('ST_NOEXEC'))";
+    let outcome = session.execute(flags).ok();
+    assert_eq!(outcome.stdout(), "[] [] ['/', '/usr', '/workspace']\n");
+}
+
+#[test]
+fn what_is_written_to_scratch_is_not_executed_and_the_workdir_is() {
+    let rows = [
+        ("execute_copy('/tmp/true')", "EACCES"),
+        ("execute_copy('/dev/shm/true')", "EACCES"),
+        ("execute_copy('/workspace/true')", "works"),
+    ];
+    probe::check(&Daemon::start().session(), &rows);
+    // Each of two layers refuses it alone.
+    probe::check(&Setup::default().without(&["landlock"]).start().session(), &rows);
+    let outside = Setup::default().without(&["mounts", "landlock"]).start();
+    let dir = crate::program_dir(&outside);
+    let copy = format!("execute_copy('{dir}/true')");
+    probe::check(&outside.session(), &[(&copy, "works")]);
+}
+
+#[test]
+fn disk_space_and_inodes_are_limited_for_the_whole_session() {
+    let limits = json!({"limits": {"max_disk_mb": 4, "max_inodes": 64}});
+    let fill = "[open('%s/' + str(n), 'wb').write(bytes(1 << 20)) for n in range(8)] and None";
+    let litter = "[open('%s/n' + str(n), 'wb').close() for n in range(100)] and None";
+    let daemon = Daemon::start();
+    for place in ["/workspace", "/tmp", "/dev/shm"] {
+        for code in [fill, litter] {
+            let session = daemon.session_with(&limits);
+            let outcome = session.execute(&code.replace("%s", place)).raised("OSError");
+            assert!(outcome.traceback().contains("[Errno 28]"), "{place}: {outcome}");
+        }
+    }
+    let without = Setup::default().without(&["mounts"]).start();
+    let session = without.session_with(&limits);
+    for code in [fill, litter] {
+        let _filled = session.execute(&code.replace("%s", ".")).ok();
+    }
+}
+
+#[test]
+fn sockets_of_the_host_that_have_a_path_are_not_there() {
+    let files = Files::plant();
+    let socket = files.path("service.sock");
+    planted::path_service(&socket);
+    let attack = format!("connect(socket.AF_UNIX, '{}')", socket.display());
+    contrast(&["mounts", "landlock"], &[(&attack, "ENOENT", "works")]);
+    let daemon = Setup::default().without(&["mounts", "landlock"]).start();
+    let session = daemon.session();
+    probe::load(&session);
+    assert_eq!(Attempt::make(&session, &attack).value(), GREETING);
+}
+
+#[test]
+fn set_user_id_programs_give_nothing() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let files = Files::plant();
+    let program = files.path("id");
+    std::fs::copy("/usr/bin/id", &program).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let attack = format!("execute('{}', '-u')", program.display());
+    let id = |setup: Setup| {
+        let daemon = setup.config("environments.default", &files.read_paths()).start();
+        let session = daemon.session();
+        probe::load(&session);
+        Attempt::make(&session, &attack).value()
+    };
+    assert_eq!(id(Setup::default()), "1000");
+    assert_eq!(id(Setup::default().config("sandbox", "mode = \"off\"")), "0");
+}

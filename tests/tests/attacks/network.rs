@@ -1,0 +1,86 @@
+//! What can be reached from a session.
+
+use serde_json::json;
+use vivarium_tests::probe::{self, Attempt};
+use vivarium_tests::{Daemon, Setup};
+
+use crate::planted::{self, GREETING};
+use crate::with_and_without;
+
+fn tcp(port: u16) -> String {
+    format!("connect(socket.AF_INET, ('127.0.0.1', {port}))")
+}
+
+#[test]
+fn the_hosts_loopback_is_another() {
+    let service = tcp(planted::tcp_service());
+    with_and_without(&["network"], &[(&service, "ECONNREFUSED")], &[(&service, "works")]);
+}
+
+#[test]
+fn a_network_that_is_full_is_for_those_the_operator_lets() {
+    let service = tcp(planted::tcp_service());
+    let full = json!({"network": "full"});
+    let strict = Daemon::start();
+    let refused = strict.request("POST", "/v1/sessions", Some(&full));
+    let problem = refused.expect_problem(422, "invalid_field");
+    assert!(problem["detail"].as_str().unwrap().contains("network"), "{problem}");
+
+    let networks = "allowed_networks = [\"none\", \"loopback\", \"full\"]";
+    let open = Setup::default().config("sandbox", networks).start();
+    let session = open.session_with(&full);
+    assert_eq!(session.layer("network")["status"], "off");
+    probe::load(&session);
+    assert_eq!(Attempt::make(&session, &service).value(), GREETING);
+    // And the session beside it is as shut as ever.
+    probe::check(&open.session(), &[(&service, "ECONNREFUSED")]);
+}
+
+#[test]
+fn metadata_services_and_other_hosts_are_unreachable() {
+    let daemon = Daemon::start();
+    let unreachable = "ENETUNREACH";
+    probe::check(
+        &daemon.session(),
+        &[
+            ("connect(socket.AF_INET, ('169.254.169.254', 80))", unreachable),
+            ("connect(socket.AF_INET, ('169.254.169.254', 80), socket.SOCK_DGRAM)", unreachable),
+            ("connect(socket.AF_INET, ('192.0.2.1', 443))", unreachable),
+            ("connect(socket.AF_INET, ('192.0.2.1', 53), socket.SOCK_DGRAM)", unreachable),
+            ("connect(socket.AF_INET6, ('fd00:ec2::254', 80))", unreachable),
+            ("connect(socket.AF_INET6, ('fe80::1', 80))", "ENETUNREACH|EINVAL"),
+        ],
+    );
+    let names = "import socket\ntry: socket.getaddrinfo('example.com', 80)\n\
+                 except socket.gaierror: print('no names')";
+    assert_eq!(daemon.session().execute(names).ok().stdout(), "no names\n");
+}
+
+#[test]
+fn there_is_one_interface_and_it_is_up() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    assert_eq!(session.value("__import__('socket').if_nameindex()"), "[(1, 'lo')]");
+    let own = "
+import socket, threading
+server = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=lambda: server.accept()[0].sendall(b'own')).start()
+socket.create_connection(server.getsockname()).recv(10)";
+    assert_eq!(session.value(own), "b'own'");
+    // Another session has another loopback, and the same port is free there.
+    let port = session.value("server.getsockname()[1]");
+    let other = daemon.session();
+    let busy = format!("__import__('socket').create_server(('127.0.0.1', {port})).close()");
+    assert_eq!(other.execute(&busy).status(), "ok");
+}
+
+#[test]
+fn abstract_sockets_of_the_host_are_out_of_reach() {
+    let name = format!("vivarium-test-{}", std::process::id());
+    planted::abstract_service(&name);
+    let attack = format!("connect(socket.AF_UNIX, '\\0{name}')");
+    // Landlock's scope (ABI 6) is the second lock; both have to be off.
+    with_and_without(&["network"], &[(&attack, "ECONNREFUSED")], &[(&attack, "EPERM|works")]);
+    let both = ["network", "landlock"];
+    with_and_without(&both, &[(&attack, "ECONNREFUSED")], &[(&attack, "works")]);
+}

@@ -1,0 +1,100 @@
+//! Per-process limits, and that they only ever go down.
+
+use serde_json::json;
+use vivarium_tests::probe;
+use vivarium_tests::{Daemon, Setup};
+
+use crate::contrast;
+
+#[test]
+fn limits_can_not_be_raised() {
+    contrast(
+        &["rlimits"],
+        &[
+            ("raise_limit('RLIMIT_NOFILE', 2048, 2048)", "EPERM", "works"),
+            ("raise_limit('RLIMIT_MEMLOCK', 1 << 21, 1 << 21)", "EPERM", "works"),
+            ("raise_limit('RLIMIT_CORE', 1, 1)", "EPERM", "works"),
+            ("raise_limit('RLIMIT_NOFILE', 512, 512)", "works", "works"),
+        ],
+    );
+}
+
+#[test]
+fn limits_are_those_of_the_policy() {
+    let daemon = Daemon::start();
+    let spec = json!({"limits": {"max_open_fds": 100, "max_file_size_mb": 3}});
+    let session = daemon.session_with(&spec);
+    probe::load(&session);
+    let limit = |name: &str| {
+        probe::Attempt::make(&session, &format!("limit('{name}')")).value()
+    };
+    assert_eq!(limit("RLIMIT_NOFILE"), json!([100, 100]));
+    assert_eq!(limit("RLIMIT_FSIZE"), json!([3 << 20, 3 << 20]));
+    assert_eq!(limit("RLIMIT_CORE"), json!([0, 0]));
+    assert_eq!(limit("RLIMIT_MSGQUEUE"), json!([0, 0]));
+}
+
+/// Runs code in a session with these limits, with the layer and without.
+fn limited(limits: &serde_json::Value, code: &str) -> [String; 2] {
+    [&[] as &[&str], &["rlimits"]].map(|layers| {
+        let daemon = Setup::default().without(layers).start();
+        let session = daemon.session_with(&json!({ "limits": limits }));
+        let outcome = session.execute(code);
+        assert_eq!(session.value("1 + 1"), "2");
+        format!("{} {}", outcome.status(), outcome.exception())
+    })
+}
+
+#[test]
+fn files_have_a_largest_size() {
+    let write = "open('large', 'wb').write(bytes(2 << 20)) and None";
+    assert_eq!(limited(&json!({"max_file_size_mb": 1}), write), ["error OSError", "ok "]);
+}
+
+#[test]
+fn descriptors_are_counted() {
+    let open = "kept = [open('/dev/null') for _ in range(200)]; kept.clear()";
+    assert_eq!(limited(&json!({"max_open_fds": 64}), open), ["error OSError", "ok "]);
+}
+
+#[test]
+fn address_space_stands_in_for_a_memory_controller() {
+    let daemon = Daemon::start();
+    let cgroup = daemon.layer("cgroup");
+    let reserve = "len(bytearray(1 << 30)) and None";
+    let [on, off] = limited(&json!({"max_memory_mb": 512}), reserve);
+    if cgroup["status"] == "enforced" {
+        // Reserved and not touched: the controller has nothing to say.
+        assert_eq!([on, off], ["ok ", "ok "]);
+    } else {
+        assert_eq!([on, off], ["error MemoryError", "ok "]);
+    }
+}
+
+#[test]
+fn cpu_time_is_counted_for_each_execution_anew() {
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&json!({"limits": {"max_cpu_secs": 1}}));
+    let half = "
+import time
+end = time.process_time() + 0.5
+while time.process_time() < end: pass";
+    for _ in 0..4 {
+        let _under = session.execute(half).ok();
+    }
+    let outcome = session.execute("while True: pass");
+    assert_eq!(outcome.cause(), "cpu_limit", "{outcome}");
+    assert!(outcome.detail().contains("max_cpu_secs 1"), "{outcome}");
+    assert_eq!(session.value("1 + 1"), "2");
+    // Spread over children it is counted too.
+    let spread = "
+import os
+for _ in range(2):
+    if os.fork() == 0:
+        while True: pass
+os.wait()";
+    let outcome = session.execute(spread);
+    assert_eq!(outcome.cause(), "cpu_limit", "{outcome}");
+    assert_eq!(session.value("1 + 1"), "2");
+    daemon.stop_and_check();
+}

@@ -1,0 +1,65 @@
+//! What no single layer is for: descriptors, the agent, and the report of it all.
+
+use serde_json::json;
+use vivarium_protocol::layer::Layer;
+use vivarium_tests::probe::{self, Attempt};
+use vivarium_tests::{Daemon, Setup};
+
+#[test]
+fn a_kernel_has_its_four_descriptors_and_no_other() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    probe::load(&session);
+    // The kernel's own, as its child sees them; the attempt's pipe is among them.
+    let look = "[(n, os.readlink('/proc/%d/fd/%s' % (os.getppid(), n)).split(':')[0]) \
+                for n in sorted(os.listdir('/proc/%d/fd' % os.getppid()), key=int)]";
+    let found = Attempt::make(&session, look).value();
+    let names: Vec<_> = found.as_array().unwrap().iter().map(|fd| fd[1].clone()).collect();
+    assert_eq!(names[..4], [json!("/dev/null"), json!("pipe"), json!("pipe"), json!("socket")]);
+    assert_eq!(names[4..], [json!("pipe")], "the attempt's own, and nothing else: {found}");
+}
+
+#[test]
+fn the_agent_can_not_be_read_signalled_or_traced() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    probe::check(
+        &session,
+        &[
+            ("call('ptrace', 16, 1, 0, 0)", "EPERM"),
+            ("call('pidfd_getfd', call('pidfd_open', 1, 0), 0, 0)", "EPERM"),
+            ("os.listdir('/proc/1')", "ENOENT"),
+            ("raise_limit('RLIMIT_CPU', 1, 1) and call(302 if X86 else 261, 1, 0, zeroed(16), 0)", "EPERM"),
+        ],
+    );
+    assert_eq!(session.value("1 + 1"), "2");
+}
+
+#[test]
+fn every_layer_is_reported_in_order_and_what_is_off_says_so() {
+    let off = ["network", "seccomp"];
+    let daemon = Setup::default().without(&off).start();
+    let info = daemon.session().info();
+    let layers = info["protection"].as_array().unwrap();
+    let names: Vec<_> = layers.iter().map(|layer| layer["layer"].as_str().unwrap()).collect();
+    assert_eq!(names, Layer::ALL.map(Layer::name));
+    for layer in layers {
+        let is_off = off.contains(&layer["layer"].as_str().unwrap());
+        assert_eq!(layer["status"] == "off", is_off, "{layer}");
+        let needs_fix = layer["status"] != "enforced";
+        assert_eq!(!layer["fix"].as_str().unwrap().is_empty(), needs_fix, "{layer}");
+        assert!(!layer["detail"].as_str().unwrap().is_empty(), "{layer}");
+    }
+    let host = daemon.request("GET", "/v1/host", None).expect_success();
+    assert_eq!(host["layers"], info["protection"]);
+}
+
+#[test]
+fn on_this_host_everything_but_cgroup_and_credentials_is_enforced() {
+    let daemon = Daemon::start();
+    for layer in Layer::ALL {
+        let report = daemon.layer(layer.name());
+        let may_be_partial = matches!(layer, Layer::Cgroup | Layer::Credentials);
+        assert!(report["status"] == "enforced" || may_be_partial, "{report}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Hostile code: whatever it does to its kernel, the answer is clear, the session is usable
+//! afterwards, nothing of it is left running, and daemon and neighbours do not notice.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod channel;
+mod deaths;
+mod floods;
+mod processes;
+mod stubborn;
+mod tampering;
+
+use serde_json::json;
+use vivarium_tests::{Daemon, Outcome, Session, Setup, wait};
+
+/// Much more than a daemon with two sessions needs, and much less than what hostile code tries
+/// to make it hold, in KiB.
+const DAEMON_PEAK_KIB: u64 = 300 << 10;
+
+/// Hostile code, and what is right to come of it.
+struct Case<'a> {
+    code: &'a str,
+    limits: serde_json::Value,
+    timeout_ms: u64,
+    wanted: [&'a str; 3],
+    detail: &'a str,
+}
+
+impl<'a> Case<'a> {
+    fn new(code: &'a str) -> Self {
+        // Long enough to be no part of what is tested.
+        let timeout_ms = 60_000;
+        Self { code, limits: json!({}), timeout_ms, wanted: ["ok", "", "preserved"], detail: "" }
+    }
+
+    /// It ends its kernel, which is killed for it or dies of it.
+    fn killed(self, cause: &'a str, detail: &'a str) -> Self {
+        Self { wanted: ["killed", cause, "lost"], detail, ..self }
+    }
+
+    /// It raises an exception that nobody catches.
+    fn raises(self) -> Self {
+        Self { wanted: ["error", "", "preserved"], ..self }
+    }
+
+    /// It does not end by itself, and gives way (`preserved`) or does not (`lost`).
+    fn times_out(self, timeout_ms: u64, state: &'a str) -> Self {
+        Self { wanted: ["timed_out", "wall_time", state], timeout_ms, ..self }
+    }
+
+    fn limits(self, limits: serde_json::Value) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Runs it beside an innocent session and checks everything.
+    #[track_caller]
+    fn run(self) -> Outcome {
+        self.run_and(|_, _| {})
+    }
+
+    /// The same, with a look at the session before it is used again.
+    #[track_caller]
+    fn run_and(self, look: impl FnOnce(&Session<'_>, &Outcome)) -> Outcome {
+        let daemon = Setup::default().config("session", "interrupt_grace = \"300ms\"").start();
+        let before = daemon.process();
+        let neighbour = daemon.session();
+        let _innocent = neighbour.execute("x = 41").ok();
+        let session = daemon.session_with(&json!({ "limits": self.limits }));
+        let outcome = session.execute_for(self.timeout_ms, self.code);
+        let ended = [outcome.status(), outcome.cause(), outcome.state()];
+        assert_eq!(ended, self.wanted, "{outcome}");
+        assert!(outcome.detail().contains(self.detail), "{outcome}");
+        look(&session, &outcome);
+        // Each of the next gets its own answer.
+        for (code, right) in [("1 + 1", "2"), ("'a' + 'b'", "'ab'"), ("7 * 6", "42")] {
+            let next = session.execute(code);
+            let numbers = [&outcome, &next].map(|one| one.text("execution_id").parse::<u64>().unwrap());
+            assert!(numbers[0] < numbers[1], "{next}");
+            assert_eq!((next.status(), next.result()), ("ok", right), "{next}");
+        }
+        assert_eq!(neighbour.value("x + 1"), "42");
+        let now = daemon.process();
+        assert_eq!((now.pid, now.started), (before.pid, before.started), "another daemon");
+        let peak = now.status_number("VmHWM").unwrap();
+        assert!(peak < DAEMON_PEAK_KIB, "the daemon needed {peak} KiB");
+        if outcome.state() == "lost" {
+            nothing_is_left(&daemon, &session);
+        }
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+        wait::until_true("the end of all of the session", || daemon.descendants().len() == 3);
+        daemon.stop_and_check();
+        outcome
+    }
+}
+
+/// Of two sessions there are two launchers, two agents and two kernels, and nothing else.
+#[track_caller]
+fn nothing_is_left(daemon: &Daemon, session: &Session<'_>) {
+    assert_eq!(session.processes(), 1);
+    let all = daemon.descendants();
+    assert_eq!(all.len(), 6, "{all:?}");
+}

@@ -1,0 +1,11 @@
+//! What sessions and executions promise: SPEC section 2.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod code;
+mod interrupts;
+mod life;
+mod output;
+mod queue;
+mod resets;
+mod timeouts;

@@ -1,0 +1,83 @@
+//! Reset: everything of the user's is gone but the workdir.
+
+use std::thread;
+
+use vivarium_tests::{Daemon, processes, wait};
+
+#[test]
+fn nothing_but_the_workdir_is_left() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let dirty = "
+import os, sys, subprocess, threading, time, json, builtins
+x = 1
+json.patched = True
+builtins.len = lambda _: 99
+sys.path.insert(0, '/nowhere')
+os.environ['LEFT'] = 'over'
+os.chdir('/tmp')
+os.umask(0o777)
+kept_open = open('/dev/null')
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+subprocess.Popen(['sleep', '1000'], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp('sleep', ['sleep', '1001'])
+    os._exit(0)
+sys.modules['__main__'] = None
+open('/workspace/kept', 'w').write('content')";
+    let _dirtied = session.execute(dirty).ok();
+    wait::until_true("two sleepers", || session.processes() == 3);
+    let agent = |daemon: &Daemon| {
+        let all = daemon.descendants();
+        let agents = all.iter().filter(|p| all.iter().any(|q| q.pid == p.parent));
+        agents.map(|p| (p.pid, p.started)).min()
+    };
+    let before = agent(&daemon);
+    let reply = session.reset();
+    assert!(reply["ended_execution_id"].is_null(), "{reply}");
+    let clean = "
+import os, sys, threading
+[n for n in ('x', 'json', 'dirty') if n in globals()] + \\
+[len([1]), '/nowhere' in sys.path, 'LEFT' in os.environ, os.getcwd(), threading.active_count(),
+ 'json' in sys.modules and hasattr(sys.modules['json'], 'patched'), os.umask(0o22)]";
+    assert_eq!(session.value(clean), "[1, False, False, '/workspace', 1, False, 18]");
+    assert_eq!(session.value("open('kept').read()"), "'content'");
+    assert_eq!(session.processes(), 1);
+    assert_eq!(agent(&daemon), before, "the agent is the same");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn it_ends_what_runs_and_what_waits_runs_in_the_fresh_kernel() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    thread::scope(|scope| {
+        let code = "import signal; signal.signal(2, signal.SIG_IGN)\nprint('so far', flush=True)\nwhile True: pass";
+        let first = scope.spawn(|| session.execute(code));
+        session.until_state("running");
+        let second = scope.spawn(|| session.execute("'first' in globals(), 1 + 1"));
+        wait::until_true("one that waits", || session.info()["usage"]["queued"] == 1);
+        let reply = session.reset();
+        let outcome = first.join().unwrap().ended("killed", "reset", "lost");
+        assert_eq!(reply["ended_execution_id"], outcome.0["execution_id"]);
+        assert_eq!(second.join().unwrap().ok().result(), "(False, 2)");
+    });
+    daemon.stop_and_check();
+}
+
+#[test]
+fn many_at_once_are_one_or_more_and_never_stick() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| session.reset());
+        }
+    });
+    assert_eq!(session.value("1 + 1"), "2");
+    let left: Vec<_> = daemon.descendants();
+    assert_eq!(left.len(), 3, "launcher, agent and kernel: {left:?}");
+    assert!(left.iter().all(processes::Process::is_alive));
+}
