@@ -1,4 +1,6 @@
-import marshal, posix
+import marshal
+import posix
+
 parts = marshal.loads(posix.pread(4, posix.fstat(4).st_size, 0))
 posix.close(4)
 exec(marshal.loads(parts["boot"]), {"PARTS": parts, "__builtins__": dict(vars(__builtins__))})

@@ -15,7 +15,10 @@ import sys
 from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal
 from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
 
-monitoring = getattr(sys, "monitoring", None)
+# Of sys.monitoring, since 3.12: the numbers of its tools, and what ends their events.
+TOOLS = range(6) if sys.version_info >= (3, 12) else ()
+set_events = sys.monitoring.set_events if TOOLS else None
+get_tool = sys.monitoring.get_tool if TOOLS else None
 modules = sys.modules
 
 # The tenant's module. Not the one the bootstrap ran in.
@@ -106,7 +109,9 @@ def start():
     posix.set_inheritable(3, False)
     posix.register_at_fork(after_in_child=close_control)
     State.signal_mask = pthread_sigmask(SIG_BLOCK, ())
-    # As in an interactive interpreter.
+    # As in an interactive interpreter. The workdir is on the path already unless we run with -P.
+    if sys.path[:1] != [""]:
+        sys.path.insert(0, "")
     sys.argv = [""]
     sys.orig_argv = [sys.executable]
     for name in ("stdout", "stderr"):
@@ -134,10 +139,9 @@ def stop_tracing():
         try:
             setprofile(None)
             settrace(None)
-            if monitoring is not None:
-                for tool in range(6):
-                    if monitoring.get_tool(tool) is not None:
-                        monitoring.set_events(tool, 0)
+            for tool in TOOLS:
+                if get_tool(tool) is not None:
+                    set_events(tool, 0)
             return
         except BaseException:
             pass

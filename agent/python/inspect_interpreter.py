@@ -22,7 +22,8 @@ def main():
     if sys.version_info < (3, 9) or sys.implementation.name != "cpython":
         version = ".".join(str(part) for part in sys.version_info[:3])
         name = getattr(getattr(sys, "implementation", None), "name", "python")
-        return {"error": "the kernel needs CPython 3.9 or later, and this is %s %s" % (name, version)}
+        needed = "the kernel needs CPython 3.9 or later, and this is %s %s"
+        return {"error": needed % (name, version)}
     parts = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     compiled = {}
     for name, source in parts.items():

@@ -1,6 +1,6 @@
 """The Python kernel: runs one session's code, one execution at a time, as `__main__`.
 
-The agent starts it as `python -s -c` and bootstrap.py, which loads boot.py from a memfd and
+The agent starts it by bootstrap.py as `python -s -P -c`, which loads boot.py from a memfd and
 with it this file. Descriptors: 0 is /dev/null, 1 and 2 are pipes that the agent reads, 3 is
 the control socket (wire.py). The working directory is the workdir.
 
@@ -71,6 +71,12 @@ def main():
             # Raised between two of the runner's `try`s, by a signal handler of the tenant's or
             # into this thread by another. What is left of the execution is to say it is over.
             guard.State.running = False
+            # Or by `sys.monitoring` as it saw a function of ours start, so none is called here.
+            for tool in guard.TOOLS:
+                try:
+                    guard.set_events(tool, 0)
+                except BaseException:
+                    pass
 
 
 def serve():
@@ -244,13 +250,16 @@ def leave_child(failure):
     status = 0
     if failure is not None:
         kind, error, trace = failure
-        code = getattr(error, "code", None) if kind is SystemExit else 1
+        # As Python ends: exit() with nothing or a number is silent, all else is printed.
+        code = getattr(error, "code", None) if kind is SystemExit else error
         status = 0 if code is None else code & 0xFF if type(code) is int else 1
-        if kind is not SystemExit or type(code) is str:
-            try:
+        try:
+            if code is error:
                 text = report.formatted(kind, error, report.without_runner(error, trace))
-                write(2, (code if kind is SystemExit else text).encode("utf-8", "replace"))
-            except BaseException:
-                pass
+            else:
+                text = "" if code is None or type(code) is int else "%s\n" % (code,)
+            write(2, text.encode("utf-8", "backslashreplace"))
+        except BaseException:
+            pass
     guard.flush()
     _exit(status)

@@ -53,11 +53,8 @@ pub(crate) fn put(workdir: &Path, file: &InputFile, owner: Option<u32>) -> Resul
     let directory = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let root = open(workdir, OFlag::O_PATH | directory, Mode::empty())?;
     make_parents(&root, &name, owner)?;
-    let flags = OFlag::O_WRONLY
-        | OFlag::O_CREAT
-        | OFlag::O_NONBLOCK
-        | OFlag::O_NOCTTY
-        | OFlag::O_CLOEXEC;
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let opened = openat2(&root, &name, beneath(flags).mode(Mode::from_bits_truncate(0o644)))?;
     let kind = SFlag::from_bits_truncate(fstat(&opened)?.st_mode) & SFlag::S_IFMT;
     if kind != SFlag::S_IFREG {

@@ -19,7 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use vivarium_protocol::policy::Interpreter;
 
-/// What a kernel is executed with: `python -s -c BOOTSTRAP`, the program as descriptor 4.
+/// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].
 pub(crate) const BOOTSTRAP: &str = include_str!("../python/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/inspect_interpreter.py");
@@ -55,6 +55,18 @@ const TOO_WIDE: [&str; 13] = [
     "/", "/home", "/root", "/proc", "/sys", "/dev", "/run", "/var", "/var/lib", "/var/run", "/tmp",
     "/boot", "/etc",
 ];
+
+/// What an interpreter of this version is executed with, after its name, to become a kernel.
+///
+/// -s, as the packages of a "user" would be files of the tenant's. -P where it exists (3.11): it
+/// keeps the workdir out of Python's path until the kernel puts it there. Without it, Python 3.13
+/// runs a `linecache.py` of the workdir before our first line, and one that raises keeps the
+/// session from ever starting a kernel again.
+pub(crate) fn arguments(version: &str) -> Vec<&'static str> {
+    let minor = version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+    let safe_path = minor.is_some_and(|minor| minor >= 11).then_some("-P");
+    ["-s"].into_iter().chain(safe_path).chain(["-c", BOOTSTRAP]).collect()
+}
 
 /// Why an interpreter can not be used.
 #[derive(Debug, thiserror::Error)]

@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
+use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
-use nix::fcntl::OFlag;
 use vivarium_protocol::frame::{Decoder as FrameDecoder, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{

@@ -21,6 +21,9 @@
 //! it is buffered, its strings before they are copied, and [`Turn`] knows which may come. After a
 //! [`WireError`] the kernel must be killed; there is no way back in step with it.
 
+mod turn;
+
+pub(crate) use turn::Turn;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::message::{Completion, ExecutionNumber};
 use vivarium_protocol::outcome::{Exception, MimePart, Value};
@@ -64,7 +67,7 @@ pub(crate) enum WireError {
     #[error("the kernel sent a frame of unknown type {0}")]
     UnknownType(u8),
     /// A frame that ends within a field.
-    #[error("the kernel sent a {frame} frame that ends within its {field}")]
+    #[error("the kernel's {frame} frame ends within its {field}")]
     Short {
         /// Which frame.
         frame: &'static str,
@@ -72,7 +75,7 @@ pub(crate) enum WireError {
         field: &'static str,
     },
     /// A field that is larger than it may be.
-    #[error("the kernel sent {field} of {len} in a {frame} frame, and {max} is the most")]
+    #[error("the kernel's {frame} frame has a {field} of {len}, and {max} is the most")]
     TooLarge {
         /// Which frame.
         frame: &'static str,
@@ -84,7 +87,7 @@ pub(crate) enum WireError {
         max: usize,
     },
     /// A string that is not UTF-8.
-    #[error("the kernel sent a {frame} frame whose {field} is not UTF-8")]
+    #[error("the kernel's {frame} frame has a {field} that is not UTF-8")]
     NotText {
         /// Which frame.
         frame: &'static str,
@@ -92,7 +95,7 @@ pub(crate) enum WireError {
         field: &'static str,
     },
     /// A frame with more after its last field.
-    #[error("the kernel sent a {frame} frame with {len} bytes after its end")]
+    #[error("the kernel's {frame} frame has {len} bytes after its end")]
     Trailing {
         /// Which frame.
         frame: &'static str,
@@ -337,76 +340,6 @@ impl<'a> Fields<'a> {
         let bytes = self.blob(field, max)?;
         let text = str::from_utf8(bytes).map_err(|_| WireError::NotText { frame, field })?;
         Ok(text.to_owned())
-    }
-}
-
-/// What a kernel is doing, as far as its messages go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
-    #[default]
-    Starting,
-    Idle,
-    Running(ExecutionNumber),
-    /// Running, and its value has come.
-    Valued(ExecutionNumber),
-    /// Running, and its exception has come.
-    Raised(ExecutionNumber),
-}
-
-/// Which message may come next from a kernel.
-#[derive(Debug, Default)]
-pub(crate) struct Turn {
-    phase: Phase,
-}
-
-impl Turn {
-    /// Notes that code is being sent. Only to an idle kernel.
-    pub(crate) const fn sent(&mut self, execution: ExecutionNumber) {
-        self.phase = Phase::Running(execution);
-    }
-
-    /// Accepts `message` if it may come now.
-    ///
-    /// # Errors
-    /// [`WireError::OutOfTurn`] if it may not.
-    pub(crate) fn accept(&mut self, message: &FromKernel) -> Result<(), WireError> {
-        use Phase::{Idle, Raised, Running, Starting, Valued};
-        let next = match (self.phase, message) {
-            (Starting, FromKernel::Ready) => Some(Idle),
-            (Running(now), FromKernel::Value { execution, .. }) if now == *execution => {
-                Some(Valued(now))
-            }
-            (Running(now), FromKernel::Exception { execution, .. }) if now == *execution => {
-                Some(Raised(now))
-            }
-            // An error without an exception is told when one hit the kernel's own code.
-            (Running(now) | Valued(now), FromKernel::Done { execution, .. })
-                if now == *execution =>
-            {
-                Some(Idle)
-            }
-            (Raised(now), FromKernel::Done { execution, completion })
-                if now == *execution && *completion != Completion::Ok =>
-            {
-                Some(Idle)
-            }
-            _ => None,
-        };
-        self.phase = next.ok_or_else(|| WireError::OutOfTurn {
-            frame: message.describe(),
-            phase: self.describe(),
-        })?;
-        Ok(())
-    }
-
-    fn describe(&self) -> String {
-        match self.phase {
-            Phase::Starting => "it was starting".to_owned(),
-            Phase::Idle => "nothing was running".to_owned(),
-            Phase::Running(now) => format!("execution {now} was running"),
-            Phase::Valued(now) => format!("execution {now} was running and had given its value"),
-            Phase::Raised(now) => format!("execution {now} was running and had raised"),
-        }
     }
 }
 

@@ -180,12 +180,7 @@ fn wait_for_either(messages: BorrowedFd<'_>, children: BorrowedFd<'_>) -> Result
 
 /// Collects every child that has ended and tells the agent of the kernel; whether the agent
 /// is among them. Without a pid namespace the tenant's orphans come here too.
-fn reap(
-    children: &SignalFd,
-    to_agent: &UnixStream,
-    agent: Pid,
-    kernel: &mut Option<Pid>,
-) -> bool {
+fn reap(children: &SignalFd, to_agent: &UnixStream, agent: Pid, kernel: &mut Option<Pid>) -> bool {
     while let Ok(Some(_)) = children.read_signal() {}
     let mut agent_ended = false;
     loop {
@@ -208,6 +203,5 @@ fn reap(
 /// Tells the agent how the kernel ended. An agent that is gone needs no telling: its own end
 /// comes next.
 fn tell_end(to_agent: &UnixStream, end: KernelEnd) {
-    let _gone =
-        stream::send(to_agent, &FromLauncher::Exited(end), MAX_SMALL_FRAME_BYTES).is_err();
+    let _gone = stream::send(to_agent, &FromLauncher::Exited(end), MAX_SMALL_FRAME_BYTES).is_err();
 }

@@ -36,15 +36,15 @@ pub(crate) fn clone_diagnosis(error: &std::io::Error) -> Failure {
 /// Every layer, in the order of application. The order is SPEC's and docs/sandbox-layers.md
 /// gives the reason for each place; a test holds the two together.
 pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
-    &env_scrub::EnvScrub,     // first: nothing inherited may steer what follows
-    &cgroup::Cgroup,          // born in it: no moment outside the limits
-    &namespaces::Namespaces,  // gives the capabilities that the next two need
-    &mounts::Mounts,          // needs CAP_SYS_ADMIN of the new user namespace
-    &network::Network,        // needs CAP_NET_ADMIN of it
+    &env_scrub::EnvScrub,      // first: nothing inherited may steer what follows
+    &cgroup::Cgroup,           // born in it: no moment outside the limits
+    &namespaces::Namespaces,   // gives the capabilities that the next two need
+    &mounts::Mounts,           // needs CAP_SYS_ADMIN of the new user namespace
+    &network::Network,         // needs CAP_NET_ADMIN of it
     &credentials::Credentials, // gives all capabilities up: nothing after it may need one
-    &rlimits::Rlimits,        // after the id is final: RLIMIT_NPROC counts per id
-    &landlock::Landlock,      // needs no_new_privs; opens paths that seccomp would refuse to
-    &seccomp::Seccomp,        // last: it takes away the calls the others are made of
+    &rlimits::Rlimits,         // after the id is final: RLIMIT_NPROC counts per id
+    &landlock::Landlock,       // needs no_new_privs; opens paths that seccomp would refuse to
+    &seccomp::Seccomp,         // last: it takes away the calls the others are made of
 ];
 
 /// What the layers know of the session they confine.
@@ -145,9 +145,8 @@ impl LayerError {
 /// # Errors
 /// The first layer that did not apply.
 pub(crate) fn enter(context: &Context) -> Result<(), Failure> {
-    planned(context).try_for_each(|code| {
-        code.enter(context).map_err(|error| error.into_failure(code.layer()))
-    })
+    planned(context)
+        .try_for_each(|code| code.enter(context).map_err(|error| error.into_failure(code.layer())))
 }
 
 /// Confines the calling process for good, then reads every layer back.

@@ -4,8 +4,8 @@
 //! replace. What it guarantees is that a kernel's end is told once, with its evidence, after
 //! all the kernel printed; that nothing of a kernel outlives it; and that the next one starts.
 
-mod execution;
 mod ending;
+mod execution;
 mod wait;
 
 use std::collections::VecDeque;

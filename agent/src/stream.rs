@@ -145,8 +145,7 @@ mod tests {
         let numbers = [writer.as_raw_fd()];
         send_with(&ours, &ToLauncher::Spawn, &numbers, MAX_SMALL_FRAME_BYTES).unwrap();
         drop(writer);
-        let (message, fds) =
-            receive_with::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES).unwrap();
+        let (message, fds) = receive_with::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES).unwrap();
         assert_eq!((message, fds.len()), (ToLauncher::Spawn, 1));
         nix::unistd::write(&fds[0], b"x").unwrap();
         drop(fds);

@@ -181,10 +181,7 @@ pub(crate) fn replace(target: BorrowedFd<'_>, source: BorrowedFd<'_>) -> io::Res
 
 /// Puts `fds` at the numbers 0, 1, 2, … and closes every other descriptor, for an execve that
 /// follows at once. The last `close_on_exec` of them close with it, the others stay.
-pub(crate) fn place_descriptors(
-    fds: &[BorrowedFd<'_>],
-    close_on_exec: usize,
-) -> io::Result<()> {
+pub(crate) fn place_descriptors(fds: &[BorrowedFd<'_>], close_on_exec: usize) -> io::Result<()> {
     // First all of them above the target range, so that placing one never overwrites another.
     let above = c_int::try_from(fds.len()).map_err(io::Error::other)?;
     let staying = fds.len().saturating_sub(close_on_exec);
@@ -251,7 +248,8 @@ pub(crate) fn securebits() -> io::Result<u32> {
 pub(crate) fn probe_clone3() -> io::Error {
     // SAFETY: a null structure of size 0 is refused before it is read.
     // JUSTIFICATION: no safe wrapper for a call that is meant to fail.
-    match check(unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<libc::clone_args>(), 0) }) {
+    match check(unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<libc::clone_args>(), 0) })
+    {
         Ok(_) => io::Error::other("clone3 accepted no arguments"),
         Err(error) => error,
     }

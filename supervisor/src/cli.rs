@@ -3,6 +3,7 @@
 //! Standard output is for what was asked for, standard error for everything else. A reader that
 //! goes away (`| head`) ends a command quietly.
 
+mod bench;
 mod config;
 mod doctor;
 mod exec;
@@ -56,6 +57,8 @@ enum Command {
     Sessions(sessions::Command),
     /// Tells which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
+    /// Measures what sessions cost on this host.
+    Bench(bench::Args),
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(config::Command),
@@ -74,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Exec(args) => exec::main(&args),
         Command::Sessions(command) => sessions::main(&command),
         Command::Doctor(args) => doctor::main(&args),
+        Command::Bench(args) => bench::main(&args),
         Command::Config(command) => config::main(&command),
     };
     exit.unwrap_or_else(Failure::report).into()

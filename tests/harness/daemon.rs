@@ -104,7 +104,8 @@ impl Setup {
         command.env("NOTIFY_SOCKET", &notify).envs(self.variables);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
         let child = command.spawn().unwrap();
-        let mut daemon = Daemon { child, dir: Some(dir), log, manager, messages: String::new(), status: None };
+        let mut daemon =
+            Daemon { child, dir: Some(dir), log, manager, messages: String::new(), status: None };
         let ready = wait::until("the daemon's start", || {
             daemon.hear();
             if daemon.messages.contains("READY=1") {
@@ -134,7 +135,8 @@ fn render(root: &Path, sections: &[(String, String)]) -> String {
         match all.iter_mut().find(|(name, _)| name == section) {
             Some((_, before)) => {
                 let new: Vec<_> = lines.lines().map(key).collect();
-                let kept: Vec<_> = before.lines().filter(|line| !new.contains(&key(line))).collect();
+                let kept: Vec<_> =
+                    before.lines().filter(|line| !new.contains(&key(line))).collect();
                 *before = format!("{}\n{lines}", kept.join("\n"));
             }
             None => all.push((section.clone(), lines.clone())),
@@ -360,7 +362,8 @@ impl Remains {
     #[track_caller]
     fn check(&self) {
         self.check_running();
-        let scopes = self.cgroup.as_ref().map(|cgroup| directories(&cgroup.join("tenants/default")));
+        let scopes =
+            self.cgroup.as_ref().map(|cgroup| directories(&cgroup.join("tenants/default")));
         assert_eq!(scopes.unwrap_or_default(), [] as [PathBuf; 0], "cgroups are left");
         let left: Vec<_> = fs::read_dir(&self.runtime_dir)
             .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())

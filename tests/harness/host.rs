@@ -47,7 +47,12 @@ impl Requirement {
     fn is_met(self) -> bool {
         match self {
             Self::Root => is_root(),
-            Self::SubordinateIds => is_root() && grants_ids("/etc/subuid") && grants_ids("/etc/subgid") && Path::new("/usr/bin/newuidmap").exists(),
+            Self::SubordinateIds => {
+                is_root()
+                    && grants_ids("/etc/subuid")
+                    && grants_ids("/etc/subgid")
+                    && Path::new("/usr/bin/newuidmap").exists()
+            }
             Self::Cgroup => is_root() && cgroup2_is_mounted(),
             Self::Landlock => has_landlock(),
             Self::PythonScience => has_science(),
@@ -66,7 +71,8 @@ pub fn has(requirements: &[Requirement]) -> bool {
     if missing.is_empty() {
         return true;
     }
-    let demanded_and_missing = missing.iter().any(|one| demanded.split(',').any(|d| d.trim() == *one));
+    let demanded_and_missing =
+        missing.iter().any(|one| demanded.split(',').any(|d| d.trim() == *one));
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     assert!(!demanded_and_missing, "{REQUIRE}={demanded}, but this host lacks {missing:?}");
     eprintln!("SKIPPED {test}: host requirement {}", missing.join(", "));

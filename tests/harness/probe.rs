@@ -88,8 +88,7 @@ pub fn check(session: &Session<'_>, rows: &[Row<'_>]) {
 pub fn load(session: &Session<'_>) {
     let quoted = serde_json::to_string(PROGRAM).unwrap();
     // JSON's strings are Python's.
-    let code = format!(
-        "import types\nprobe = types.ModuleType('probe')\nexec({quoted}, probe.__dict__)"
-    );
+    let code =
+        format!("import types\nprobe = types.ModuleType('probe')\nexec({quoted}, probe.__dict__)");
     let _loaded = session.execute(&code).ok();
 }

@@ -78,7 +78,9 @@ pub fn descendants(pid: i32) -> Vec<Process> {
     // Each round finds one generation more.
     loop {
         let before = family.len();
-        family.extend(all.iter().filter(|p| family.contains(&p.parent)).map(|p| p.pid).collect::<Vec<_>>());
+        family.extend(
+            all.iter().filter(|p| family.contains(&p.parent)).map(|p| p.pid).collect::<Vec<_>>(),
+        );
         if family.len() == before {
             break;
         }

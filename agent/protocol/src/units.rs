@@ -151,7 +151,9 @@ mod tests {
         assert_eq!(Limit::new(0), Err(LimitError::Zero));
         assert_eq!("0".parse::<Limit>(), Err(LimitError::Zero));
         assert!(serde_json::from_str::<Limit>("0").is_err());
-        assert!(postcard::from_bytes::<Limit>(&postcard::to_stdvec(&Some(0_u64)).unwrap()).is_err());
+        assert!(
+            postcard::from_bytes::<Limit>(&postcard::to_stdvec(&Some(0_u64)).unwrap()).is_err()
+        );
     }
 
     #[test]

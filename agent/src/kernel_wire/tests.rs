@@ -106,26 +106,23 @@ fn nonsense_is_refused_by_name() {
         (frame(9, &[]), "the kernel sent a frame of unknown type 9"),
         (frame(0, &[]), "the kernel sent a frame of unknown type 0"),
         (vec![0; 4], "the kernel sent an empty frame"),
-        (frame(1, &[0]), "the kernel sent a READY frame with 1 bytes after its end"),
-        (frame(4, &[0; 8]), "the kernel sent a DONE frame that ends within its completion"),
-        (frame(4, &[0; 10]), "the kernel sent a DONE frame with 1 bytes after its end"),
+        (frame(1, &[0]), "the kernel's READY frame has 1 bytes after its end"),
+        (frame(4, &[0; 8]), "the kernel's DONE frame ends within its completion"),
+        (frame(4, &[0; 10]), "the kernel's DONE frame has 1 bytes after its end"),
         (done(1, 3), "the kernel sent the unknown completion 3"),
         (
             value(1, &huge, &[]),
-            "the kernel sent repr of 1048577 in a VALUE frame, and 1048576 is the most",
+            "the kernel's VALUE frame has a repr of 1048577, and 1048576 is the most",
         ),
-        (value(1, b"\xff", &[]), "the kernel sent a VALUE frame whose repr is not UTF-8"),
-        (
-            many,
-            "the kernel sent count of representations of 65 in a VALUE frame, and 64 is the most",
-        ),
+        (value(1, b"\xff", &[]), "the kernel's VALUE frame has a repr that is not UTF-8"),
+        (many, "the kernel's VALUE frame has a count of representations of 65, and 64 is the most"),
         (
             exception(1, &huge, b""),
-            "the kernel sent message of 1048577 in a EXCEPTION frame, and 65536 is the most",
+            "the kernel's EXCEPTION frame has a message of 1048577, and 65536 is the most",
         ),
         (
             [&13_u32.to_le_bytes()[..], &[3], &[0; 8], &[255, 0, 0, 0]].concat(),
-            "the kernel sent a EXCEPTION frame that ends within its type",
+            "the kernel's EXCEPTION frame ends within its type",
         ),
         (
             b"hi there\n".to_vec(),
@@ -158,7 +155,7 @@ fn random_bytes_never_panic_and_never_grow_the_buffer() {
     for _ in 0..20_000 {
         let len = (next() % 64) as usize;
         let mut bytes: Vec<u8> = (0..len).map(|_| (next() % 6) as u8).collect();
-        if next() % 2 == 0 {
+        if next().is_multiple_of(2) {
             // A plausible length, so that the payload is looked at.
             let length = (len.saturating_sub(PREFIX_BYTES) as u32).to_le_bytes();
             bytes.splice(..bytes.len().min(PREFIX_BYTES), length);

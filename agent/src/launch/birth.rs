@@ -170,11 +170,8 @@ fn unblock_signals() -> Result<(), Failure> {
 
 /// Says on the report pipe why there is no kernel; the exit code to end with.
 fn tell(channels: &Channels<'_>, failure: Failure) -> i32 {
-    let told = stream::send(
-        &channels.report,
-        &KernelReport::Failed(failure),
-        MAX_SMALL_FRAME_BYTES,
-    );
+    let told =
+        stream::send(&channels.report, &KernelReport::Failed(failure), MAX_SMALL_FRAME_BYTES);
     if told.is_ok() { 1 } else { 2 }
 }
 

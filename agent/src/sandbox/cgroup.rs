@@ -79,8 +79,8 @@ fn settle(context: &Context, leaf: &Path) -> Result<(), LayerError> {
 /// cgroups(7).
 fn own_cgroup() -> Result<String, LayerError> {
     let path = "/proc/self/cgroup";
-    let text = fs::read_to_string(path)
-        .map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
     let line = text.lines().find_map(|line| line.strip_prefix("0::"));
     line.map(str::to_owned)
         .ok_or_else(|| LayerError::new(format!("read {path}"), "there is no cgroup v2 hierarchy"))

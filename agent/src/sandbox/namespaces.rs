@@ -118,12 +118,11 @@ impl Inside {
     /// If one can not be opened.
     pub(crate) fn of(context: &Context, agent: Pid) -> io::Result<Self> {
         let wanted = clone_flags(context);
-        let opened = NAMES.into_iter().filter(|(flag, _)| wanted.contains(*flag)).map(
-            |(flag, name)| {
+        let opened =
+            NAMES.into_iter().filter(|(flag, _)| wanted.contains(*flag)).map(|(flag, name)| {
                 let file = fs::File::open(format!("/proc/{agent}/ns/{name}"))?;
                 Ok((flag, OwnedFd::from(file)))
-            },
-        );
+            });
         opened.collect::<io::Result<_>>().map(Self)
     }
 

@@ -27,9 +27,8 @@ impl LayerCode for Network {
         if context.policy.network != Reach::Loopback {
             return Ok(());
         }
-        let socket =
-            socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
-                .map_err(|error| LayerError::new("socket(AF_INET)", error))?;
+        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+            .map_err(|error| LayerError::new("socket(AF_INET)", error))?;
         sys::bring_loopback_up(socket.as_fd())
             .map_err(|error| LayerError::new("ioctl(SIOCSIFFLAGS, lo up)", error))
     }
@@ -59,8 +58,8 @@ impl LayerCode for Network {
 /// `name: counters`.
 fn interfaces() -> Result<Vec<String>, LayerError> {
     let path = "/proc/self/net/dev";
-    let text = fs::read_to_string(path)
-        .map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
     let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
     Ok(names.map(|(name, _)| name.trim().to_owned()).collect())
 }

@@ -70,11 +70,8 @@ impl Session<'_> {
             let until = cpu_before_us / 1_000_000 + limit.as_secs() + RLIMIT_SLACK_SECS;
             let _kept = sys::set_cpu_soft_limit(pid, until).is_err();
         }
-        self.kernel.running = Some(Running {
-            execution,
-            cpu_before_us,
-            next_cpu_check: limit.map(next_check),
-        });
+        self.kernel.running =
+            Some(Running { execution, cpu_before_us, next_cpu_check: limit.map(next_check) });
         self.tell(&FromAgent::Started { execution })?;
         let carried: Vec<_> = self
             .kernel

@@ -98,8 +98,7 @@ impl Daemon {
     /// Its proportional set size, in bytes: proc_pid_smaps(5).
     pub(super) fn pss_bytes(&self) -> u64 {
         let pid = self.child.id().unwrap_or(0);
-        let text =
-            std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let kib = text.lines().find_map(|line| line.strip_prefix("Pss:"));
         let kib = kib.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or(0).saturating_mul(1024)

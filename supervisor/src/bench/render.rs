@@ -16,7 +16,10 @@ pub fn text(report: &Report) -> String {
         machine.kernel, machine.cpus, machine.interpreter, machine.python_version, machine.layers
     ));
     line(String::new());
-    line(format!("| {:<44} | {:>6} | {:>9} | {:>9} | {:>9} |", "time in ms", "n", "p50", "p95", "p99"));
+    line(format!(
+        "| {:<44} | {:>6} | {:>9} | {:>9} | {:>9} |",
+        "time in ms", "n", "p50", "p95", "p99"
+    ));
     line(format!("|{:-<46}|{:->7}:|{:->10}:|{:->10}:|{:->10}:|", "", "", "", "", ""));
     for time in &report.times_ms {
         line(format!(
@@ -33,7 +36,10 @@ pub fn text(report: &Report) -> String {
         line(format!("| {:<44} | {mib:>9.2} |", size.name));
     }
     line(String::new());
-    line(format!("| {:<48} | {:>9} | {:>9} | {:<5} | {:<3} |", "bar", "found", "at most", "unit", "met"));
+    line(format!(
+        "| {:<48} | {:>9} | {:>9} | {:<5} | {:<3} |",
+        "bar", "found", "at most", "unit", "met"
+    ));
     line(format!("|{:-<50}|{:->10}:|{:->10}:|{:-<7}|{:-<5}|", "", "", "", "", ""));
     for bar in &report.bars {
         let met = if bar.met { "yes" } else { "no" };

@@ -40,11 +40,26 @@ pub(super) async fn measure(daemon: &mut Daemon, plan: Plan) -> Result<Report, B
     let idle = plan.idle_for_memory;
     #[allow(clippy::cast_precision_loss)] // sizes far below 2^53
     let bars = vec![
-        Bar::at_most("cold create to first result, above bare python3", cold.p50 - bare.p50, 6.0, "ms"),
+        Bar::at_most(
+            "cold create to first result, above bare python3",
+            cold.p50 - bare.p50,
+            6.0,
+            "ms",
+        ),
         Bar::at_most("warm execute p50", one.p50, 0.5, "ms"),
         Bar::at_most("agent PSS", agent as f64 / MIB, 1.0, "MiB"),
-        Bar::at_most(&format!("daemon PSS with {idle} idle"), daemon_bytes as f64 / MIB, 20.0, "MiB"),
-        Bar::at_most("latency beside idle sessions, to that with one", many.p50 / one.p50, 1.2, "times"),
+        Bar::at_most(
+            &format!("daemon PSS with {idle} idle"),
+            daemon_bytes as f64 / MIB,
+            20.0,
+            "MiB",
+        ),
+        Bar::at_most(
+            "latency beside idle sessions, to that with one",
+            many.p50 / one.p50,
+            1.2,
+            "times",
+        ),
     ];
     Ok(Report {
         machine,

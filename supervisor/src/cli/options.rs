@@ -71,15 +71,16 @@ impl SandboxOptions {
 }
 
 impl ConfigOptions {
-    /// All sources of the configuration; `listen` is what `--listen` was given.
-    pub(super) fn sources(&self, listen: &[String]) -> Result<Sources, Failure> {
+    /// All sources of the configuration; `listen` is what `--listen` was given. The host's facts
+    /// are those from before root was given up: afterwards the defaults would be others.
+    pub(super) fn sources(&self, host: Host, listen: &[String]) -> Result<Sources, Failure> {
         let file = config::load(self.config.as_deref())
             .map_err(|error| Failure::new(Exit::Usage, &error))?;
         let flags = self.sandbox.values().into_iter().filter_map(|(flag, value)| {
             config::flag(flag, &value.cloned().into_iter().collect::<Vec<_>>())
         });
         Ok(Sources {
-            host: Host::look(),
+            host,
             file,
             variables: variables(),
             flags: config::flag("--listen", listen).into_iter().chain(flags).collect(),
@@ -88,7 +89,7 @@ impl ConfigOptions {
 
     /// The configuration.
     pub(super) fn load(&self, listen: &[String]) -> Result<Config, Failure> {
-        resolve(&self.sources(listen)?)
+        resolve(&self.sources(Host::look(), listen)?)
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) fn exit_code(outcome: &Outcome) -> Exit {
 pub(super) fn missing_layers(protection: &[Report]) -> Option<String> {
     if !protection.is_empty() && protection.iter().all(|r| r.status == LayerStatus::Off) {
         return Some(
-            "NO SANDBOX: sandbox.mode is off, and the code can do what you can".to_owned(),
+            "NO SANDBOX: sandbox.mode is off, and the code can do whatever its user can".to_owned(),
         );
     }
     let missing: Vec<_> = protection

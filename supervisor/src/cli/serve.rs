@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, ConfigOptions};
-use crate::config::{self, Config};
+use crate::config::{self, Config, Host};
 use crate::engine::Engine;
 use crate::listen::Sockets;
 use crate::privilege::{self, Ground, Purpose};
@@ -27,7 +27,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    let mut config = args.config.load(&args.listen)?;
+    let host = Host::look();
+    let mut config = options::resolve(&args.config.sources(host.clone(), &args.listen)?)?;
     logging::init(config.settings.server.log_format, "info")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     let ground = privilege::prepare(&mut config.settings, Purpose::Serve)
@@ -36,10 +37,10 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))?;
-    runtime.block_on(serve(args, config, ground))
+    runtime.block_on(serve(args, &host, config, ground))
 }
 
-async fn serve(args: &Args, config: Config, ground: Ground) -> Result<Exit, Failure> {
+async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Result<Exit, Failure> {
     let unavailable = |error: &dyn std::error::Error| Failure::new(Exit::Unavailable, error);
     let mut signals = Signals::new().map_err(|error| unavailable(&error))?;
     let engine = Engine::start(Arc::new(config.settings.clone()))
@@ -58,7 +59,7 @@ async fn serve(args: &Args, config: Config, ground: Ground) -> Result<Exit, Fail
             request = signals.next() => match request {
                 Request::Reload => {
                     shutdown::notify_reloading();
-                    config = reload(args, &engine, config);
+                    config = reload(args, host, &engine, config);
                     shutdown::notify(&[NotifyState::Ready]);
                 }
                 Request::Stop => {
@@ -101,8 +102,8 @@ async fn drain(engine: Engine, trigger: Trigger, sockets: Sockets) {
 }
 
 /// The configuration from now on: the new one, or, if that has an error, the old one.
-fn reload(args: &Args, engine: &Engine, old: Config) -> Config {
-    let sources = match args.config.sources(&args.listen) {
+fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
+    let sources = match args.config.sources(host.clone(), &args.listen) {
         Ok(sources) => sources,
         Err(failure) => {
             tracing::error!("not reloaded: {}", failure.message());

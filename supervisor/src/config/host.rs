@@ -57,13 +57,16 @@ impl Host {
 
     /// The default of `server.user`.
     pub(crate) fn user(&self) -> Value {
-        Value::Text(if self.has_own_user { OWN_USER } else { "nobody" }.to_owned())
+        Value::Text(if self.has_own_user { OWN_USER } else { FALLBACK_USER }.to_owned())
     }
 
     fn dir(&self, given: Option<&Path>, root: &str, home: Option<&Path>, what: &str) -> Value {
         let path = match (given, home) {
             (Some(given), _) => given.to_owned(),
-            (None, _) if self.uid == 0 => PathBuf::from(root),
+            // A daemon that becomes `nobody` for want of a user of its own leaves nothing in the
+            // way of the one that has it later.
+            (None, _) if self.uid == 0 && self.has_own_user => PathBuf::from(root),
+            (None, _) if self.uid == 0 => PathBuf::from(format!("{root}-{FALLBACK_USER}")),
             (None, Some(home)) => home.join(OWN_USER),
             // One level, for the sticky bit of the temporary directory to protect it: nobody else
             // can make it ours, nor put another in its place.
@@ -75,6 +78,9 @@ impl Host {
 
 /// The user packages create for us, and the name of our directories.
 const OWN_USER: &str = "vivarium";
+
+/// Whom to become where there is no such user.
+const FALLBACK_USER: &str = "nobody";
 
 /// An absolute path in a variable; the first of several, as systemd separates them by colons.
 fn directory(variable: &str) -> Option<PathBuf> {
@@ -99,6 +105,7 @@ mod tests {
             uid: 0,
             runtime_directory: Some("/run/elsewhere".into()),
             runtime_home: Some("/run/user/0".into()),
+            has_own_user: true,
             ..Host::default()
         };
         assert_eq!(host.runtime_dir(), text("/run/elsewhere"));

@@ -13,9 +13,24 @@ const SECRETS: [(&str, &str); 4] = [
 
 /// Everything a kernel may have.
 const ALLOWED: [&str; 18] = [
-    "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "HOME", "TMPDIR", "PYTHONHASHSEED",
-    "PYTHONIOENCODING", "PYTHONUNBUFFERED", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
-    "MPLBACKEND", "MPLCONFIGDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "HOME",
+    "TMPDIR",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUNBUFFERED",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "MPLBACKEND",
+    "MPLCONFIGDIR",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
 ];
 
 fn setup() -> Setup {

@@ -60,7 +60,8 @@ fn metadata_services_and_other_hosts_are_unreachable() {
 fn there_is_one_interface_and_it_is_up() {
     let daemon = Daemon::start();
     let session = daemon.session();
-    assert_eq!(session.value("__import__('socket').if_nameindex()"), "[(1, 'lo')]");
+    let interfaces = "[line.split(':')[0].strip() for line in list(open('/proc/net/dev'))[2:]]";
+    assert_eq!(session.value(interfaces), "['lo']");
     let own = "
 import socket, threading
 server = socket.create_server(('127.0.0.1', 0))

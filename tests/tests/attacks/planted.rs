@@ -9,8 +9,6 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::thread;
 
-use vivarium_tests::program;
-
 /// What services of the host say to whom they let connect.
 pub(crate) const GREETING: &str = "from the host";
 
@@ -22,7 +20,8 @@ pub(crate) struct Files {
 impl Files {
     /// Plants them.
     pub(crate) fn plant() -> Self {
-        let dir = program::temp_dir();
+        // Not below /tmp, which is the session's own there.
+        let dir = tempfile::Builder::new().prefix("vt").tempdir_in("/var/tmp").unwrap();
         let files = Self { dir };
         for (name, mode) in [("secret", 0o644), ("writable", 0o666)] {
             let path = files.path(name);

@@ -25,9 +25,7 @@ fn limits_are_those_of_the_policy() {
     let spec = json!({"limits": {"max_open_fds": 100, "max_file_size_mb": 3}});
     let session = daemon.session_with(&spec);
     probe::load(&session);
-    let limit = |name: &str| {
-        probe::Attempt::make(&session, &format!("limit('{name}')")).value()
-    };
+    let limit = |name: &str| probe::Attempt::make(&session, &format!("limit('{name}')")).value();
     assert_eq!(limit("RLIMIT_NOFILE"), json!([100, 100]));
     assert_eq!(limit("RLIMIT_FSIZE"), json!([3 << 20, 3 << 20]));
     assert_eq!(limit("RLIMIT_CORE"), json!([0, 0]));

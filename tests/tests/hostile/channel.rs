@@ -27,7 +27,7 @@ fn every_descriptor_closed_and_never_ending() {
 #[test]
 fn standard_streams_closed() {
     let code = "import os; os.close(1); os.close(2); print('into nothing')";
-    let outcome = Case::new(code).run();
+    let outcome = Case::new(code).raises().run();
     assert_eq!(outcome.stdout(), "");
 }
 

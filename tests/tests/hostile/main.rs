@@ -74,7 +74,8 @@ impl<'a> Case<'a> {
         // Each of the next gets its own answer.
         for (code, right) in [("1 + 1", "2"), ("'a' + 'b'", "'ab'"), ("7 * 6", "42")] {
             let next = session.execute(code);
-            let numbers = [&outcome, &next].map(|one| one.text("execution_id").parse::<u64>().unwrap());
+            let numbers =
+                [&outcome, &next].map(|one| one.text("execution_id").parse::<u64>().unwrap());
             assert!(numbers[0] < numbers[1], "{next}");
             assert_eq!((next.status(), next.result()), ("ok", right), "{next}");
         }

@@ -76,8 +76,14 @@ fn fork_without_exec() {
 #[test]
 fn a_fork_whose_child_raises_or_exits() {
     for (code, more) in [
-        ("import os\nif os.fork() == 0: raise ValueError('of the child')\nos.wait()[1]", "of the child"),
-        ("import os, sys\nif os.fork() == 0: sys.exit(3)\nos.waitstatus_to_exitcode(os.wait()[1])", ""),
+        (
+            "import os\nif os.fork() == 0: raise ValueError('of the child')\nos.wait()[1]",
+            "of the child",
+        ),
+        (
+            "import os, sys\nif os.fork() == 0: sys.exit(3)\nos.waitstatus_to_exitcode(os.wait()[1])",
+            "",
+        ),
         ("import os\nif os.fork() == 0: print('child')\nelse: os.wait(); print('parent')", ""),
     ] {
         let outcome = Case::new(code).run();
@@ -138,7 +144,8 @@ fn many_zombies() {
 fn children_that_are_left_end_with_the_session() {
     let daemon = Daemon::start();
     let session = daemon.session();
-    let code = "import subprocess; [subprocess.Popen(['sleep', '1000']) for _ in range(5)] and None";
+    let code =
+        "import subprocess; [subprocess.Popen(['sleep', '1000']) for _ in range(5)] and None";
     let _left = session.execute(code).ok();
     assert_eq!(session.processes(), 6);
     assert_eq!(session.request("DELETE", "", None).status, 204);

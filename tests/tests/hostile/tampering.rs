@@ -137,7 +137,7 @@ fn limits_lowered_to_nothing() {
     for code in [
         "import resource; resource.setrlimit(resource.RLIMIT_CPU, (0, 0))\nwhile True: pass",
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (1, 1))\nx = bytearray(1 << 26)",
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\nopen('x', 'w').write('x')",
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\nopen('x', 'wb', 0).write(b'x')",
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\nopen('x')",
     ] {
         let daemon = Daemon::start();

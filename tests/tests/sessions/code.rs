@@ -24,7 +24,11 @@ fn the_value_of_a_final_expression_is_returned() {
         ("x = 3\nx", "3", "int"),
         ("x = 3; x + 1", "4", "int"),
         ("[1,\n 2]\n# a comment", "[1, 2]", "list"),
-        ("import collections\ncollections.Counter('aa')", "Counter({'a': 2})", "collections.Counter"),
+        (
+            "import collections\ncollections.Counter('aa')",
+            "Counter({'a': 2})",
+            "collections.Counter",
+        ),
         ("class Own:\n    def __repr__(self): return 'own'\nOwn()", "own", "Own"),
         ("'\u{e9}\u{1f600}'", "'\u{e9}\u{1f600}'", "str"),
     ] {
@@ -46,7 +50,8 @@ fn exceptions_show_the_users_lines_and_none_of_ours() {
     let outcome = session.execute(code).raised("ZeroDivisionError");
     assert_eq!(outcome.0["exception"]["message"], "division by zero");
     let traceback = outcome.traceback();
-    for line in ["return 1 / n", "divide(0)", "outer()", "line 2, in divide", "line 7, in <module>"] {
+    for line in ["return 1 / n", "divide(0)", "outer()", "line 2, in divide", "line 7, in <module>"]
+    {
         assert!(traceback.contains(line), "{line} is missing: {traceback}");
     }
     assert_eq!(traceback.matches("File \"").count(), 3, "{traceback}");
@@ -58,7 +63,8 @@ fn exceptions_show_the_users_lines_and_none_of_ours() {
     assert!(later.traceback().contains("return 1 / n"), "{later}");
     let syntax = session.execute("x = = 1").raised("SyntaxError");
     assert!(syntax.traceback().contains("x = = 1"), "{syntax}");
-    let chained = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise KeyError('k') from error";
+    let chained =
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise KeyError('k') from error";
     let chained = session.execute(chained).raised("KeyError");
     assert!(chained.traceback().contains("direct cause"), "{chained}");
     assert!(!chained.traceback().contains("kernel.py"), "{chained}");
@@ -122,10 +128,15 @@ async def double(n):
 lock = asyncio.Lock()
 await double(21)";
     assert_eq!(session.value(first), "42");
-    let later = "async with lock:\n    results = await asyncio.gather(*map(double, range(3)))\nresults";
+    let later =
+        "async with lock:\n    results = await asyncio.gather(*map(double, range(3)))\nresults";
     assert_eq!(session.value(later), "[0, 2, 4]");
     assert_eq!(session.value("[n async for n in (await double(i) for i in range(2))]"), "[0, 2]");
-    assert_eq!(session.value("asyncio.run(double(2))"), "4", "not on a running loop between awaits");
+    assert_eq!(
+        session.value("asyncio.run(double(2))"),
+        "4",
+        "not on a running loop between awaits"
+    );
     let raised = session.execute("await double(None)").raised("TypeError");
     assert!(raised.traceback().contains("return 2 * n"), "{raised}");
 }
@@ -134,7 +145,9 @@ await double(21)";
 fn there_is_no_input() {
     let daemon = Daemon::start();
     let session = daemon.session();
-    for code in ["input()", "input('name? ')", "import sys; sys.stdin.read()", "sys.stdin.readline()"] {
+    for code in
+        ["input()", "input('name? ')", "import sys; sys.stdin.read()", "sys.stdin.readline()"]
+    {
         let _refused = session.execute(code).raised("EOFError");
     }
     // A child's standard input is empty.

@@ -10,7 +10,9 @@ fn interrupted(session: &Session<'_>, code: &str) -> (Outcome, serde_json::Value
         let running = scope.spawn(|| session.execute(code));
         session.until_state("running");
         // The code says that it is there.
-        vivarium_tests::wait::until_true("code that runs", || session.info()["usage"]["processes"] == 2);
+        vivarium_tests::wait::until_true("code that runs", || {
+            session.info()["usage"]["processes"] == 2
+        });
         let reply = session.interrupt();
         (running.join().unwrap(), reply)
     })
@@ -43,7 +45,10 @@ fn the_state_is_kept() {
 fn code_may_handle_it() {
     let daemon = Daemon::start();
     let session = daemon.session();
-    let code = format!("try:\n{}\nexcept KeyboardInterrupt:\n    print('handled')", SLEEP.replace('\n', "\n    "));
+    let code = format!(
+        "try:\n{}\nexcept KeyboardInterrupt:\n    print('handled')",
+        SLEEP.replace('\n', "\n    ")
+    );
     let (outcome, _) = interrupted(&session, &code);
     assert_eq!(outcome.ok().stdout(), "so far\nhandled\n");
 }
@@ -53,7 +58,10 @@ fn an_interrupt_of_nothing_hits_nothing() {
     let daemon = Daemon::start();
     let session = daemon.session();
     let reply = session.interrupt();
-    assert_eq!((&reply["interrupted"], &reply["execution_id"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&reply["interrupted"], &reply["execution_id"]),
+        (&false.into(), &serde_json::Value::Null)
+    );
     let busy = "for _ in range(10**6): pass\n'done'";
     assert_eq!(session.value(busy), "'done'");
 }
@@ -90,7 +98,9 @@ fn what_waits_behind_it_runs() {
         session.until_state("running");
         vivarium_tests::wait::until_true("code that runs", || session.processes() == 2);
         let second = scope.spawn(|| session.execute("x + 1"));
-        vivarium_tests::wait::until_true("one that waits", || session.info()["usage"]["queued"] == 1);
+        vivarium_tests::wait::until_true("one that waits", || {
+            session.info()["usage"]["queued"] == 1
+        });
         session.interrupt();
         assert_eq!(first.join().unwrap().status(), "interrupted");
         assert_eq!(second.join().unwrap().ok().result(), "3");

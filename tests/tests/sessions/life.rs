@@ -79,7 +79,8 @@ fn limits_are_tightened_and_never_widened() {
 #[test]
 fn ids_are_plain_names() {
     let daemon = Daemon::start();
-    for id in ["", ".", "..", "../escaped", "a/b", "a b", "a\0b", "\u{e9}", "-/..", &"x".repeat(65)] {
+    for id in ["", ".", "..", "../escaped", "a/b", "a b", "a\0b", "\u{e9}", "-/..", &"x".repeat(65)]
+    {
         let answer = daemon.request("POST", "/v1/sessions", Some(&json!({ "id": id })));
         assert_eq!(answer.expect_problem(422, "invalid_field")["field"], "id", "{id:?}");
     }
@@ -206,7 +207,8 @@ fn a_run_has_a_session_of_its_own_and_leaves_none() {
     assert_eq!((other.status(), other.exception()), ("error", "NameError"));
     let timed = run(json!({"code": "while True: pass", "timeout_ms": 200}));
     assert_eq!(timed.status(), "timed_out");
-    let limited = json!({"code": "open('/tmp/x', 'wb').write(bytes(2 << 20))", "limits": {"max_disk_mb": 1}});
+    let limited =
+        json!({"code": "open('/tmp/x', 'wb').write(bytes(2 << 20))", "limits": {"max_disk_mb": 1}});
     assert_eq!(run(limited).exception(), "OSError");
     assert_eq!(run(json!({"code": "import os; os._exit(3)"})).cause(), "exited");
     let list = daemon.request("GET", "/v1/sessions", None).expect_success();

@@ -18,15 +18,16 @@ fn executions_run_in_order_one_at_a_time() {
         session.until_state("running");
         let mut waiting = Vec::new();
         for number in 0..10 {
-            let code = format!("inside += 1; assert inside == 1; seen.append({number}); inside -= 1");
+            let code =
+                format!("inside += 1; assert inside == 1; seen.append({number}); inside -= 1");
             let session = &session;
             waiting.push(scope.spawn(move || session.execute(&code)));
             let queued = number + 1;
             wait::until_true("its turn to wait", || session.info()["usage"]["queued"] == queued);
         }
-        // Files go in with an execution, and that would wait: let go from inside another way.
-        session.interrupt();
-        assert_eq!(gate.join().unwrap().status(), "interrupted");
+        let reply = session.interrupt();
+        assert_eq!(reply["interrupted"], true, "{reply}");
+        let _gate = gate.join().unwrap().ended("interrupted", "interrupt", "preserved");
         for one in waiting {
             let _ran = one.join().unwrap().ok();
         }
@@ -45,7 +46,9 @@ fn a_full_queue_is_refused() {
         let waiting: Vec<_> = (1..=2)
             .map(|queued| {
                 let one = scope.spawn(|| session.execute("1 + 1"));
-                wait::until_true("its turn to wait", || session.info()["usage"]["queued"] == queued);
+                wait::until_true("its turn to wait", || {
+                    session.info()["usage"]["queued"] == queued
+                });
                 one
             })
             .collect();
@@ -105,7 +108,10 @@ fn a_client_that_goes_away_does_not_take_the_session_with_it() {
     let body = br#"{"code": "import time; time.sleep(0.2); x = 1"}"#;
     let mut client = Client::connect(&daemon.unix());
     let path = session.path("/execute");
-    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     client.send_raw(&[head.as_bytes(), body].concat());
     session.until_state("running");
     drop(client);

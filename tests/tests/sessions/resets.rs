@@ -16,15 +16,16 @@ builtins.len = lambda _: 99
 sys.path.insert(0, '/nowhere')
 os.environ['LEFT'] = 'over'
 os.chdir('/tmp')
-os.umask(0o777)
+os.umask(0o27)
 kept_open = open('/dev/null')
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
-subprocess.Popen(['sleep', '1000'], start_new_session=True)
+sleeper = subprocess.Popen(['sleep', '1000'], start_new_session=True)
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.execvp('sleep', ['sleep', '1001'])
     os._exit(0)
+os.wait()
 sys.modules['__main__'] = None
 open('/workspace/kept', 'w').write('content')";
     let _dirtied = session.execute(dirty).ok();

@@ -33,10 +33,7 @@ impl Access {
         match self {
             Self::ReadOnly => common | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_RDONLY,
             Self::ReadOnlyNoExec => {
-                common
-                    | libc::MOUNT_ATTR_NODEV
-                    | libc::MOUNT_ATTR_RDONLY
-                    | libc::MOUNT_ATTR_NOEXEC
+                common | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOEXEC
             }
             Self::Device => common | libc::MOUNT_ATTR_NOEXEC,
             Self::Writable => common | libc::MOUNT_ATTR_NODEV,

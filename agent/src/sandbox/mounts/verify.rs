@@ -32,8 +32,8 @@ impl<'a> Mount<'a> {
 /// [`LayerError`] naming the first mount that allows more.
 pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let path = "/proc/self/mountinfo";
-    let text = fs::read_to_string(path)
-        .map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
     let workdir = context.policy.workdir.to_string_lossy();
     let writable = [&*workdir, "/tmp", "/dev/shm", "/proc"];
     let mut count = 0_usize;
@@ -66,7 +66,7 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
 
 /// Whether `point` is an entry of /proc under a cover.
 fn is_masked(point: &str) -> bool {
-    Path::new(point).strip_prefix("/proc").is_ok_and(|name| {
-        name.to_str().is_some_and(|name| MASKED.contains(&name))
-    })
+    Path::new(point)
+        .strip_prefix("/proc")
+        .is_ok_and(|name| name.to_str().is_some_and(|name| MASKED.contains(&name)))
 }

@@ -1,0 +1,125 @@
+"""Interrupts hit the code, all of it and nothing else."""
+
+import os
+import signal
+import time
+
+from harness import COMPLETIONS, Answer, KernelTest
+
+
+class Interrupts(KernelTest):
+    def assert_interrupted(self, code, interrupts=1):
+        answer = self.kernel.run(code, interrupts)
+        self.assertEqual(
+            (answer.completion, answer.exception), ("interrupted", "KeyboardInterrupt"), answer
+        )
+        self.assertNotIn("vivarium", answer.traceback)
+        return answer
+
+    def test_loops_and_sleeps(self):
+        self.run_ok("import time, threading, select, os")
+        for code in (
+            "while True: x = 5",
+            "time.sleep(100)",
+            "threading.Event().wait()",
+            "threading.Lock().acquire() and threading.Semaphore(0).acquire()",
+            "r, w = os.pipe()\nos.read(r, 1)",
+            "[0 for i in iter(int, 1)]",
+            "sum(iter(lambda: 0, 1))",
+            "def f():\n    while True:\n        try:\n            input()\n        except EOFError:\n            pass\nf()",
+        ):
+            with self.subTest(code):
+                trace = self.assert_interrupted("print('go')\n" + code).traceback
+                self.assertIn("<execution ", trace)
+        self.assert_usable()
+
+    def test_what_was_printed_before_stays(self):
+        answer = self.assert_interrupted("print('go\\nbefore', end='')\nwhile True: x = 5")
+        self.assertEqual(answer.stdout, "go\nbefore")
+
+    def test_state_is_kept_and_handlers_run(self):
+        # No bare loop here: in CPython 3.11 and 3.12 an interrupt can leave `while True` in a
+        # `try` without running the handler, in any script.
+        answer = self.assert_interrupted(
+            "y = 5\nprint('go')\ntry:\n    import time; time.sleep(100)\nfinally:\n    print('cleaned up')"
+        )
+        self.assertEqual(answer.stdout, "go\ncleaned up\n")
+        self.assertEqual(self.run_ok("y").value, "5")
+        self.assertEqual(
+            self.run_ok(
+                "print('go')\ntry:\n    import time; time.sleep(100)\nexcept KeyboardInterrupt:\n    y = 'caught'\ny",
+                1,
+            ).value,
+            "'caught'",
+        )
+
+    def test_a_second_interrupt_counts(self):
+        self.assert_interrupted(
+            "print('go')\ntry:\n    import time; time.sleep(100)\nexcept KeyboardInterrupt: print('go')\ntime.sleep(100)",
+            2,
+        )
+
+    def test_an_idle_kernel_ignores_it(self):
+        for _ in range(50):
+            os.killpg(self.kernel.process.pid, signal.SIGINT)
+        self.assert_usable()
+        self.assertEqual(self.run_ok("import time; time.sleep(0.2); 'slept'").value, "'slept'")
+
+    def test_storms_of_interrupts_hit_the_code_or_nothing(self):
+        stop = time.monotonic() + 4
+        code = "for i in range(200): pass\nprint(i)\ni"
+        outcomes = set()
+        while time.monotonic() < stop:
+            self.kernel.count += 1
+            number, body = self.kernel.count.to_bytes(8, "little"), code.encode()
+            self.kernel.send(1, number + len(body).to_bytes(4, "little") + body)
+            answer, frame = Answer(), None
+            while frame is None or frame[0] != 4:
+                os.kill(self.kernel.process.pid, signal.SIGINT)
+                frame = self.kernel.frame(answer)
+                self.assertIsNotNone(frame, "the kernel died of an interrupt")
+                self.assertEqual(frame[1][:8], number)
+            outcomes.add(COMPLETIONS[frame[1][8]])
+        self.assertLessEqual(outcomes, {"ok", "interrupted"})
+        self.assert_usable()
+
+    def test_replaced_handlers_and_masks_do_not_last(self):
+        self.run_ok("import signal")
+        for code in (
+            "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+            "signal.signal(signal.SIGINT, signal.SIG_DFL)",
+            "signal.signal(signal.SIGINT, lambda *a: 1/0)",
+            "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))",
+        ):
+            with self.subTest(code):
+                self.run_ok(code)
+                os.killpg(self.kernel.process.pid, signal.SIGINT)
+                self.assert_interrupted("print('go')\nwhile True: x = 5")
+                self.assert_usable()
+
+    def test_an_interrupt_held_back_by_a_mask_is_dropped(self):
+        self.run_ok(
+            "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])\nprint('go')\nwhile 2 not in signal.sigpending(): time.sleep(0.01)",
+            1,
+        )
+        self.assertEqual(self.run_ok("time.sleep(0.3); 'undisturbed'").value, "'undisturbed'")
+
+    def test_other_signal_handlers_that_raise_between_executions(self):
+        self.run_ok(
+            "import signal\ndef late(*a): raise TimeoutError\nsignal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)"
+        )
+        time.sleep(0.5)
+        self.assert_usable()
+
+    def test_await_is_interrupted_and_tells_where(self):
+        answer = self.assert_interrupted(
+            "import asyncio\nprint('go')\ntry:\n    await asyncio.sleep(100)\nfinally:\n    print('left')"
+        )
+        self.assertEqual(answer.stdout, "go\nleft\n")
+        self.assertIn("    await asyncio.sleep(100)", answer.traceback)
+        self.assertEqual(self.run_ok("await asyncio.sleep(0, 'on')").value, "'on'")
+
+    def test_a_long_compilation(self):
+        answer = self.kernel.run("x = [" + "1," * 200_000 + "]\nprint('go')\nwhile True: x = 5", 2)
+        self.assertEqual(answer.completion, "interrupted")
+        self.assert_usable()

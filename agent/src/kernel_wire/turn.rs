@@ -1,0 +1,76 @@
+//! Which message may come next from a kernel. Nothing else is believed: a frame out of turn is one
+//! that tenant code has written, or the sign of a runner that it has broken.
+
+use vivarium_protocol::message::{Completion, ExecutionNumber};
+
+use super::{FromKernel, WireError};
+
+/// What a kernel is doing, as far as its messages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Starting,
+    Idle,
+    Running(ExecutionNumber),
+    /// Running, and its value has come.
+    Valued(ExecutionNumber),
+    /// Running, and its exception has come.
+    Raised(ExecutionNumber),
+}
+
+/// Which message may come next from a kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    phase: Phase,
+}
+
+impl Turn {
+    /// Notes that code is being sent. Only to an idle kernel.
+    pub(crate) const fn sent(&mut self, execution: ExecutionNumber) {
+        self.phase = Phase::Running(execution);
+    }
+
+    /// Accepts `message` if it may come now.
+    ///
+    /// # Errors
+    /// [`WireError::OutOfTurn`] if it may not.
+    pub(crate) fn accept(&mut self, message: &FromKernel) -> Result<(), WireError> {
+        use Phase::{Idle, Raised, Running, Starting, Valued};
+        let next = match (self.phase, message) {
+            (Starting, FromKernel::Ready) => Some(Idle),
+            (Running(now), FromKernel::Value { execution, .. }) if now == *execution => {
+                Some(Valued(now))
+            }
+            (Running(now), FromKernel::Exception { execution, .. }) if now == *execution => {
+                Some(Raised(now))
+            }
+            // An error without an exception is told when one hit the kernel's own code.
+            (Running(now) | Valued(now), FromKernel::Done { execution, .. })
+                if now == *execution =>
+            {
+                Some(Idle)
+            }
+            (Raised(now), FromKernel::Done { execution, completion })
+                if now == *execution && *completion != Completion::Ok =>
+            {
+                Some(Idle)
+            }
+            _ => None,
+        };
+        self.phase = next.ok_or_else(|| WireError::OutOfTurn {
+            frame: message.describe(),
+            phase: self.describe(),
+        })?;
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        match self.phase {
+            Phase::Starting => "it was starting".to_owned(),
+            Phase::Idle => "nothing was running".to_owned(),
+            Phase::Running(now) => format!("execution {now} was running"),
+            Phase::Valued(now) => format!("execution {now} was running and had given its value"),
+            Phase::Raised(now) => format!("execution {now} was running and had raised"),
+        }
+    }
+}
