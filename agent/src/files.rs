@@ -114,7 +114,7 @@ fn give(file: &impl AsFd, owner: Option<u32>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;

@@ -8,13 +8,13 @@
 //! It ends at once, and the kernel becomes the launcher's child (`PR_SET_CHILD_SUBREAPER`). A
 //! template, later, takes the launcher's place in this picture and nothing else changes.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, chdir, execve, getpid, setsid};
@@ -23,17 +23,18 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, KernelReport};
 
 use super::{failure, open_null};
-use crate::inspect::BOOTSTRAP;
 use crate::sandbox::{self, Context, Inside};
-use crate::{stream, sys};
+use crate::{inspect, stream, sys};
 
-/// The descriptors that come with `Spawn`.
+/// The descriptors that come with `Spawn`, and what has to be found out outside.
 struct Channels<'a> {
     stdout: BorrowedFd<'a>,
     stderr: BorrowedFd<'a>,
     control: BorrowedFd<'a>,
     program: BorrowedFd<'a>,
     report: UnixStream,
+    /// What the interpreter's path leads to, outside.
+    interpreter: PathBuf,
 }
 
 /// Starts a kernel in the session whose agent is `inside`; its pid as seen from here, or
@@ -51,12 +52,14 @@ pub(super) fn give_birth(
         return Err(failure("start a kernel", "the agent sent the wrong descriptors"));
     };
     let report = report.try_clone().map_err(|error| failure("dup", error))?;
+    let interpreter = &context.policy.interpreter.path;
     let channels = Channels {
         stdout: stdout.as_fd(),
         stderr: stderr.as_fd(),
         control: control.as_fd(),
         program: program.as_fd(),
         report: UnixStream::from(report),
+        interpreter: interpreter.canonicalize().unwrap_or_else(|_| interpreter.clone()),
     };
     match start_entrant(context, inside, &channels) {
         Ok(kernel) => Ok(Some(kernel)),
@@ -122,8 +125,7 @@ fn become_python(
     unblock_signals()?;
     let null = open_null().map_err(|error| failure("open /dev/null", error))?;
     let workdir = context.policy.inner_workdir();
-    let arguments = command(context)?;
-    let program = arguments.first().ok_or_else(|| failure("execve", "no program"))?;
+    let (program, arguments) = command(context, &channels.interpreter)?;
     let environment = sandbox::kernel_environment(context)
         .map_err(|error| failure("make the environment", error))?;
     let protection = sandbox::restrict(context)?;
@@ -145,20 +147,23 @@ fn become_python(
         channels.report.as_fd(),
     ];
     sys::place_descriptors(&placed, 1).map_err(|error| failure("place descriptors", error))?;
-    execve(program, &arguments, &environment)
+    execve(&program, &arguments, &environment)
         .map_err(|error| failure(&format!("execve {}", program.to_string_lossy()), error))
 }
 
-/// `python -s -c BOOTSTRAP`: -s, as packages of a "user" would be files of the tenant's.
-fn command(context: &Context) -> Result<Vec<CString>, Failure> {
-    let path = context.policy.interpreter.path.as_os_str().as_bytes();
+/// The program and its arguments. The program is what the interpreter's path leads to, taken
+/// outside: on the way there may be links through directories that are not in the session. Its
+/// name is the path as configured, by which Python finds its virtual environment, as long as
+/// that is in the session.
+fn command(context: &Context, program: &Path) -> Result<(CString, Vec<CString>), Failure> {
     let bad = |error| failure("name the interpreter", error);
-    Ok(vec![
-        CString::new(path).map_err(bad)?,
-        CStr::to_owned(c"-s"),
-        CStr::to_owned(c"-c"),
-        CString::new(BOOTSTRAP).map_err(bad)?,
-    ])
+    let interpreter = &context.policy.interpreter;
+    let name = if interpreter.path.exists() { &interpreter.path } else { program };
+    let mut arguments = vec![CString::new(name.as_os_str().as_bytes()).map_err(bad)?];
+    for argument in inspect::arguments(&interpreter.version) {
+        arguments.push(CString::new(argument).map_err(bad)?);
+    }
+    Ok((CString::new(program.as_os_str().as_bytes()).map_err(bad)?, arguments))
 }
 
 /// Gives the kernel the signals the launcher blocks for its signalfd.

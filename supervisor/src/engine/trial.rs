@@ -61,8 +61,10 @@ pub(super) async fn prepare(
             }
             Err(failure) => failure,
         };
-        if prepared.ids.is_some() {
-            // newuidmap may be there and not work: no_new_privs around us, or no setuid bit.
+        let could_be_ids = matches!(failure.layer, None | Some(Layer::Credentials));
+        if prepared.ids.is_some() && could_be_ids {
+            // newuidmap may be there and not work (no_new_privs around us, no setuid bit), or
+            // the interpreter may be one that only the daemon's own id can read.
             tracing::warn!(%failure, "no subordinate ids: a trial session with them failed");
             prepared.ids = None;
             continue;
