@@ -66,6 +66,9 @@ pub(crate) struct Outside {
     pub(crate) uid: u32,
     /// The launcher's group id.
     pub(crate) gid: u32,
+    /// CPUs that it, and so the session, may run on: sched_getaffinity(2). Asked once: std's
+    /// `available_parallelism` reads cgroup files and the mount table each time.
+    pub(crate) cpus: u32,
 }
 
 impl Context {

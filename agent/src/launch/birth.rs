@@ -88,7 +88,7 @@ fn start_entrant(
                 stream::send(&theirs, &kernel, MAX_SMALL_FRAME_BYTES)
                     .map_err(|error| failure("tell the launcher of the kernel", error))
             });
-        std::process::exit(told.map_or_else(|failure| tell(channels, failure), |()| 0));
+        sys::exit_now(told.map_or_else(|failure| tell(channels, failure), |()| 0));
     };
     drop(theirs);
     let kernel: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
@@ -110,7 +110,7 @@ fn enter_and_fork(
                 Ok(never) => match never {},
                 Err(failure) => tell(channels, failure),
             };
-            std::process::exit(code)
+            sys::exit_now(code)
         }
     }
 }

@@ -7,6 +7,7 @@
 //! refuses it, and the daemon never runs as root.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::unistd::Pid;
@@ -31,12 +32,12 @@ pub(super) fn write(context: &Context, agent: Pid) -> Result<(), Failure> {
                     .flat_map(|(inside, outside)| [inside, outside, 1])
                     .map(|number| number.to_string())
                     .collect();
-                Command::new(helper)
+                // The whole path, so that there is no search and no fork to search in.
+                Command::new(Path::new("/usr/bin").join(helper))
                     .arg(agent.to_string())
                     .args(arguments)
                     .stdin(Stdio::null())
                     .stdout(Stdio::null())
-                    .env("PATH", "/usr/bin:/bin")
                     .spawn()
                     .map_err(|error| ids_refused(helper, error))
             };

@@ -6,7 +6,6 @@
 
 use std::env;
 use std::ffi::CString;
-use std::thread;
 
 use vivarium_protocol::layer::{Layer, Report};
 
@@ -54,9 +53,7 @@ fn variables(context: &Context) -> Vec<(String, String)> {
     let beneath = |name: &str| format!("{home}/{name}");
     // More threads than cores only cost memory: each OpenBLAS thread reserves tens of MiB,
     // which counts against RLIMIT_AS where no cgroup limits memory.
-    let host_cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let threads =
-        policy.limits.cpu_cores.threads(u32::try_from(host_cores).unwrap_or(u32::MAX)).to_string();
+    let threads = policy.limits.cpu_cores.threads(context.outside.cpus).to_string();
     let mut ours = vec![
         ("HOME", home.to_string()),
         ("TMPDIR", beneath(".tmp")),

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, setns};
 use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
@@ -94,8 +94,16 @@ impl Outside {
             namespaces,
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
+            cpus: cpus()?,
         })
     }
+}
+
+/// How many CPUs this process may run on.
+fn cpus() -> io::Result<u32> {
+    let allowed = sched_getaffinity(Pid::from_raw(0))?;
+    let count = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).count();
+    Ok(u32::try_from(count).unwrap_or(u32::MAX).max(1))
 }
 
 /// What names one of this process's namespaces, such as `pid:[4026531836]`.

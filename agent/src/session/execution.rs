@@ -70,8 +70,11 @@ impl Session<'_> {
             let until = cpu_before_us / 1_000_000 + limit.as_secs() + RLIMIT_SLACK_SECS;
             let _kept = sys::set_cpu_soft_limit(pid, until).is_err();
         }
-        self.kernel.running =
-            Some(Running { execution, cpu_before_us, next_cpu_check: limit.map(next_check) });
+        self.kernel.running = Some(Running {
+            execution,
+            cpu_before_us,
+            next_cpu_check: limit.map(|limit| self.next_check(limit)),
+        });
         self.tell(&FromAgent::Started { execution })?;
         let carried: Vec<_> = self
             .kernel
@@ -171,7 +174,7 @@ impl Session<'_> {
         let execution = running.execution;
         let used_us = meter.cpu_of_all_us().saturating_sub(running.cpu_before_us);
         let left = limit.saturating_sub(Duration::from_micros(used_us));
-        let next_cpu_check = (!left.is_zero()).then(|| next_check(left));
+        let next_cpu_check = (!left.is_zero()).then(|| self.next_check(left));
         if let Some(running) = &mut self.kernel.running {
             running.next_cpu_check = next_cpu_check;
         }
@@ -185,11 +188,10 @@ impl Session<'_> {
     fn cpu_limit(&self) -> Option<Duration> {
         self.context.policy.limits.max_cpu_secs.get().map(Duration::from_secs)
     }
-}
 
-/// The earliest time at which `left` of CPU time can have been used, on all cores at once.
-fn next_check(left: Duration) -> Instant {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let earliest = left / u32::try_from(cores).unwrap_or(1).max(1);
-    Instant::now() + earliest.clamp(MIN_CPU_CHECK_INTERVAL, MAX_CPU_CHECK_INTERVAL)
+    /// The earliest time at which `left` of CPU time can have been used, on all cores at once.
+    fn next_check(&self, left: Duration) -> Instant {
+        let earliest = left / self.context.outside.cpus;
+        Instant::now() + earliest.clamp(MIN_CPU_CHECK_INTERVAL, MAX_CPU_CHECK_INTERVAL)
+    }
 }
