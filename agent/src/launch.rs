@@ -13,14 +13,14 @@ mod idmap;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
@@ -29,7 +29,8 @@ use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Launch, ToLau
 use vivarium_protocol::outcome::KernelEnd;
 
 use crate::sandbox::{Context, Inside, Outside, clone_diagnosis, clone_flags};
-use crate::{init, stream, sys};
+use crate::sys::{self, Wait};
+use crate::{init, stream};
 
 /// The `launch` subcommand.
 pub(crate) fn main() -> ExitCode {
@@ -157,13 +158,12 @@ fn serve(
 /// and PID 1 of it, end only after every process in it has been waited for, and the kernel is
 /// the launcher's to wait for (pid_namespaces(7)).
 fn await_end(agent: Pid) -> ExitCode {
-    loop {
-        match waitpid(None, None) {
-            Ok(status) if status.pid() != Some(agent) => {}
-            Err(Errno::EINTR) => {}
-            _ => return ExitCode::SUCCESS,
+    while let Ok(Some((pid, _))) = sys::wait(Wait::ForAny) {
+        if pid == agent {
+            break;
         }
     }
+    ExitCode::SUCCESS
 }
 
 /// Waits for a message (`true`) or for a child (`false`).
@@ -183,20 +183,22 @@ fn wait_for_either(messages: BorrowedFd<'_>, children: BorrowedFd<'_>) -> Result
 fn reap(children: &SignalFd, to_agent: &UnixStream, agent: Pid, kernel: &mut Option<Pid>) -> bool {
     while let Ok(Some(_)) = children.read_signal() {}
     let mut agent_ended = false;
-    loop {
-        let (pid, end) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => (pid, KernelEnd::Exited(code)),
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                (pid, KernelEnd::Signaled { signal: signal as i32, by_agent: false })
-            }
-            Ok(WaitStatus::StillAlive) | Err(_) => return agent_ended,
-            Ok(_) => continue,
-        };
+    while let Ok(Some((pid, status))) = sys::wait(Wait::IfAny) {
         agent_ended |= pid == agent;
         if *kernel == Some(pid) {
             *kernel = None;
-            tell_end(to_agent, end);
+            tell_end(to_agent, end_of(status));
         }
+    }
+    agent_ended
+}
+
+/// How a process ended.
+fn end_of(status: ExitStatus) -> KernelEnd {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => KernelEnd::Exited(code),
+        (None, Some(signal)) => KernelEnd::Signaled { signal, by_agent: false },
+        (None, None) => KernelEnd::NotStarted(format!("it ended by {status}")),
     }
 }
 

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::statvfs::statvfs;
-use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::getpid;
 use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{
@@ -27,6 +26,7 @@ use crate::kernel::{Confinement, Heard, Kernel, Stage};
 use crate::kernel_wire::FromKernel;
 use crate::launch::failure;
 use crate::sandbox::Context;
+use crate::sys::{self, Wait};
 use crate::{stream, usage};
 
 use self::execution::Request;
@@ -225,11 +225,7 @@ impl<'a> Session<'a> {
     /// Collects orphans, so that their CPU time is counted and their pids are free.
     fn reap(&mut self) -> Next {
         while let Ok(Some(_)) = self.children.read_signal() {}
-        while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            if status.pid().is_none() {
-                break;
-            }
-        }
+        while let Ok(Some(_)) = sys::wait(Wait::IfAny) {}
         Next::Continue
     }
 

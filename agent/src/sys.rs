@@ -8,6 +8,8 @@
 use std::ffi::{CStr, c_int, c_long, c_uint};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use nix::unistd::Pid;
 
@@ -90,6 +92,39 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     // the child.
     // JUSTIFICATION: fork is unsafe everywhere, for processes that have threads.
     child_or_parent(c_long::from(unsafe { libc::fork() }))
+}
+
+/// Which child to wait for, and whether to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Any child, for as long as it takes.
+    ForAny,
+    /// Any child that has ended already.
+    IfAny,
+    /// This child, for as long as it takes.
+    For(Pid),
+}
+
+/// waitpid(2): the child that ended and how, or `None` if none has yet.
+///
+/// nix's wrapper fails for a child that a real-time signal killed, for which it has no name,
+/// after the kernel has forgotten the child.
+pub(crate) fn wait(which: Wait) -> io::Result<Option<(Pid, ExitStatus)>> {
+    let (pid, flags) = match which {
+        Wait::ForAny => (-1, 0),
+        Wait::IfAny => (-1, libc::WNOHANG),
+        Wait::For(pid) => (pid.as_raw(), 0),
+    };
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` outlives the call, which fills it.
+        // JUSTIFICATION: the libraries' wrappers can not tell of every signal.
+        let ended = check(c_long::from(unsafe { libc::waitpid(pid, &raw mut status, flags) }));
+        return match ended {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            ended => Ok(child_or_parent(ended?)?.map(|pid| (pid, ExitStatus::from_raw(status)))),
+        };
+    }
 }
 
 /// _exit(2): ends a forked process without what the program does at its end, which is the

@@ -243,6 +243,9 @@ fn a_dead_kernel_is_told_with_its_evidence_and_replaced() {
     assert_eq!(end.stdout, b"last words\n");
     let end = session.execute("import os; os.kill(os.getpid(), 11)").end;
     assert_eq!(end, Some(KernelEnd::Signaled { signal: 11, by_agent: false }));
+    // A real-time signal has no name in most libraries.
+    let end = session.execute("import os, signal; os.kill(os.getpid(), signal.SIGRTMIN)").end;
+    assert_eq!(end, Some(KernelEnd::Signaled { signal: 34, by_agent: false }));
     let end = session.execute("import os; os.write(3, b'nonsense' * 9)\nwhile 1: pass").end;
     assert!(matches!(end, Some(KernelEnd::Protocol(_))), "{end:?}");
     let end = session.execute("import os; os.close(3)\nwhile 1: pass").end;

@@ -103,6 +103,8 @@ pub struct CgroupPlacement {
     pub fix: String,
     /// Whether memory.max of this placement limits memory, so that RLIMIT_AS need not.
     pub limits_memory: bool,
+    /// Whether pids.max of this placement limits processes, and counts what it refuses.
+    pub limits_pids: bool,
 }
 
 /// Everything the agent needs to know to make one session.

@@ -16,7 +16,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, chdir, execve, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
@@ -24,7 +23,8 @@ use vivarium_protocol::message::{Failure, KernelReport};
 
 use super::{failure, open_null};
 use crate::sandbox::{self, Context, Inside};
-use crate::{inspect, stream, sys};
+use crate::sys::{self, Wait};
+use crate::{inspect, stream};
 
 /// The descriptors that come with `Spawn`, and what has to be found out outside.
 struct Channels<'a> {
@@ -92,7 +92,7 @@ fn start_entrant(
     };
     drop(theirs);
     let kernel: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
-    waitpid(entrant, None).map_err(|error| failure("wait for the entrant", error))?;
+    sys::wait(Wait::For(entrant)).map_err(|error| failure("wait for the entrant", error))?;
     kernel.map(Pid::from_raw).map_err(|error| failure("hear of the kernel", error))
 }
 

@@ -138,7 +138,7 @@ fn wanted(context: &Context) -> Vec<Wanted> {
         Wanted::both(Resource::RLIMIT_FSIZE, bytes(limits.max_file_size_mb)),
     ];
     if counts_processes(context) {
-        let processes = value(limits.max_procs).saturating_add(agent_processes(policy));
+        let processes = value(limits.max_procs).saturating_add(spare_processes(policy));
         all.push(Wanted::both(Resource::RLIMIT_NPROC, processes));
     }
     if !cgroup_limits_memory(policy) {
@@ -153,9 +153,13 @@ fn cgroup_limits_memory(policy: &Policy) -> bool {
     policy.cgroup.as_ref().is_some_and(|cgroup| cgroup.limits_memory)
 }
 
-/// How many of the agent's processes the kernel's id is counted with.
-fn agent_processes(policy: &Policy) -> rlim_t {
-    rlim_t::from(policy.ids.is_none())
+/// How many more processes than `max_procs` the kernel's id may have: the agent, where it has
+/// the same id, and one where a cgroup limits them. clone(2) looks at the rlimit first, and the
+/// cgroup is to be the one that refuses, since it alone counts what it refused.
+fn spare_processes(policy: &Policy) -> rlim_t {
+    let agent = policy.ids.is_none();
+    let cgroup = policy.cgroup.as_ref().is_some_and(|cgroup| cgroup.limits_pids);
+    rlim_t::from(agent) + rlim_t::from(cgroup)
 }
 
 /// The limit's number, or the system's word for none.
@@ -205,6 +209,7 @@ mod tests {
             missing: String::new(),
             fix: String::new(),
             limits_memory: true,
+            limits_pids: true,
         });
         assert!(!resources(&context).contains(&Resource::RLIMIT_AS));
     }
@@ -217,6 +222,17 @@ mod tests {
         let whole = fixture::context(&layers, Network::None, Path::new("/"));
         let nproc = Wanted::both(Resource::RLIMIT_NPROC, 65);
         assert!(wanted(&whole).contains(&nproc), "64 and the agent, whose id is the same");
+        let mut scoped = whole;
+        scoped.policy.cgroup = Some(CgroupPlacement {
+            agent: "/".into(),
+            kernel: "/".into(),
+            missing: String::new(),
+            fix: String::new(),
+            limits_memory: true,
+            limits_pids: true,
+        });
+        let nproc = Wanted::both(Resource::RLIMIT_NPROC, 66);
+        assert!(wanted(&scoped).contains(&nproc), "the cgroup refuses first");
     }
 
     #[test]

@@ -2,10 +2,8 @@
 
 use std::os::fd::AsFd;
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid};
 use vivarium_protocol::message::{Failure, FromAgent};
 use vivarium_protocol::outcome::KernelEnd;
@@ -13,7 +11,8 @@ use vivarium_protocol::outcome::KernelEnd;
 use super::{Next, Session};
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::launch::failure;
-use crate::{sys, usage};
+use crate::sys::{self, Wait};
+use crate::usage;
 
 impl Session<'_> {
     /// Kills the kernel and all the session's processes; `end` is what is told of it, unless
@@ -94,8 +93,8 @@ pub(super) fn kill_all() {
 fn clear_processes() {
     loop {
         kill_all();
-        match waitpid(None, None) {
-            Ok(_) | Err(Errno::EINTR) => {}
+        match sys::wait(Wait::ForAny) {
+            Ok(_) => {}
             // All of the pid namespace's orphans are ours. Without one they are the launcher's
             // to collect, and only their end can be waited for.
             Err(_) if getpid().as_raw() == 1 || !wait_for_one() => return,

@@ -122,7 +122,8 @@ pub(super) fn recipe(
             Support::Available(tree) => Some(Arc::clone(tree)),
             Support::Unavailable(_) => None,
         },
-        ids: prepared.ids.clone(),
+        // A workdir on the host is the daemon's, which a subordinate id has no right to.
+        ids: prepared.ids.clone().filter(|_| !needs_workdir),
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
     };

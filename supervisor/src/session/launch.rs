@@ -59,6 +59,11 @@ pub(super) fn launch(
     mut policy: Policy,
     means: &Means,
 ) -> Result<(Channel, Resources), Failure> {
+    // The launcher starts while its session is prepared, and then waits for the policy. If the
+    // preparation fails it is killed with the handle that is dropped.
+    let spec = LaunchSpec { session_id: session.identity.id.clone() };
+    let launched =
+        means.backend.launch(&spec).map_err(|error| failure(None, "start the launcher", &error))?;
     if policy.plan.applies(Layer::Cgroup)
         && let Some(tree) = &means.tree
     {
@@ -81,8 +86,7 @@ pub(super) fn launch(
         })?),
     };
     policy.ids = lease.as_ref().map(Lease::ids);
-    let mut resources =
-        Resources { launched: Launched { stream: None, child: None }, lease, workdir: None };
+    let mut resources = Resources { launched, lease, workdir: None };
     if !policy.plan.applies(Layer::Mounts)
         && let Some(workdirs) = &means.workdirs
     {
@@ -91,9 +95,6 @@ pub(super) fn launch(
         resources.workdir = Some(made);
     }
     policy.validate().map_err(|error| failure(None, "check the policy", &error))?;
-    let spec = LaunchSpec { session_id: session.identity.id.clone() };
-    resources.launched =
-        means.backend.launch(&spec).map_err(|error| failure(None, "start the launcher", &error))?;
     let Some(stream) = resources.launched.stream.take() else {
         return Err(internal("the backend gave no stream"));
     };
