@@ -4,6 +4,7 @@
 //! where `VIVARIUM_TEST_REQUIRE` lists the requirement (CI sets it) it fails instead, so that
 //! no skip goes unnoticed.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -28,6 +29,8 @@ pub enum Requirement {
     PythonScience,
     /// An x86_64 machine.
     X86,
+    /// `prometheus` and `promtool`, as Debian's package `prometheus` has them.
+    Prometheus,
 }
 
 impl Requirement {
@@ -41,6 +44,7 @@ impl Requirement {
             Self::Landlock => "landlock",
             Self::PythonScience => "python-science",
             Self::X86 => "x86_64",
+            Self::Prometheus => "prometheus",
         }
     }
 
@@ -57,6 +61,9 @@ impl Requirement {
             Self::Landlock => has_landlock(),
             Self::PythonScience => has_science(),
             Self::X86 => cfg!(target_arch = "x86_64"),
+            Self::Prometheus => ["prometheus", "promtool"]
+                .iter()
+                .all(|name| Path::new("/usr/bin").join(name).exists()),
         }
     }
 }
@@ -75,7 +82,9 @@ pub fn has(requirements: &[Requirement]) -> bool {
         missing.iter().any(|one| demanded.split(',').any(|d| d.trim() == *one));
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     assert!(!demanded_and_missing, "{REQUIRE}={demanded}, but this host lacks {missing:?}");
-    eprintln!("SKIPPED {test}: host requirement {}", missing.join(", "));
+    let line = format!("SKIPPED {test}: host requirement {}\n", missing.join(", "));
+    // Not by eprintln!, which the test runner keeps to itself where a test passes.
+    let _nobody_reads = std::io::stderr().write_all(line.as_bytes()).is_err();
     false
 }
 

@@ -103,11 +103,36 @@ fn copy(name: &str, dir: &Path) -> PathBuf {
     to
 }
 
+/// A configuration with directories of its own in `dir`, for a program that is no daemon.
+///
+/// # Panics
+/// If it can not be written.
+#[must_use]
+pub fn config(dir: &Path, more: &str) -> String {
+    let path = dir.join("cli.toml");
+    let own = dir.display();
+    let text = format!(
+        "[server]\nstate_dir = \"{own}/cli-state\"\nruntime_dir = \"{own}/cli-run\"\n\
+         [environments.default]\ninterpreter = \"/usr/bin/python3\"\n{more}"
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    path.display().to_string()
+}
+
 /// Runs `vivarium` to its end.
 #[must_use]
 pub fn run(arguments: &[&str]) -> Finished {
     let dir = temp_dir();
     run_as(&Runner::Self_, dir.path(), arguments, "")
+}
+
+/// Runs `vivarium run` with an embedded supervisor, whose directories are in `dir`.
+#[must_use]
+pub fn embedded(runner: &Runner, dir: &Path, arguments: &[&str], input: &str) -> Finished {
+    let config = config(dir, "");
+    let all = [&["run", "--config", &config, "--quiet"], arguments].concat();
+    run_as(runner, dir, &all, input)
 }
 
 /// Runs `vivarium` to its end, as somebody, in a directory, with this input.

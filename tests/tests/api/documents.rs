@@ -1,0 +1,144 @@
+//! What the API says of itself.
+
+use serde_json::{Value, json};
+use vivarium_protocol::layer::Layer;
+use vivarium_tests::Daemon;
+use vivarium_tests::http::Client;
+
+use crate::over_both;
+
+/// Every route of SPEC section 3 that this version has.
+const ROUTES: [(&str, &str); 13] = [
+    ("post", "/v1/sessions"),
+    ("get", "/v1/sessions"),
+    ("get", "/v1/sessions/{id}"),
+    ("delete", "/v1/sessions/{id}"),
+    ("post", "/v1/sessions/{id}/execute"),
+    ("post", "/v1/sessions/{id}/interrupt"),
+    ("post", "/v1/sessions/{id}/reset"),
+    ("post", "/v1/sessions/{id}/keepalive"),
+    ("post", "/v1/run"),
+    ("get", "/v1/host"),
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+    ("get", "/metrics"),
+];
+
+#[test]
+fn the_openapi_document_has_every_route_and_no_other() {
+    over_both(|_, endpoint| {
+        let answer = Client::connect(endpoint).json("GET", "/openapi.json", None);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        let document = answer.expect_success();
+        assert!(
+            document["openapi"].as_str().unwrap().starts_with("3.1"),
+            "{}",
+            document["openapi"]
+        );
+        assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+        let mut found: Vec<_> = document["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .flat_map(|(path, item)| {
+                item.as_object().unwrap().keys().map(move |method| (method.as_str(), path.as_str()))
+            })
+            .collect();
+        found.sort_unstable();
+        let mut right = ROUTES.to_vec();
+        right.sort_unstable();
+        assert_eq!(found, right);
+        // Every reference leads somewhere.
+        references(&document, &mut |reference| {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+        });
+    });
+}
+
+fn references(value: &Value, check: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str() {
+                    Some(reference) if name == "$ref" => check(reference),
+                    _ => references(member, check),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, check)),
+        _ => {}
+    }
+}
+
+/// The members of a schema of the document, by name.
+fn members(document: &Value, schema: &str) -> Vec<String> {
+    let properties = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
+    let mut names: Vec<_> = properties.keys().cloned().collect();
+    names.sort_unstable();
+    names
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    let mut names: Vec<_> = value.as_object().unwrap().keys().cloned().collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn answers_have_the_members_that_the_document_says() {
+    let daemon = Daemon::start();
+    let document = daemon.request("GET", "/openapi.json", None).expect_success();
+    let session = daemon.session();
+    assert_eq!(keys(&session.info()), members(&document, "SessionInfo"));
+    let outcome = session.execute("print(1)\n2").ok();
+    assert_eq!(keys(&outcome.0), members(&document, "Outcome"));
+    assert_eq!(keys(&outcome.0["result"]), members(&document, "ValueInfo"));
+    let host = daemon.request("GET", "/v1/host", None).expect_success();
+    assert_eq!(keys(&host), members(&document, "HostInfo"));
+    // And the contract's own list.
+    for member in [
+        "execution_id",
+        "session_id",
+        "status",
+        "cause",
+        "detail",
+        "state",
+        "stdout",
+        "stdout_truncated",
+        "stderr",
+        "stderr_truncated",
+        "exception",
+        "result",
+        "displays",
+        "images",
+        "video_frames",
+        "files",
+        "files_changed",
+        "duration_ms",
+        "usage",
+    ] {
+        assert!(outcome.0.get(member).is_some(), "{member}");
+    }
+    assert!(outcome.0["duration_ms"].is_f64());
+    assert_eq!(keys(&outcome.0["usage"]), ["cpu_ms", "memory_peak_bytes"]);
+}
+
+#[test]
+fn the_host_is_described() {
+    let daemon = Daemon::start();
+    let _session = daemon.session();
+    let host = daemon.request("GET", "/v1/host", None).expect_success();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert!(host["kernel"].as_str().unwrap().contains(release.trim()), "{host}");
+    assert_eq!(host["mode"], "auto");
+    let layers: Vec<_> =
+        host["layers"].as_array().unwrap().iter().map(|l| l["layer"].clone()).collect();
+    assert_eq!(layers, Layer::ALL.map(|layer| json!(layer.name())));
+    assert_eq!(host["environments"][0]["name"], "default");
+    assert_eq!(host["environments"][0]["interpreter"], "/usr/bin/python3");
+    assert_eq!(
+        (&host["capacity"]["sessions"], &host["capacity"]["max_sessions"]),
+        (&json!(1), &json!(256))
+    );
+}

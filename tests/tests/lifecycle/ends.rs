@@ -1,0 +1,214 @@
+//! Ends: the daemon's, and those of its parts, orderly and not.
+
+use std::fs;
+use std::thread;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::http::Client;
+use vivarium_tests::processes::Process;
+use vivarium_tests::{Daemon, Outcome, Setup, wait};
+
+use crate::Family;
+
+/// Leaves a bit of everything behind.
+const LITTER: &str = "
+import os, subprocess
+open('/workspace/x', 'w').write('x'); open('/tmp/x', 'w').write('x')
+subprocess.Popen(['sleep', '1000'], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: os.execvp('sleep', ['sleep', '1000'])
+    os._exit(0)";
+
+#[test]
+fn after_sigterm_nothing_is_left() {
+    let daemon = Daemon::start();
+    let sessions: Vec<_> = (0..3).map(|_| daemon.session()).collect();
+    for session in &sessions {
+        let _littered = session.execute(LITTER).ok();
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
+fn after_sigterm_without_mounts_no_workdir_is_left() {
+    let daemon = Setup::default().without(&["mounts"]).start();
+    let session = daemon.session();
+    let _written = session.execute("open('x', 'w').write('x'); import os; os.mkdir('d')").ok();
+    daemon.stop_and_check();
+}
+
+#[test]
+fn after_sigkill_nothing_runs_and_the_next_start_clears_the_rest() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let _littered = session.execute(LITTER).ok();
+    let other = daemon.session();
+    let unix = daemon.unix();
+    // One of them is busy, and its client waits.
+    let path = other.path("/execute");
+    let client = thread::spawn(move || {
+        let mut client = Client::connect(&unix);
+        let body = json!({"code": "while True: pass"}).to_string();
+        client.send_raw(
+            format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .as_bytes(),
+        );
+        client.receive()
+    });
+    other.until_state("running");
+    let cgroup = daemon.cgroup();
+    let dir = daemon.kill_and_check();
+    assert!(client.join().unwrap().is_none(), "no answer can have come");
+    let again = Setup::default().in_place_of(dir).start();
+    if let Some(cgroup) = cgroup {
+        assert!(!cgroup.exists(), "{} is left", cgroup.display());
+    }
+    assert_eq!(again.request("GET", "/v1/sessions", None).expect_success()["sessions"], json!([]));
+    assert_eq!(again.session().value("1 + 1"), "2");
+    again.stop_and_check();
+}
+
+#[test]
+fn after_sigkill_without_mounts_the_next_start_clears_workdirs() {
+    let setup = || Setup::default().without(&["mounts"]);
+    let daemon = setup().start();
+    let _written = daemon.session().execute("open('x', 'w').write('x')").ok();
+    let workdirs = |dir: &std::path::Path| fs::read_dir(dir.join("run")).unwrap().count();
+    assert_eq!(workdirs(daemon.dir()), 1);
+    let dir = daemon.kill_and_check();
+    assert_eq!(workdirs(dir.path()), 1, "this is what is to be cleared");
+    let again = setup().in_place_of(dir).start();
+    let _other = again.session();
+    assert_eq!(workdirs(again.dir()), 1, "its own");
+    again.stop_and_check();
+}
+
+#[test]
+fn sigterm_lets_executions_end() {
+    let mut daemon = Daemon::start();
+    let session = daemon.session();
+    let (unix, path) = (daemon.unix(), session.path("/execute"));
+    let running = thread::spawn(move || {
+        let body = json!({"code": "import time; time.sleep(0.5); 'done'"});
+        Outcome(Client::connect(&unix).json("POST", &path, Some(&body)).expect_success())
+    });
+    session.until_state("running");
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(running.join().unwrap().ok().result(), "'done'");
+    assert!(daemon.wait().success());
+}
+
+#[test]
+fn sigterm_waits_no_longer_than_one_execution_may_take() {
+    let mut daemon = Setup::default().config("session", "exec_timeout = \"500ms\"").start();
+    let session = daemon.session();
+    let (unix, path) = (daemon.unix(), session.path("/execute"));
+    let running = thread::spawn(move || {
+        let body = json!({"code": "while True: pass", "timeout_ms": 600_000});
+        Outcome(Client::connect(&unix).json("POST", &path, Some(&body)).expect_success())
+    });
+    session.until_state("running");
+    daemon.signal(Signal::SIGTERM);
+    let _outcome = running.join().unwrap().ended("killed", "draining", "lost");
+    assert!(daemon.wait().success());
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_and_nothing_runs_on() {
+    let mut daemon = Daemon::start();
+    let session = daemon.session();
+    let body = json!({"code": "while True: pass", "timeout_ms": 600_000}).to_string();
+    let mut client = Client::connect(&daemon.unix());
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        session.path("/execute"),
+        body.len()
+    );
+    client.send_raw(format!("{head}{body}").as_bytes());
+    session.until_state("running");
+    let all = daemon.descendants();
+    daemon.signal(Signal::SIGTERM);
+    wait::until_true("the first signal's effect", || daemon.told_manager().contains("STOPPING=1"));
+    daemon.signal(Signal::SIGTERM);
+    assert!(!daemon.wait().success());
+    wait::until_true("the end of every process", || !all.iter().any(Process::is_alive));
+}
+
+/// Kills a part of one session while it runs, and looks at what comes of it and of another.
+fn kill_one(choose: impl Fn(&Family) -> Process) {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let family = Family::of(&daemon);
+    let neighbour = daemon.session();
+    let _set = neighbour.execute("x = 41").ok();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| session.execute("while True: pass"));
+        session.until_state("running");
+        kill(Pid::from_raw(choose(&family).pid), Signal::SIGKILL).unwrap();
+        let outcome = running.join().unwrap();
+        assert_eq!((outcome.status(), outcome.state()), ("killed", "lost"), "{outcome}");
+        assert!(!outcome.detail().is_empty(), "{outcome}");
+    });
+    assert_eq!(neighbour.value("x + 1"), "42");
+    if session.request("GET", "", None).status == 200 {
+        assert_eq!(session.value("1 + 1"), "2");
+    } else {
+        // The session is over as a whole, its name is free, and nothing of it runs.
+        for process in [&family.launcher, &family.agent, &family.kernel] {
+            wait::until_true("the end of its processes", || !process.is_alive());
+        }
+        let again = daemon.session_with(&json!({ "id": session.id }));
+        assert_eq!(again.value("1 + 1"), "2");
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_kernel_that_is_killed_from_outside_is_replaced() {
+    if host::has(&[Requirement::Root]) {
+        kill_one(|family| family.kernel.clone());
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_takes_its_session_alone() {
+    if host::has(&[Requirement::Root]) {
+        kill_one(|family| family.agent.clone());
+    }
+}
+
+#[test]
+fn a_launcher_that_is_killed_takes_its_session_at_most() {
+    if host::has(&[Requirement::Root]) {
+        kill_one(|family| family.launcher.clone());
+    }
+}
+
+#[test]
+fn an_agent_that_stops_answering_is_given_up() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    let times = "interrupt_grace = \"300ms\"\nstart_timeout = \"1s\"";
+    let daemon = Setup::default().config("session", times).start();
+    let session = daemon.session();
+    let family = Family::of(&daemon);
+    thread::scope(|scope| {
+        let running = scope.spawn(|| session.execute_for(500, "while True: pass"));
+        session.until_state("running");
+        kill(Pid::from_raw(family.agent.pid), Signal::SIGSTOP).unwrap();
+        let outcome = running.join().unwrap();
+        assert_eq!(outcome.state(), "lost", "{outcome}");
+    });
+    session.until_gone();
+    wait::until_true("the end of its processes", || daemon.descendants().is_empty());
+    daemon.stop_and_check();
+}

@@ -1,0 +1,117 @@
+//! Who runs it, and what they become.
+
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::program::{self, Runner};
+use vivarium_tests::{Daemon, Setup};
+
+fn nobody() -> Runner {
+    Runner::User(nix::unistd::User::from_name("nobody").unwrap().unwrap())
+}
+
+fn service() -> Runner {
+    Runner::User(host::service_user())
+}
+
+#[test]
+fn a_daemon_started_by_root_gives_root_up_for_good() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    let daemon = Daemon::start();
+    let own = daemon.process();
+    let user = host::service_user();
+    assert_eq!(own.user_ids(), [user.uid.as_raw(); 4]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", own.pid)).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim().to_owned()
+    };
+    assert_eq!(field("Gid:").split_whitespace().next().unwrap(), user.gid.to_string());
+    assert!(["".to_owned(), user.gid.to_string()].contains(&field("Groups:")), "{status}");
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(field(set), "0000000000000000", "{set}");
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
+fn root_is_never_what_it_becomes() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    for user in ["root", "0", "no-such-user"] {
+        let started = Setup::default().config("server", &format!("user = {user:?}")).try_start();
+        let (status, log) = started.err().unwrap();
+        assert!(!status.success());
+        assert!(log.contains("server.user"), "{log}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_can_serve() {
+    let runner = if host::is_root() { nobody() } else { Runner::Self_ };
+    let daemon = Setup::default().runner(runner).start();
+    let session = daemon.session();
+    assert_eq!(session.value("6 * 7"), "42");
+    for layer in ["namespaces", "mounts", "network", "rlimits", "seccomp", "env_scrub"] {
+        assert_eq!(session.layer(layer)["status"], "enforced", "{layer}");
+    }
+    let cgroup = session.layer("cgroup");
+    if cgroup["status"] == "unavailable" {
+        assert!(cgroup["detail"].as_str().unwrap().contains("cgroup"), "{cgroup}");
+        assert!(cgroup["fix"].as_str().unwrap().contains("Delegate=yes"), "{cgroup}");
+    }
+    // Without a cgroup everything still ends with its session.
+    let scatter =
+        "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True) and None";
+    let _scattered = session.execute(scatter).ok();
+    assert_eq!(session.processes(), 2);
+    session.reset();
+    assert_eq!(session.processes(), 1);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn an_ordinary_user_that_is_killed_leaves_nothing_running() {
+    let runner = || if host::is_root() { nobody() } else { Runner::Self_ };
+    let daemon = Setup::default().runner(runner()).start();
+    let session = daemon.session();
+    let scatter =
+        "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True) and None";
+    let _scattered = session.execute(scatter).ok();
+    let dir = daemon.kill_and_check();
+    Setup::default().runner(runner()).in_place_of(dir).start().stop_and_check();
+}
+
+#[test]
+fn a_user_with_subordinate_ids_gives_each_session_its_own() {
+    if !host::has(&[Requirement::SubordinateIds]) {
+        return;
+    }
+    let daemon = Setup::default().runner(service()).start();
+    let session = daemon.session();
+    let layer = session.layer("credentials");
+    assert_eq!(layer["status"], "enforced", "{layer}");
+    let own = daemon.process().user_ids()[0];
+    let kernel = daemon.descendants().into_iter().find(|p| p.name.starts_with("python")).unwrap();
+    assert!(!kernel.user_ids().contains(&own), "{kernel:?}");
+    // What it writes and leaves is gone all the same.
+    let _left = session.execute("open('x', 'w').write('x'); import os; os.chmod('.', 0)").ok();
+    daemon.stop_and_check();
+}
+
+#[test]
+fn the_command_line_runs_code_for_root_and_for_others() {
+    let mut runners = vec![Runner::Self_];
+    if host::is_root() {
+        runners.extend([nobody(), service()]);
+    }
+    for runner in runners {
+        let dir = program::temp_dir();
+        if let Runner::User(user) = &runner {
+            nix::unistd::chown(dir.path(), Some(user.uid), Some(user.gid)).unwrap();
+        }
+        let ran = program::embedded(&runner, dir.path(), &["-c", "print(6*7)"], "").expect_code(0);
+        assert_eq!((ran.stdout().as_str(), ran.stderr().as_str()), ("42\n", ""), "{runner:?}");
+    }
+}

@@ -1,0 +1,231 @@
+//! The repository itself: what is written in one place agrees with what is in another.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use vivarium_protocol::layer::Layer;
+use vivarium_tests::program::{self, Runner};
+
+fn text(path: &str) -> String {
+    let path = program::workspace().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every file below a directory with this extension; nothing that is built.
+fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|other| other == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The sections of docs/sandbox-layers.md that have a number: heading and text.
+fn layer_sections() -> Vec<(String, String)> {
+    let page = text("docs/sandbox-layers.md");
+    let sections = page.split("\n## ").skip(1).filter_map(|section| {
+        let (heading, text) = section.split_once('\n')?;
+        let (number, name) = heading.split_once(". ")?;
+        number.parse::<usize>().ok()?;
+        Some((name.trim().trim_matches('`').to_owned(), text.to_owned()))
+    });
+    sections.collect()
+}
+
+#[test]
+fn the_layers_are_documented_in_the_order_of_the_code() {
+    let names: Vec<_> = layer_sections().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, Layer::ALL.map(Layer::name));
+}
+
+#[test]
+fn each_layers_section_names_its_code_and_tests_that_exist() {
+    for (name, section) in layer_sections() {
+        assert!(
+            section.contains(&format!("agent/src/sandbox/{name}.rs")),
+            "{name}: no code is named"
+        );
+        let tests = named_tests(&section);
+        assert!(!tests.is_empty(), "{name}: no test is named");
+        for (file, function) in tests {
+            let code = text(&file);
+            let is_there = code.contains(&format!("fn {function}()"));
+            assert!(is_there, "{name}: {file} has no test {function}");
+        }
+    }
+}
+
+/// The tests of a section: a link to each file, with the names of its functions behind it.
+fn named_tests(section: &str) -> Vec<(String, String)> {
+    let (_, tests) = section.split_once("**Tests.**").unwrap_or_default();
+    let mut named = Vec::new();
+    for part in tests.split("](../").skip(1) {
+        let (file, behind) = part.split_once(')').unwrap();
+        // What is in backquotes, up to the text of the next link.
+        let behind = behind.rsplit_once("[`").map_or(behind, |(names, _)| names);
+        let names = behind.split('`').skip(1).step_by(2);
+        named.extend(names.map(|name| (file.to_owned(), name.to_owned())));
+    }
+    named
+}
+
+#[test]
+fn the_configuration_page_is_current() {
+    let generated = program::run(&["config", "docs"]).expect_code(0).stdout();
+    let is_current = generated == text("docs/configuration.md");
+    assert!(is_current, "run: vivarium config docs > docs/configuration.md");
+}
+
+#[test]
+fn the_sample_configuration_is_in_order() {
+    let sample = program::run(&["config", "sample"]).expect_code(0).stdout();
+    let dir = program::temp_dir();
+    let path = dir.path().join("sample.toml");
+    let check = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let arguments = ["config", "check", path.to_str().unwrap()];
+        let _checked = program::run_as(&Runner::Self_, dir.path(), &arguments, "").expect_code(0);
+    };
+    check(&sample);
+    // And with every value that is commented out in it said.
+    let said: String = sample
+        .lines()
+        .map(|line| {
+            // A default that depends on the host is shown as "…".
+            let bare = line.strip_prefix('#').map(str::trim_start).unwrap_or(line);
+            let bare = if bare.contains('…') { line } else { bare };
+            let is_key = bare.split_once(" = ").is_some_and(|(key, _)| {
+                !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+            });
+            format!("{}\n", if is_key { bare } else { line })
+        })
+        .collect();
+    check(&said);
+}
+
+#[test]
+fn every_member_of_the_workspace_has_its_lints() {
+    let manifest = text("Cargo.toml");
+    let members = manifest.split_once("members = [").unwrap().1.split_once(']').unwrap().0;
+    let members: Vec<_> =
+        members.split(',').map(|m| m.trim().trim_matches('"')).filter(|m| !m.is_empty()).collect();
+    assert!(members.len() >= 4, "{members:?}");
+    for member in members {
+        let manifest = text(&format!("{member}/Cargo.toml"));
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{member}");
+        for inherited in ["version", "edition", "license", "rust-version"] {
+            assert!(
+                manifest.contains(&format!("{inherited}.workspace = true")),
+                "{member}: {inherited}"
+            );
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_one_file() {
+    let root = program::workspace();
+    // Put together, so that this very file does not have the words.
+    let (block, function) = (["unsafe", " {"].concat(), ["unsafe", " fn"].concat());
+    for path in files(&root, "rs") {
+        let code = fs::read_to_string(&path).unwrap();
+        let is_unsafe = code.lines().map(str::trim_start).any(|line| {
+            !line.starts_with("//") && (line.contains(&block) || line.contains(&function))
+        });
+        let relative = path.strip_prefix(&root).unwrap();
+        assert!(!is_unsafe || relative == Path::new("agent/src/sys.rs"), "{}", relative.display());
+    }
+    assert!(text("supervisor/src/lib.rs").contains("#![forbid(unsafe_code)]"));
+}
+
+#[test]
+fn no_file_of_code_is_too_long() {
+    let root = program::workspace();
+    for path in files(&root, "rs") {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= 400, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    for path in files(&program::workspace(), "rs") {
+        // A module's own tests are part of it.
+        if path.ends_with("tests.rs") {
+            continue;
+        }
+        let code = fs::read_to_string(&path).unwrap();
+        assert!(code.starts_with("//! "), "{}", path.display());
+    }
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let words = ["TO", "FIX", "XX"].map(|start| match start {
+        "TO" => "TODO",
+        "FIX" => "FIXME",
+        _ => "XXX",
+    });
+    let root = program::workspace();
+    let own = root.join("tests/tests/repository.rs");
+    let all = ["rs", "py", "md", "toml"].map(|extension| files(&root, extension)).concat();
+    for path in all.into_iter().filter(|path| *path != own) {
+        let content = fs::read_to_string(&path).unwrap();
+        for word in words {
+            assert!(!content.contains(word), "{word} in {}", path.display());
+        }
+        let is_code = path.extension().is_some_and(|extension| extension == "rs");
+        assert!(!is_code || !content.contains("#[ignore"), "an ignored test in {}", path.display());
+    }
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let root = program::workspace();
+    let pages = files(&root, "md");
+    assert!(pages.iter().any(|page| page.ends_with("docs/sandbox-layers.md")));
+    for page in pages {
+        let content = fs::read_to_string(&page).unwrap();
+        for target in links(&content) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path =
+                if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(path.exists(), "{}: {target} does not exist", page.display());
+            let headings = || fs::read_to_string(&path).unwrap_or_default();
+            let is_there =
+                anchor.is_empty() || anchors(&headings()).iter().any(|one| one == anchor);
+            assert!(is_there, "{}: {target} has no such heading", page.display());
+        }
+    }
+}
+
+/// Targets of `[text](target)` that are in the repository.
+fn links(page: &str) -> Vec<&str> {
+    page.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
+        .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+        .filter(|target| !target.contains([' ', '\n']))
+        .collect()
+}
+
+/// What headings are called in links.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let name = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = name.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        })
+        .collect()
+}
