@@ -49,6 +49,7 @@ class Answer:
     mime = ()
     stdout = stderr = ""
     exited = None
+    began = False
 
     def __repr__(self):
         return repr(vars(self))
@@ -152,6 +153,11 @@ class Kernel:
                 break
             kind, payload = frame
             assert payload[:8] == number, (payload, answer)
+            if kind == 5:
+                # It has begun, and is what interrupts are for.
+                assert not answer.began, answer
+                answer.began = True
+                continue
             interrupts, texts = 0, Texts(payload[8:])
             if kind == 2:
                 answer.value, answer.type = texts.next(), texts.next()

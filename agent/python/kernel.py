@@ -50,6 +50,9 @@ class State:
     pid = getpid()
     execution = None
     completion = wire.OK
+    # What went wrong in the runner itself, and whether the agent was told how it all came out.
+    failure = None
+    told = False
     max_text_bytes = wire.TEXT_MAX_BYTES
     future_flags = 0
     last_value = None
@@ -71,6 +74,7 @@ def main():
             # Raised between two of the runner's `try`s, by a signal handler of the tenant's or
             # into this thread by another. What is left of the execution is to say it is over.
             guard.State.running = False
+            State.failure = exc_info()
             # Or by `sys.monitoring` as it saw a function of ours start, so none is called here.
             for tool in guard.TOOLS:
                 try:
@@ -89,8 +93,12 @@ def serve():
             State.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
             return
         State.execution, State.completion = payload[:8], wire.ERROR
+        State.told, State.failure = False, None
         State.completion = execute(payload[:8], payload[12:].decode())
     guard.restore()
+    if State.failure is not None and not State.told:
+        failure, State.failure, State.told = State.failure, None, True
+        send(wire.EXCEPTION, State.execution, *report.describe(*failure))
     execution, State.execution = State.execution, None
     send(wire.DONE, execution, bytes([State.completion]))
 
@@ -101,6 +109,8 @@ def execute(execution, source):
     guard.State.running = True
     outcome = failure = None
     try:
+        # From here on an interrupt is for this code: the agent holds it back until it hears this.
+        send(wire.STARTED, execution)
         outcome = run("<execution %d>" % int.from_bytes(execution, "little"), source)
     except BaseException:
         failure = exc_info()
@@ -119,6 +129,7 @@ def execute(execution, source):
     guard.restore_streams()
     guard.State.running = False
     if outcome is not None:
+        State.told = True
         send(outcome[0], execution, *outcome[1:])
     return completion
 

@@ -14,7 +14,7 @@ CONTROL_FD = 3
 # Frames from the agent.
 EXECUTE, CONFIG = 1, 2
 # Frames to the agent.
-READY, VALUE, EXCEPTION, DONE = 1, 2, 3, 4
+READY, VALUE, EXCEPTION, DONE, STARTED = 1, 2, 3, 4, 5
 # How an execution completed.
 OK, ERROR, INTERRUPTED = 0, 1, 2
 

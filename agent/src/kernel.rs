@@ -45,6 +45,10 @@ pub(crate) enum Stage {
 pub(crate) struct Running {
     /// Its number.
     pub(crate) execution: ExecutionNumber,
+    /// Whether the kernel has begun with it.
+    pub(crate) begun: bool,
+    /// Whether it is to be interrupted as soon as it has.
+    pub(crate) interrupt_held: bool,
     /// CPU time of the session when it began, in microseconds.
     pub(crate) cpu_before_us: u64,
     /// When CPU time is next looked at; `None` when it is not limited, or was told already.
@@ -257,12 +261,34 @@ impl Kernel {
         Ok(Some(message))
     }
 
-    /// Sends SIGINT to its process group, if it runs `execution`. Where it has already ended
-    /// there is nobody to send it to, which is as good.
-    pub(crate) fn interrupt(&self, execution: ExecutionNumber) {
-        let is_running =
-            self.running.as_ref().is_some_and(|running| running.execution == execution);
-        if let Some(pid) = self.pid.filter(|_| is_running) {
+    /// Sends SIGINT to its process group, if it runs `execution`. Before the kernel has begun
+    /// with it, it could only ignore the signal, which is then held back.
+    pub(crate) fn interrupt(&mut self, execution: ExecutionNumber) {
+        match &mut self.running {
+            Some(running) if running.execution == execution => {
+                running.interrupt_held = !running.begun;
+                if running.begun {
+                    self.send_interrupt();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The kernel has begun with what it was given.
+    pub(crate) fn begun(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.begun = true;
+            if std::mem::take(&mut running.interrupt_held) {
+                self.send_interrupt();
+            }
+        }
+    }
+
+    /// SIGINT to its process group. Where that has already ended there is nobody to send it to,
+    /// which is as good.
+    fn send_interrupt(&self) {
+        if let Some(pid) = self.pid {
             let _gone = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGINT).is_err();
         }
     }

@@ -120,6 +120,11 @@ pub(crate) enum WireError {
 pub(crate) enum FromKernel {
     /// It waits for code.
     Ready,
+    /// It has begun with an execution: from here on an interrupt is for its code.
+    Started {
+        /// Which.
+        execution: ExecutionNumber,
+    },
     /// The value of an execution's final expression.
     Value {
         /// Which execution.
@@ -148,6 +153,7 @@ impl FromKernel {
     fn describe(&self) -> String {
         match self {
             Self::Ready => "READY".to_owned(),
+            Self::Started { execution } => format!("STARTED of execution {execution}"),
             Self::Value { execution, .. } => format!("VALUE of execution {execution}"),
             Self::Exception { execution, .. } => format!("EXCEPTION of execution {execution}"),
             Self::Done { execution, completion } => {
@@ -246,9 +252,10 @@ fn parse(body: &[u8]) -> Result<FromKernel, WireError> {
         2 => parse_value,
         3 => parse_exception,
         4 => parse_done,
+        5 => |fields: &mut Fields<'_>| Ok(FromKernel::Started { execution: fields.execution()? }),
         unknown => return Err(WireError::UnknownType(unknown)),
     };
-    let frame = ["READY", "VALUE", "EXCEPTION", "DONE"]
+    let frame = ["READY", "VALUE", "EXCEPTION", "DONE", "STARTED"]
         .get(usize::from(kind).wrapping_sub(1))
         .copied()
         .unwrap_or("unknown");

@@ -26,7 +26,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Launch, ToLauncher};
-use vivarium_protocol::outcome::KernelEnd;
+use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use crate::sandbox::{Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::sys::{self, Wait};
@@ -145,7 +145,8 @@ fn serve(
             Ok((ToLauncher::Spawn, fds)) => {
                 kernel = birth::give_birth(context, inside, &fds)?;
                 if kernel.is_none() {
-                    tell_end(to_agent, KernelEnd::NotStarted("it was not born".to_owned()));
+                    let end = KernelEnd::NotStarted("it was not born".to_owned());
+                    tell_end(to_agent, end, Usage::default());
                 }
             }
             // The agent's end of the socket closes with the agent: its end follows.
@@ -158,8 +159,8 @@ fn serve(
 /// and PID 1 of it, end only after every process in it has been waited for, and the kernel is
 /// the launcher's to wait for (pid_namespaces(7)).
 fn await_end(agent: Pid) -> ExitCode {
-    while let Ok(Some((pid, _))) = sys::wait(Wait::ForAny) {
-        if pid == agent {
+    while let Ok(Some(ended)) = sys::wait(Wait::ForAny) {
+        if ended.pid == agent {
             break;
         }
     }
@@ -183,11 +184,12 @@ fn wait_for_either(messages: BorrowedFd<'_>, children: BorrowedFd<'_>) -> Result
 fn reap(children: &SignalFd, to_agent: &UnixStream, agent: Pid, kernel: &mut Option<Pid>) -> bool {
     while let Ok(Some(_)) = children.read_signal() {}
     let mut agent_ended = false;
-    while let Ok(Some((pid, status))) = sys::wait(Wait::IfAny) {
-        agent_ended |= pid == agent;
-        if *kernel == Some(pid) {
+    while let Ok(Some(ended)) = sys::wait(Wait::IfAny) {
+        agent_ended |= ended.pid == agent;
+        if *kernel == Some(ended.pid) {
             *kernel = None;
-            tell_end(to_agent, end_of(status));
+            let usage = Usage { cpu_us: ended.cpu_us, memory_peak_bytes: ended.memory_peak_bytes };
+            tell_end(to_agent, end_of(ended.status), usage);
         }
     }
     agent_ended
@@ -204,6 +206,7 @@ fn end_of(status: ExitStatus) -> KernelEnd {
 
 /// Tells the agent how the kernel ended. An agent that is gone needs no telling: its own end
 /// comes next.
-fn tell_end(to_agent: &UnixStream, end: KernelEnd) {
-    let _gone = stream::send(to_agent, &FromLauncher::Exited(end), MAX_SMALL_FRAME_BYTES).is_err();
+fn tell_end(to_agent: &UnixStream, end: KernelEnd, usage: Usage) {
+    let told = FromLauncher::Exited { end, usage };
+    let _gone = stream::send(to_agent, &told, MAX_SMALL_FRAME_BYTES).is_err();
 }

@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
 
     fn hear_launcher(&mut self) -> Result<Next, Failure> {
         match stream::receive(&self.launcher, MAX_SMALL_FRAME_BYTES) {
-            Ok(FromLauncher::Exited(end)) => self.kernel_ended(end),
+            Ok(FromLauncher::Exited { end, usage }) => self.kernel_ended(end, usage),
             Ok(FromLauncher::Mapped) => Err(failure("hear the launcher", "it spoke out of turn")),
             // Without a launcher there are no more kernels.
             Err(error) => Err(failure("hear the launcher", error)),
@@ -199,6 +199,10 @@ impl<'a> Session<'a> {
                     protection: self.kernel.protection.clone(),
                 })?;
                 self.start_pending()
+            }
+            FromKernel::Started { .. } => {
+                self.kernel.begun();
+                Ok(())
             }
             FromKernel::Value { execution, value } => {
                 self.tell(&FromAgent::Value { execution, value })

@@ -105,26 +105,54 @@ pub(crate) enum Wait {
     For(Pid),
 }
 
-/// waitpid(2): the child that ended and how, or `None` if none has yet.
+/// A child that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// Which.
+    pub(crate) pid: Pid,
+    /// How.
+    pub(crate) status: ExitStatus,
+    /// CPU time of it and of the children it waited for, in microseconds.
+    pub(crate) cpu_us: u64,
+    /// The largest resident set of it or of one of those, in bytes.
+    pub(crate) memory_peak_bytes: u64,
+}
+
+/// wait4(2): the child that ended and how, or `None` if none has yet.
 ///
 /// nix's wrapper fails for a child that a real-time signal killed, for which it has no name,
 /// after the kernel has forgotten the child.
-pub(crate) fn wait(which: Wait) -> io::Result<Option<(Pid, ExitStatus)>> {
+pub(crate) fn wait(which: Wait) -> io::Result<Option<Ended>> {
     let (pid, flags) = match which {
         Wait::ForAny => (-1, 0),
         Wait::IfAny => (-1, libc::WNOHANG),
         Wait::For(pid) => (pid.as_raw(), 0),
     };
     let mut status = 0;
+    // SAFETY: a rusage is plain numbers; all zeroes is a valid one.
+    // JUSTIFICATION: libc's type has no other constructor.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: `status` outlives the call, which fills it.
+        // SAFETY: `status` and `usage` outlive the call, which fills them.
         // JUSTIFICATION: the libraries' wrappers can not tell of every signal.
-        let ended = check(c_long::from(unsafe { libc::waitpid(pid, &raw mut status, flags) }));
-        return match ended {
+        let ended = unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) };
+        let pid = match check(c_long::from(ended)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            ended => Ok(child_or_parent(ended?)?.map(|pid| (pid, ExitStatus::from_raw(status)))),
+            ended => child_or_parent(ended?)?,
         };
+        return Ok(pid.map(|pid| Ended {
+            pid,
+            status: ExitStatus::from_raw(status),
+            cpu_us: micros(usage.ru_utime).saturating_add(micros(usage.ru_stime)),
+            memory_peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+        }));
     }
+}
+
+/// A time as the kernel counts, in microseconds.
+fn micros(time: libc::timeval) -> u64 {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec).saturating_mul(1_000_000).saturating_add(part(time.tv_usec))
 }
 
 /// _exit(2): ends a forked process without what the program does at its end, which is the

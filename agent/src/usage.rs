@@ -117,7 +117,7 @@ fn process_us(pid: Pid) -> u64 {
 }
 
 /// CPU time of the children that the agent itself waited for, in microseconds.
-fn orphans_us() -> u64 {
+pub(crate) fn orphans_us() -> u64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| {
         let part = |time: nix::sys::time::TimeVal| {
             let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);

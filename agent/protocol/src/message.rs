@@ -219,8 +219,13 @@ pub enum ToLauncher {
 pub enum FromLauncher {
     /// The session's mappings are written and its kernel leaf is known: go on.
     Mapped,
-    /// The kernel has ended; the rest of `wait(2)`'s status.
-    Exited(KernelEnd),
+    /// The kernel has ended: `wait4(2)`'s status and usage.
+    Exited {
+        /// How.
+        end: KernelEnd,
+        /// What it used in all its life, with the children it waited for.
+        usage: Usage,
+    },
 }
 
 /// What a kernel says on its report pipe, once, before it becomes Python. End of file after it

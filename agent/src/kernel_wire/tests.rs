@@ -23,6 +23,10 @@ fn exception(execution: u64, message: &[u8], traceback: &[u8]) -> Vec<u8> {
     frame(3, &[&execution.to_le_bytes()[..], &texts].concat())
 }
 
+fn started(execution: u64) -> Vec<u8> {
+    frame(5, &execution.to_le_bytes())
+}
+
 fn done(execution: u64, completion: u8) -> Vec<u8> {
     frame(4, &[&execution.to_le_bytes()[..], &[completion]].concat())
 }
@@ -185,11 +189,11 @@ fn executions_take_their_turn() {
     let mut turn = Turn::default();
     follow(&mut turn, &frame(1, &[])).unwrap();
     turn.sent(1);
-    follow(&mut turn, &[value(1, b"2", &[]), done(1, 0)].concat()).unwrap();
+    follow(&mut turn, &[started(1), value(1, b"2", &[]), done(1, 0)].concat()).unwrap();
     turn.sent(2);
-    follow(&mut turn, &[exception(2, b"", b""), done(2, 1)].concat()).unwrap();
+    follow(&mut turn, &[started(2), exception(2, b"", b""), done(2, 1)].concat()).unwrap();
     turn.sent(3);
-    follow(&mut turn, &[exception(3, b"", b""), done(3, 2)].concat()).unwrap();
+    follow(&mut turn, &[started(3), exception(3, b"", b""), done(3, 2)].concat()).unwrap();
     turn.sent(4);
     follow(&mut turn, &done(4, 0)).unwrap();
 }
@@ -205,21 +209,31 @@ fn what_comes_out_of_turn_is_refused() {
             [ready(), value(1, b"", &[])].concat(),
             "VALUE of execution 1 while nothing was running",
         ),
-        (Some(5), ready(), "READY while execution 5 was running"),
-        (Some(5), done(4, 0), "DONE (Ok) of execution 4 while execution 5 was running"),
+        (Some(5), ready(), "READY while execution 5 had not begun"),
+        (Some(5), value(5, b"", &[]), "VALUE of execution 5 while execution 5 had not begun"),
         (
             Some(5),
-            [value(5, b"", &[]), value(5, b"", &[])].concat(),
+            [started(5), started(5)].concat(),
+            "STARTED of execution 5 while execution 5 was running",
+        ),
+        (
+            Some(5),
+            [started(5), done(4, 0)].concat(),
+            "DONE (Ok) of execution 4 while execution 5 was running",
+        ),
+        (
+            Some(5),
+            [started(5), value(5, b"", &[]), value(5, b"", &[])].concat(),
             "VALUE of execution 5 while execution 5 was running and had given its value",
         ),
         (
             Some(5),
-            [value(5, b"", &[]), exception(5, b"", b"")].concat(),
+            [started(5), value(5, b"", &[]), exception(5, b"", b"")].concat(),
             "EXCEPTION of execution 5 while execution 5 was running and had given its value",
         ),
         (
             Some(5),
-            [exception(5, b"", b""), done(5, 0)].concat(),
+            [started(5), exception(5, b"", b""), done(5, 0)].concat(),
             "DONE (Ok) of execution 5 while execution 5 was running and had raised",
         ),
         (

@@ -11,6 +11,8 @@ enum Phase {
     #[default]
     Starting,
     Idle,
+    /// Code was sent, and the kernel has not begun with it.
+    Sent(ExecutionNumber),
     Running(ExecutionNumber),
     /// Running, and its value has come.
     Valued(ExecutionNumber),
@@ -27,7 +29,7 @@ pub(crate) struct Turn {
 impl Turn {
     /// Notes that code is being sent. Only to an idle kernel.
     pub(crate) const fn sent(&mut self, execution: ExecutionNumber) {
-        self.phase = Phase::Running(execution);
+        self.phase = Phase::Sent(execution);
     }
 
     /// Accepts `message` if it may come now.
@@ -35,17 +37,24 @@ impl Turn {
     /// # Errors
     /// [`WireError::OutOfTurn`] if it may not.
     pub(crate) fn accept(&mut self, message: &FromKernel) -> Result<(), WireError> {
-        use Phase::{Idle, Raised, Running, Starting, Valued};
+        use Phase::{Idle, Raised, Running, Sent, Starting, Valued};
         let next = match (self.phase, message) {
             (Starting, FromKernel::Ready) => Some(Idle),
+            (Sent(now), FromKernel::Started { execution }) if now == *execution => {
+                Some(Running(now))
+            }
             (Running(now), FromKernel::Value { execution, .. }) if now == *execution => {
                 Some(Valued(now))
             }
-            (Running(now), FromKernel::Exception { execution, .. }) if now == *execution => {
+            // It may have hit the kernel's own code, before it could even begin.
+            (Sent(now) | Running(now), FromKernel::Exception { execution, .. })
+                if now == *execution =>
+            {
                 Some(Raised(now))
             }
-            // An error without an exception is told when one hit the kernel's own code.
-            (Running(now) | Valued(now), FromKernel::Done { execution, .. })
+            // An error without an exception, or without even a start, is told when one hit the
+            // kernel's own code.
+            (Sent(now) | Running(now) | Valued(now), FromKernel::Done { execution, .. })
                 if now == *execution =>
             {
                 Some(Idle)
@@ -68,6 +77,7 @@ impl Turn {
         match self.phase {
             Phase::Starting => "it was starting".to_owned(),
             Phase::Idle => "nothing was running".to_owned(),
+            Phase::Sent(now) => format!("execution {now} had not begun"),
             Phase::Running(now) => format!("execution {now} was running"),
             Phase::Valued(now) => format!("execution {now} was running and had given its value"),
             Phase::Raised(now) => format!("execution {now} was running and had raised"),

@@ -62,11 +62,12 @@ fn build(context: &Context) -> Result<(), LayerError> {
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=1m,nr_inodes=2k"))?;
+    // The writable places first, as what is configured to be seen may lie below one of them.
+    writable(context, stage)?;
     for source in sources.iter().chain(&etc) {
         attach(source, stage)?;
     }
     etc::write_own(context, stage)?;
-    writable(context, stage)?;
     for (name, target) in [
         ("fd", "/proc/self/fd"),
         ("stdin", "/proc/self/fd/0"),

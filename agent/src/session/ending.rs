@@ -6,7 +6,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
 use vivarium_protocol::message::{Failure, FromAgent};
-use vivarium_protocol::outcome::KernelEnd;
+use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use super::{Next, Session};
 use crate::kernel::{Heard, Kernel, Stage};
@@ -26,11 +26,15 @@ impl Session<'_> {
     }
 
     /// The launcher says how the kernel ended: tells the supervisor, and starts the next.
-    pub(super) fn kernel_ended(&mut self, end: KernelEnd) -> Result<Next, Failure> {
+    pub(super) fn kernel_ended(
+        &mut self,
+        end: KernelEnd,
+        lifetime: Usage,
+    ) -> Result<Next, Failure> {
         // It may have said that it was done before it ended.
         while self.kernel.doom.is_none() && self.read_kernel()? == Heard::Something {}
-        let usage = self.usage();
         clear_processes();
+        let usage = self.usage_of_the_dead(lifetime);
         let execution = self.kernel.running.take().map(|running| running.execution);
         if !self.ever_ready {
             let [_, stderr] = &mut self.kernel.outputs;

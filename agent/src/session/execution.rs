@@ -9,7 +9,7 @@ use vivarium_protocol::outcome::Usage;
 use super::{Next, Session};
 use crate::kernel::{Kernel, Running};
 use crate::sandbox::Context;
-use crate::{files, sys};
+use crate::{files, sys, usage};
 
 /// The longest time between two looks at the CPU time of an execution.
 const MAX_CPU_CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -72,6 +72,8 @@ impl Session<'_> {
         }
         self.kernel.running = Some(Running {
             execution,
+            begun: false,
+            interrupt_held: false,
             cpu_before_us,
             next_cpu_check: limit.map(|limit| self.next_check(limit)),
         });
@@ -153,6 +155,15 @@ impl Session<'_> {
             cpu_us: meter.cpu_us().saturating_sub(running.cpu_before_us),
             memory_peak_bytes: meter.memory_peak_bytes(),
         }
+    }
+
+    /// What the execution used that a kernel took with it, of whose `lifetime` wait(2) told.
+    pub(super) fn usage_of_the_dead(&self, lifetime: Usage) -> Usage {
+        let Some(running) = &self.kernel.running else {
+            return Usage::default();
+        };
+        let cpu_us = lifetime.cpu_us.saturating_add(usage::orphans_us());
+        Usage { cpu_us: cpu_us.saturating_sub(running.cpu_before_us), ..lifetime }
     }
 
     /// A deadline has passed: of the CPU time, or of a kernel that let go of its channel.

@@ -167,3 +167,10 @@ go.set()";
     assert_eq!(session.value("1 + 1"), "2");
     daemon.stop_and_check();
 }
+
+#[test]
+fn what_the_dead_have_used_is_told() {
+    let code = "import os\nfor _ in range(3 * 10**6): pass\nos._exit(1)";
+    let outcome = Case::new(code).killed("exited", "code 1").run();
+    assert!(outcome.0["usage"]["cpu_ms"].as_f64().unwrap() > 0.0, "{outcome}");
+}

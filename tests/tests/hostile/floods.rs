@@ -103,7 +103,7 @@ n = 0
 while True:
     with open('/tmp/%d' % n, 'wb') as file: file.write(bytes(1 << 20))
     n += 1";
-    let case = Case::new(code).raises().limits(json!({"max_disk_mb": 16}));
+    let case = Case::new(code).raises_at("disk_limit").limits(json!({"max_disk_mb": 16}));
     let outcome = case.run_and(|session, _| {
         let used = session.info()["usage"]["disk_bytes"].as_u64().unwrap();
         assert!(used <= 16 << 20, "{used}");

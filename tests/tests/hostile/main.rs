@@ -43,6 +43,11 @@ impl<'a> Case<'a> {
         Self { wanted: ["error", "", "preserved"], ..self }
     }
 
+    /// It raises an exception for a limit that it has reached.
+    fn raises_at(self, limit: &'a str) -> Self {
+        Self { wanted: ["error", limit, "preserved"], ..self }
+    }
+
     /// It does not end by itself, and gives way (`preserved`) or does not (`lost`).
     fn times_out(self, timeout_ms: u64, state: &'a str) -> Self {
         Self { wanted: ["timed_out", "wall_time", state], timeout_ms, ..self }

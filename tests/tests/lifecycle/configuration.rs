@@ -120,3 +120,19 @@ fn sighup_reloads_what_can_be_and_says_what_can_not() {
     assert_eq!(depth(&daemon), 5);
     daemon.stop_and_check();
 }
+
+#[test]
+fn a_configured_path_is_there_or_refused_and_never_just_missing() {
+    let dir = program::temp_dir();
+    // Everything else of the host's /tmp is hidden by the session's own.
+    std::fs::write(dir.path().join("data"), "42").unwrap();
+    let read_paths = format!("read_paths = ['{}']", dir.path().display());
+    match Setup::default().config("environments.default", &read_paths).try_start() {
+        Ok(daemon) => {
+            let read = format!("open('{}/data').read()", dir.path().display());
+            assert_eq!(daemon.session().value(&read), "'42'");
+            daemon.stop_and_check();
+        }
+        Err((_, log)) => assert!(log.contains("read_paths"), "{log}"),
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use vivarium_tests::http::Client;
 use vivarium_tests::{Daemon, Outcome, Session};
 
 /// Runs code and interrupts it once it runs.
@@ -105,4 +106,33 @@ fn what_waits_behind_it_runs() {
         assert_eq!(first.join().unwrap().status(), "interrupted");
         assert_eq!(second.join().unwrap().ok().result(), "3");
     });
+}
+
+#[test]
+fn an_interrupt_at_the_very_beginning_is_not_lost() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let code = "import time\nfor _ in range(500): time.sleep(0.01)";
+    let body = serde_json::json!({"code": code, "timeout_ms": 4000}).to_string();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        session.path("/execute"),
+        body.len()
+    );
+    let (mut first, mut second) =
+        (Client::connect(&daemon.unix()), Client::connect(&daemon.unix()));
+    for number in 0..100 {
+        first.send_raw(format!("{head}{body}").as_bytes());
+        // Until one finds the execution, which may not have been taken in yet.
+        let mut interrupt = || {
+            let reply = second.json("POST", &session.path("/interrupt"), None).expect_success();
+            reply["execution_id"].is_string().then_some(reply)
+        };
+        let reply = std::iter::repeat_with(&mut interrupt).flatten().next().unwrap();
+        let outcome = Outcome(first.receive().unwrap().expect_success());
+        let outcome = outcome.ended("interrupted", "interrupt", "preserved");
+        assert_eq!(reply["execution_id"], outcome.0["execution_id"], "{number}");
+    }
+    daemon.stop_and_check();
 }
