@@ -15,6 +15,7 @@ use crate::engine::Engine;
 
 mod extract;
 mod guard;
+mod metrics;
 mod openapi;
 mod problem;
 mod routes;
@@ -51,11 +52,14 @@ fn router(engine: Engine) -> Router {
         .route("/healthz", get(routes::healthz))
         .route("/readyz", get(routes::readyz))
         .route("/openapi.json", get(routes::openapi))
+        .route("/metrics", get(metrics::show))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(middleware::from_fn(guard::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         // The limit is ours, in `extract`, with an answer of ours.
         .layer(DefaultBodyLimit::disable())
+        // Outermost: what the layers within refuse is answered too.
+        .layer(middleware::from_fn_with_state(engine.metrics(), metrics::count))
         .with_state(Arc::new(Api { engine, max_body_bytes }))
 }

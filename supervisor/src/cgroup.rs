@@ -27,12 +27,14 @@ mod scope;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod usage;
 
 pub use detect::{Layout, Mounts};
 pub use files::CgroupError;
 pub use limits::Controller;
 pub use scope::{MemoryEvents, Scope};
 pub use tree::{Tree, sweep};
+pub use usage::{Stall, TenantUsage};
 
 /// What this host offers.
 #[derive(Debug)]

@@ -13,16 +13,18 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use vivarium_metrics::Metrics;
 use vivarium_protocol::message::Description;
 use vivarium_protocol::outcome::Cause;
 
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::cgroup::Support;
+use crate::observe::{Observer, Refusal};
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
-use crate::session::{self, Command, Refusal, Session};
-use crate::settings::{Mode, Settings};
+use crate::session::{self, Command, Session};
+use crate::settings::Settings;
 
 mod admission;
 mod environment;
@@ -30,6 +32,7 @@ mod error;
 mod reaper;
 mod reload;
 mod request;
+mod scrape;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -78,6 +81,7 @@ struct Host {
     backend: Arc<dyn Backend>,
     cgroups: Support,
     ids: Option<Arc<IdPool>>,
+    metrics: Arc<Metrics>,
     runtime_dir: PathBuf,
     /// Made when the first session needs it: most hosts never do.
     workdirs: Mutex<Option<Arc<Workdirs>>>,
@@ -123,12 +127,7 @@ impl Engine {
             kernel: nix::sys::utsname::uname()
                 .map(|uts| uts.release().to_string_lossy().into_owned())
                 .unwrap_or_default(),
-            mode: match settings.sandbox.mode {
-                Mode::Auto => "auto",
-                Mode::On => "on",
-                Mode::Off => "off",
-            }
-            .to_owned(),
+            mode: settings.sandbox.mode.name().to_owned(),
             layers: default.map(|prepared| prepared.protection.to_vec()).unwrap_or_default(),
             environments: environments.collect(),
             capacity: Capacity {
@@ -215,7 +214,7 @@ impl Engine {
         request: ExecuteRequest,
         create: bool,
     ) -> Result<Outcome, EngineError> {
-        self.check_open()?;
+        self.check_open(tenant)?;
         let code = request::code(&self.settings(), request)?;
         let session = match self.find(tenant, id) {
             Err(EngineError::UnknownSession(_)) if create => self.find_or_add(tenant, id).await?,
@@ -231,10 +230,13 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         match session.ask(|reply| Command::Execute(code, reply)).await {
             Some(Ok(outcome)) => Ok(outcome),
-            Some(Err(Refusal::QueueFull)) => {
+            Some(Err(session::Refusal::QueueFull)) => {
+                self.observer(&session.identity.tenant).refused(Refusal::QueueFull);
                 Err(EngineError::QueueFull { depth: self.settings().session.queue_depth })
             }
-            Some(Err(Refusal::NotStarted(failure))) => Err(EngineError::NotStarted(failure)),
+            Some(Err(session::Refusal::NotStarted(failure))) => {
+                Err(EngineError::NotStarted(failure))
+            }
             None => Err(EngineError::UnknownSession(session.identity.id.clone())),
         }
     }
@@ -303,7 +305,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::UnknownSession`], also if the session did not survive it.
     pub async fn reset(&self, tenant: &str, id: &str) -> Result<ResetReply, EngineError> {
-        self.check_open()?;
+        self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
         session.touch();
         let unknown = || EngineError::UnknownSession(id.to_owned());
@@ -355,8 +357,16 @@ impl Engine {
         kept
     }
 
-    fn check_open(&self) -> Result<(), EngineError> {
-        if self.is_draining() { Err(EngineError::Draining) } else { Ok(()) }
+    fn check_open(&self, tenant: &str) -> Result<(), EngineError> {
+        if self.is_draining() {
+            self.observer(tenant).refused(Refusal::Draining);
+            return Err(EngineError::Draining);
+        }
+        Ok(())
+    }
+
+    fn observer(&self, tenant: &str) -> Observer {
+        Observer::of(&self.inner.host.metrics, tenant)
     }
 }
 

@@ -125,6 +125,8 @@ pub(crate) struct Notes {
     pub(crate) usage: SessionUsage,
     pub(crate) last_used: Instant,
     pub(crate) last_used_at: Timestamp,
+    /// Whether the reaper has taken it up.
+    pub(crate) reaped: bool,
 }
 
 /// Everybody's hold on a session.
@@ -152,6 +154,7 @@ impl Session {
             usage: SessionUsage::default(),
             last_used: created,
             last_used_at: created_at,
+            reaped: false,
         };
         let session = Self {
             identity,
@@ -232,10 +235,11 @@ impl Session {
         lifetime.map_or(idle, |max| idle.min((self.created + max).saturating_duration_since(now)))
     }
 
-    /// Whether it is due to be reaped.
+    /// Whether it is due to be reaped. Only the first who asks is told so.
     #[must_use]
-    pub fn is_expired(&self) -> bool {
-        self.expires_in(&self.notes()).is_zero()
+    pub fn claim_expired(&self) -> bool {
+        let mut notes = self.notes();
+        self.expires_in(&notes).is_zero() && !std::mem::replace(&mut notes.reaped, true)
     }
 
     /// When it is due to be reaped if nothing happens until then.

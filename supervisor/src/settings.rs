@@ -120,6 +120,18 @@ pub enum Mode {
     Off,
 }
 
+impl Mode {
+    /// As it is configured.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// `[sandbox]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sandbox {

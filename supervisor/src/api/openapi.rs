@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use utoipa::OpenApi;
 
-use super::routes;
+use super::{metrics, routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -26,6 +26,7 @@ use super::routes;
         routes::host,
         routes::healthz,
         routes::readyz,
+        metrics::show,
     ),
     components(schemas(super::Problem))
 )]

@@ -176,6 +176,7 @@ async fn openapi_describes_every_route() {
         "/v1/host",
         "/healthz",
         "/readyz",
+        "/metrics",
     ] {
         assert!(paths.contains_key(path), "{path}");
     }
@@ -305,4 +306,51 @@ async fn serving_ends_when_told() {
     server.stop.send(()).unwrap();
     server.task.await.unwrap().unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn what_happens_is_counted() {
+    let server = start(settings());
+    server.call("POST", "/v1/sessions", r#"{"id": "a"}"#).await;
+    server.call("POST", "/v1/sessions/a/execute", r#"{"code": "hi"}"#).await;
+    server.call("POST", "/v1/sessions/a/reset", "").await;
+    server.call("GET", "/nowhere/secret-path", "").await;
+    raw(server.address, &request("BREW", "/healthz", "", "")).await;
+    let rebound = b"GET /healthz HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    raw(server.address, rebound).await;
+    let answer = server.call("GET", "/metrics", "").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4\r\n"), "{}", answer.head);
+    let expected = [
+        r#"vivarium_sessions{state="idle",tenant="default"} 1"#,
+        r#"vivarium_sessions{state="running",tenant="default"} 0"#,
+        r#"vivarium_sessions_limit 100"#,
+        r#"vivarium_session_start_seconds_count{tenant="default"} 1"#,
+        r#"vivarium_executions_total{cause="none",status="ok",tenant="default"} 1"#,
+        r#"vivarium_execution_duration_seconds_bucket{tenant="default",le="60"} 1"#,
+        r#"vivarium_execution_cpu_seconds_total{tenant="default"} 0.0015"#,
+        r#"vivarium_queue_depth{tenant="default"} 0"#,
+        r#"vivarium_queue_wait_seconds_count{tenant="default"} 1"#,
+        r#"vivarium_output_bytes_total{stream="stdout",tenant="default"} 2"#,
+        r#"vivarium_kernel_restarts_total{cause="reset",tenant="default"} 1"#,
+        r#"vivarium_sandbox_mode{mode="auto"} 1"#,
+        r#"vivarium_http_requests_total{method="POST",route="/v1/sessions/{id}/execute",status="2xx"} 1"#,
+        r#"vivarium_http_requests_total{method="GET",route="unknown",status="4xx"} 1"#,
+        r#"vivarium_http_requests_total{method="other",route="/healthz",status="4xx"} 1"#,
+        r#"vivarium_http_requests_total{method="GET",route="/healthz",status="4xx"} 1"#,
+        concat!(r#"vivarium_build_info{version=""#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
+    ];
+    for line in expected {
+        assert!(answer.body.lines().any(|found| found == line), "{line} in\n{}", answer.body);
+    }
+    assert!(!answer.body.contains("secret-path"));
+    server.call("DELETE", "/v1/sessions/a", "").await;
+    let body = server.call("GET", "/metrics", "").await.body;
+    let ended = r#"vivarium_sessions_ended_total{cause="deleted",tenant="default"} 1"#;
+    assert!(body.contains(ended), "{body}");
+    server.engine.shutdown(std::time::Duration::ZERO).await;
+    server.call("POST", "/v1/run", r#"{"code": "x"}"#).await;
+    let body = server.call("GET", "/metrics", "").await.body;
+    let refused = r#"vivarium_refusals_total{reason="draining",tenant="default"} 1"#;
+    assert!(body.contains(refused), "{body}");
 }

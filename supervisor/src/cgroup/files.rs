@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The most read of any cgroup file, in bytes. The longest (`memory.stat`) is some 2 KiB.
@@ -53,7 +54,17 @@ pub(super) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
 
 /// The value of `key` in a file of `key value` lines.
 pub(super) fn keyed(path: &Path, key: &str) -> Option<u64> {
-    let text = read(path).ok()?;
+    value_of(&read(path).ok()?, key)
+}
+
+/// The same of a short file that is kept open for being read again and again.
+pub(super) fn keyed_in(file: &fs::File, key: &str) -> Option<u64> {
+    let mut text = [0; 256];
+    let len = file.read_at(&mut text, 0).ok()?;
+    value_of(std::str::from_utf8(text.get(..len)?).ok()?, key)
+}
+
+fn value_of(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 

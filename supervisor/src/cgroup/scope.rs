@@ -27,6 +27,9 @@ pub struct Scope {
     missing: String,
     fix: String,
     limits_memory: bool,
+    limits_pids: bool,
+    /// The kernel leaf's `pids.events`, which is read after every execution.
+    pids_events: Option<File>,
 }
 
 /// What `memory.events` and `pids.events` have counted.
@@ -42,7 +45,14 @@ impl Scope {
     /// Makes the directories and sets the limits.
     pub(super) fn make(dir: PathBuf, limits: &Limits, fix: &str) -> Result<Self, CgroupError> {
         std::fs::create_dir(&dir).map_err(|source| CgroupError::new("make", &dir, source))?;
-        let scope = Self { dir, missing: String::new(), fix: String::new(), limits_memory: false };
+        let scope = Self {
+            dir,
+            missing: String::new(),
+            fix: String::new(),
+            limits_memory: false,
+            limits_pids: false,
+            pids_events: None,
+        };
         scope.fill(limits, fix).inspect_err(|_| {
             if let Err(error) = files::remove_all(&scope.dir) {
                 tracing::warn!(error = error.chain(), "a scope is left behind");
@@ -74,8 +84,14 @@ impl Scope {
             let text = format!("{files} (controllers not available: {})", absent.join(", "));
             (text, fix.to_owned())
         };
-        let limits_memory = enabled.contains(&Controller::Memory);
-        Ok(Self { dir: self.dir.clone(), missing, fix, limits_memory })
+        Ok(Self {
+            dir: self.dir.clone(),
+            missing,
+            fix,
+            limits_memory: enabled.contains(&Controller::Memory),
+            limits_pids: enabled.contains(&Controller::Pids),
+            pids_events: File::open(self.kernel().join("pids.events")).ok(),
+        })
     }
 
     /// Writes one limit, and reads it back.
@@ -113,17 +129,24 @@ impl Scope {
             missing: self.missing.clone(),
             fix: self.fix.clone(),
             limits_memory: self.limits_memory,
+            limits_pids: self.limits_pids,
         }
     }
 
     /// What has been counted against the kernel so far. Zeros where there is no controller.
     #[must_use]
     pub fn events(&self) -> MemoryEvents {
-        let count = |file: &str, key: &str| files::keyed(&self.kernel().join(file), key);
+        let memory = self.kernel().join("memory.events");
         MemoryEvents {
-            oom_kills: count("memory.events", "oom_kill").unwrap_or(0),
-            forks_refused: count("pids.events", "max").unwrap_or(0),
+            oom_kills: files::keyed(&memory, "oom_kill").unwrap_or(0),
+            forks_refused: self.forks_refused(),
         }
+    }
+
+    /// Forks refused so far for want of pids.
+    #[must_use]
+    pub fn forks_refused(&self) -> u64 {
+        self.pids_events.as_ref().and_then(|file| files::keyed_in(file, "max")).unwrap_or(0)
     }
 
     /// CPU time of tenant code so far, in microseconds.

@@ -16,7 +16,7 @@ use super::root::{Found, MADE_PREFIX, SUPERVISOR, UNIFY};
 use super::scope::{self, Scope};
 
 /// Where sessions are, below the root.
-const TENANTS: &str = "tenants";
+pub(super) const TENANTS: &str = "tenants";
 
 /// A directory without a supervisor's leaf may be one that is just being made, until it is
 /// this old.
@@ -187,7 +187,7 @@ fn is_old(dir: &Path) -> bool {
 }
 
 /// The directories in `dir`.
-fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
+pub(super) fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
     let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(dir)? {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::types::SessionSpec;
 use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, request, trial};
+use crate::observe::Refusal;
 use crate::session::registry::Refused;
 use crate::session::{self, Identity, Session};
 
@@ -36,7 +37,7 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        self.check_open()?;
+        self.check_open(tenant)?;
         let settings = self.settings();
         let id = request::id(spec.id)?;
         let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
@@ -59,9 +60,11 @@ impl Engine {
             metadata: request::metadata(spec.metadata)?,
         };
         let policy = prepared.policy(&settings, limits, network, env);
-        let recipe = trial::recipe(&self.inner.host, prepared, policy).map_err(|error| {
-            EngineError::NotStarted(session::internal_failure(&error.to_string()))
-        })?;
+        let observer = self.observer(tenant);
+        let recipe =
+            trial::recipe(&self.inner.host, prepared, policy, observer).map_err(|error| {
+                EngineError::NotStarted(session::internal_failure(&error.to_string()))
+            })?;
         let max = settings.session.max_sessions;
         let registry = Arc::clone(&self.inner.registry);
         let make = || session::spawn(identity, timing, recipe, move |gone| registry.remove(gone));
@@ -69,6 +72,7 @@ impl Engine {
             Ok(session) => Ok(Ok(session)),
             Err(Refused::Exists(session)) => Ok(Err(session)),
             Err(Refused::Full) => {
+                self.observer(tenant).refused(Refusal::TooManySessions);
                 Err(EngineError::TooManySessions { max: max.get().unwrap_or(u64::MAX) })
             }
         }

@@ -107,6 +107,9 @@ pub enum StartError {
         /// What it said.
         failure: Failure,
     },
+    /// A defect of a metric's declaration.
+    #[error("prepare the metrics")]
+    Metrics(#[source] vivarium_metrics::MetricsError),
     /// No directory for workdirs.
     #[error("make a directory for workdirs")]
     Workdirs(#[from] crate::recover::WorkdirError),

@@ -7,6 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use vivarium_protocol::outcome::Cause;
 
 use super::Inner;
+use crate::observe::Observer;
 
 /// Looks every `every`, as long as the engine is there.
 pub(super) async fn run(engine: Weak<Inner>, every: Duration) {
@@ -15,9 +16,9 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration) {
     loop {
         ticks.tick().await;
         let Some(engine) = engine.upgrade() else { return };
-        let expired = engine.registry.all().into_iter().filter(|session| session.is_expired());
-        for session in expired {
+        for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
             tracing::info!(session = session.identity.id, "reaping a session");
+            Observer::of(&engine.host.metrics, &session.identity.tenant).session_reaped();
             // Each on its own: one that dies slowly must not keep the others alive.
             tokio::spawn(async move { session.close(Cause::Deleted).await });
         }

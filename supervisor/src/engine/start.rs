@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
+use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{Engine, Host, Inner, StartError, reaper, trial};
+use super::{DEFAULT_TENANT, Engine, Host, Inner, StartError, reaper, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, ids::IdPool};
@@ -79,10 +80,13 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         let source = std::error::Error::source(&error).map(ToString::to_string);
         tracing::warn!(%error, source, "what an earlier life left in the cgroup tree stays");
     }
+    let metrics = Metrics::new().map_err(StartError::Metrics)?;
+    metrics.introduce(DEFAULT_TENANT);
     Ok(Host {
         backend,
         cgroups,
         ids: IdPool::of_this_host(),
+        metrics: Arc::new(metrics),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
     })

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Intent, Layer, Plan};
 use vivarium_protocol::outcome::{Cause, Status};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network};
@@ -93,6 +94,7 @@ pub(crate) fn engine(
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
+        metrics: Arc::new(Metrics::new().unwrap()),
         runtime_dir: "/nonexistent".into(),
         workdirs: Mutex::default(),
     };

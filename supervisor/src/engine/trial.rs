@@ -11,12 +11,13 @@ use vivarium_protocol::outcome::Cause;
 use super::environment::{Prepared, passed_env};
 use super::{Host, StartError};
 use crate::cgroup::Support;
+use crate::observe::Observer;
 use crate::session::{self, Identity, Means, Recipe, Timing};
 use crate::settings::{Mode, Settings};
 use vivarium_protocol::policy::Interpreter;
 
 /// The tenant of trial sessions: no name that a tenant can have.
-const TENANT: &str = "_trial";
+pub(super) const TENANT: &str = "_trial";
 
 /// The plan to begin with.
 fn first_plan(settings: &Settings, host: &Host) -> Plan {
@@ -96,7 +97,7 @@ async fn trial(
         metadata: std::collections::BTreeMap::new(),
     };
     let policy = prepared.policy(settings, limits, network, std::collections::BTreeMap::new());
-    let recipe = recipe(host, prepared, policy).map_err(|error| Failure {
+    let recipe = recipe(host, prepared, policy, Observer::default()).map_err(|error| Failure {
         layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
         operation: error.to_string(),
         reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
@@ -114,6 +115,7 @@ pub(super) fn recipe(
     host: &Host,
     prepared: &Prepared,
     policy: vivarium_protocol::policy::Policy,
+    observer: Observer,
 ) -> Result<Recipe, crate::recover::WorkdirError> {
     let needs_workdir = !policy.plan.applies(Layer::Mounts);
     let means = Means {
@@ -126,6 +128,7 @@ pub(super) fn recipe(
         ids: prepared.ids.clone().filter(|_| !needs_workdir),
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
+        observer,
     };
     Ok(Recipe { policy, means })
 }

@@ -35,6 +35,7 @@ type Reply = oneshot::Sender<Result<Outcome, Refusal>>;
 struct Job {
     number: ExecutionNumber,
     code: Code,
+    queued: Instant,
     reply: Reply,
 }
 
@@ -55,6 +56,7 @@ enum Stop {
 struct Running {
     number: ExecutionNumber,
     timeout: std::time::Duration,
+    queued: Instant,
     started: Option<Instant>,
     stop: Option<Stop>,
     collector: Collector,
@@ -125,7 +127,7 @@ pub fn spawn(
                 Box::pin(Actor::new(Arc::clone(&own), channel, resources, means).run(commands))
                     .await;
             }
-            Err(failure) => end::stillborn(&own, failure, commands).await,
+            Err(failure) => end::stillborn(&own, failure, commands, &means.observer).await,
         }
         on_gone(&own);
         own.gone.send_replace(true);
@@ -205,10 +207,11 @@ impl Actor {
     fn dispatch(&mut self) -> Step {
         while self.state == SessionState::Idle && self.sequence.is_ready() {
             let Some(job) = self.queue.pop_front() else { break };
-            let Job { number, code: Code { code, files, timeout }, reply } = job;
+            let Job { number, code: Code { code, files, timeout }, queued, reply } = job;
             let running = Running {
                 number,
                 timeout,
+                queued,
                 started: None,
                 stop: None,
                 collector: Collector::new(&self.session.identity.limits),

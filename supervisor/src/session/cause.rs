@@ -1,7 +1,7 @@
 //! From the way a kernel ended to a cause, with its evidence in words.
 
 use nix::sys::signal::Signal;
-use vivarium_protocol::outcome::{Cause, KernelEnd};
+use vivarium_protocol::outcome::{Cause, Exception, KernelEnd};
 use vivarium_protocol::policy::Limits;
 
 use crate::cgroup::MemoryEvents;
@@ -53,12 +53,43 @@ pub(super) fn explain(end: &KernelEnd, limits: &Limits, evidence: Evidence) -> (
         }
     };
     if evidence.forks_refused > 0 {
-        detail.push_str(&format!(
-            "; {} times a new process was refused (max_procs {})",
-            evidence.forks_refused, limits.max_procs
-        ));
+        detail.push_str("; ");
+        detail.push_str(&refusals(limits, evidence.forks_refused));
     }
     (cause, detail)
+}
+
+/// Which limit an exception that nobody caught is about, if it is one of those that the kernel
+/// answers with an error and not with a signal.
+pub(super) fn explain_error(
+    exception: Option<&Exception>,
+    limits: &Limits,
+    forks_refused: u64,
+) -> (Option<Cause>, String) {
+    if forks_refused > 0 {
+        return (Some(Cause::PidsLimit), refusals(limits, forks_refused));
+    }
+    // Only tenant code is misled if it raises this itself.
+    let is_full = |exception: &Exception| {
+        exception.type_name == "OSError" && exception.message.starts_with(NO_SPACE)
+    };
+    if exception.is_some_and(is_full) {
+        let detail = format!(
+            "no space was left in workdir, /tmp and /dev/shm together (max_disk_mb {}, \
+             max_inodes {})",
+            limits.max_disk_mb, limits.max_inodes
+        );
+        return (Some(Cause::DiskLimit), detail);
+    }
+    (None, String::new())
+}
+
+/// `str()` of Python's OSError for ENOSPC begins so.
+const NO_SPACE: &str = "[Errno 28]";
+
+/// That processes were refused, in words.
+pub(super) fn refusals(limits: &Limits, count: u64) -> String {
+    format!("{count} times a new process was refused (max_procs {})", limits.max_procs)
 }
 
 fn memory(limits: &Limits, evidence: Evidence) -> String {
@@ -113,6 +144,26 @@ mod tests {
             let (found, detail) = cause_of(end);
             assert_eq!(found, cause, "{detail}");
             assert!(detail.contains(evidence), "{detail}");
+        }
+    }
+
+    #[test]
+    fn errors_of_a_limit_are_told_from_others() {
+        let exception = |type_name: &str, message: &str| Exception {
+            type_name: type_name.to_owned(),
+            message: message.to_owned(),
+            traceback: String::new(),
+        };
+        let full = exception("OSError", "[Errno 28] No space left on device: 'big'");
+        let (cause, detail) = explain_error(Some(&full), &limits(), 0);
+        assert_eq!(cause, Some(Cause::DiskLimit));
+        assert!(detail.contains("max_disk_mb 1, max_inodes 64"), "{detail}");
+        let refused = exception("BlockingIOError", "[Errno 11] Resource temporarily unavailable");
+        let (cause, detail) = explain_error(Some(&refused), &limits(), 2);
+        assert_eq!(cause, Some(Cause::PidsLimit));
+        assert!(detail.contains("2 times a new process was refused (max_procs 8)"), "{detail}");
+        for other in [refused, exception("ValueError", "[Errno 28]")] {
+            assert_eq!(explain_error(Some(&other), &limits(), 0), (None, String::new()));
         }
     }
 

@@ -14,6 +14,7 @@ use super::channel::Channel;
 use crate::backend::ids::{IdPool, Lease};
 use crate::backend::{Backend, LaunchSpec, Launched};
 use crate::cgroup::Tree;
+use crate::observe::Observer;
 use crate::recover::Workdirs;
 
 /// How to start a session.
@@ -26,7 +27,7 @@ pub struct Recipe {
     pub means: Means,
 }
 
-/// What all sessions of an environment are started and ended with.
+/// What all sessions of a tenant and an environment are started and ended with.
 #[derive(Debug, Clone)]
 pub struct Means {
     /// What starts them.
@@ -39,6 +40,8 @@ pub struct Means {
     pub workdirs: Option<Arc<Workdirs>>,
     /// What such sessions usually report; kept once for all of them.
     pub protection: Arc<[Report]>,
+    /// Whom it tells what happens.
+    pub observer: Observer,
 }
 
 /// What belongs to a session until it is gone.

@@ -76,6 +76,11 @@ impl Collector {
         }
     }
 
+    /// The exception that ended the execution, if that has been told.
+    pub(super) const fn exception(&self) -> Option<&Exception> {
+        self.exception.as_ref()
+    }
+
     const fn fits(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.max_result_bytes;
         self.oversized |= !fits;

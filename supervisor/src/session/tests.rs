@@ -18,6 +18,7 @@ use super::output::tests::limits;
 use super::{Code, Command, Identity, Means, Recipe, Refusal, Session, Timing, spawn};
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::engine::types::{Outcome, SessionState};
+use crate::observe::Observer;
 
 mod death;
 mod queue;
@@ -74,6 +75,7 @@ impl Bench {
             ids: None,
             workdirs: None,
             protection: Arc::new([]),
+            observer: Observer::default(),
         };
         let recipe = Recipe { policy: policy(), means };
         let identity = Identity {

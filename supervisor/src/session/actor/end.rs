@@ -6,6 +6,7 @@ use vivarium_protocol::message::Failure;
 
 use super::{Actor, End, finish};
 use crate::engine::types::SessionState;
+use crate::observe::Observer;
 use crate::session::launch::{self, Resources};
 use crate::session::state::{self, Event};
 use crate::session::{Command, Refusal, Session};
@@ -38,12 +39,19 @@ impl Actor {
         if unborn {
             self.session.started.send_replace(Some(Err(failure.clone())));
         }
+        match unborn {
+            true if wanted(&end) => {}
+            true => self.means.observer.session_not_started(failure.layer),
+            false => self.means.observer.session_ended(end.cause),
+        }
+        // What the scope has counted goes with it.
+        self.gather();
         self.finish_ended(end.cause, &end.detail);
         for job in std::mem::take(&mut self.queue) {
             if unborn && !wanted(&end) {
                 job.reply.send(Err(Refusal::NotStarted(failure.clone()))).unwrap_or(());
             } else {
-                finish::never_ran(&self.session, job, end.cause, &end.detail);
+                finish::never_ran(&self.session, &self.means.observer, job, end.cause, &end.detail);
             }
         }
         let Self { session, channel, mut resources, means, .. } = self;
@@ -65,8 +73,10 @@ pub(super) async fn stillborn(
     session: &Session,
     failure: Failure,
     mut commands: mpsc::Receiver<Command>,
+    observer: &Observer,
 ) {
     commands.close();
+    observer.session_not_started(failure.layer);
     session.notes().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {

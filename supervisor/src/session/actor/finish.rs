@@ -7,6 +7,8 @@ use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
 use super::{Actor, Job, Running, Stop};
 use crate::engine::types::{ExecutionUsage, Outcome, SessionState};
+use crate::observe::Observer;
+use crate::session::cause;
 use crate::session::output::{Collected, Collector};
 use crate::session::{Session, millis};
 
@@ -20,7 +22,9 @@ struct Verdict {
 
 impl Actor {
     /// The kernel said that it is over.
-    pub(super) fn finish_done(&mut self, completion: Completion, usage: Usage) {
+    ///
+    /// `forks_refused` is what the scope has counted meanwhile.
+    pub(super) fn finish_done(&mut self, completion: Completion, usage: Usage, forks_refused: u64) {
         let Some(running) = self.running.take() else { return };
         let gave_way = match completion {
             Completion::Interrupted => "the code gave way to SIGINT",
@@ -37,9 +41,15 @@ impl Actor {
             }
             // Nobody asked for it: the code raised KeyboardInterrupt itself.
             (_, Completion::Error | Completion::Interrupted) => {
-                (Status::Error, None, String::new())
+                let exception = running.collector.exception();
+                let limits = &self.session.identity.limits;
+                let (cause, detail) = cause::explain_error(exception, limits, forks_refused);
+                (Status::Error, cause, detail)
             }
         };
+        if forks_refused > 0 && cause != Some(Cause::PidsLimit) {
+            join(&mut detail, &cause::refusals(&self.session.identity.limits, forks_refused));
+        }
         // An order to replace the kernel may be on its way to the agent.
         let state = if self.state == SessionState::Replacing {
             join(&mut detail, "its kernel was replaced as it ended");
@@ -128,13 +138,21 @@ impl Actor {
         }
         self.session.touch();
         let outcome = outcome(&self.session, running.number, verdict, collected, duration, usage);
+        let ran = running.started.map(|_| duration);
+        self.means.observer.execution_ended(&outcome, ran, usage.cpu_us);
         // A client that went away does not stop the execution, and misses its answer.
         running.reply.send(Ok(outcome)).unwrap_or(());
     }
 }
 
 /// Answers an execution that never had a turn.
-pub(super) fn never_ran(session: &Session, job: Job, cause: Cause, detail: &str) {
+pub(super) fn never_ran(
+    session: &Session,
+    observer: &Observer,
+    job: Job,
+    cause: Cause,
+    detail: &str,
+) {
     let verdict = Verdict {
         status: Status::Rejected,
         cause: Some(cause),
@@ -143,6 +161,7 @@ pub(super) fn never_ran(session: &Session, job: Job, cause: Cause, detail: &str)
     };
     let nothing = Collector::new(&session.identity.limits).finish();
     let outcome = outcome(session, job.number, verdict, nothing, Duration::ZERO, Usage::default());
+    observer.execution_ended(&outcome, None, 0);
     job.reply.send(Ok(outcome)).unwrap_or(());
 }
 

@@ -8,6 +8,7 @@ use vivarium_protocol::message::{FromAgent, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::{Actor, End, Step, Stop};
+use crate::cgroup::Scope;
 use crate::engine::types::SessionState;
 use crate::session::cause::{self, Evidence};
 use crate::session::channel::ChannelError;
@@ -52,7 +53,8 @@ impl Actor {
             }
             FromAgent::Done { completion, usage, .. } => {
                 self.fold(message);
-                self.finish_done(completion, usage);
+                let forks_refused = self.count_refusals();
+                self.finish_done(completion, usage, forks_refused);
                 self.ended()
             }
             FromAgent::KernelExited { execution, ref end, usage, .. } => {
@@ -90,18 +92,23 @@ impl Actor {
         }
         self.deadline.clear();
         self.set_state(Event::KernelReady)?;
-        self.session.started.send_if_modified(|started| {
+        let first = self.session.started.send_if_modified(|started| {
             let first = started.is_none();
             started.get_or_insert(Ok(()));
             first
         });
+        if first {
+            self.means.observer.session_started(self.session.created.elapsed());
+        }
         self.dispatch()
     }
 
     /// The code runs: its time begins.
     fn started(&mut self) -> Step {
         let Some(running) = &mut self.running else { return Step::Continue(()) };
-        running.started = Some(Instant::now());
+        let now = Instant::now();
+        running.started = Some(now);
+        self.means.observer.execution_started(now - running.queued);
         if self.state == SessionState::Replacing {
             return Step::Continue(());
         }
@@ -122,6 +129,15 @@ impl Actor {
         let (cause, detail) = cause::explain(end, &self.session.identity.limits, evidence);
         let by_order = matches!(end, KernelEnd::Signaled { by_agent: true, .. })
             && self.state == SessionState::Replacing;
+        if self.state != SessionState::Starting {
+            let order = self.running.as_ref().and_then(|running| running.stop);
+            self.means.observer.kernel_restarted(match order {
+                _ if !by_order => cause,
+                Some(Stop::WallTime) => Cause::WallTime,
+                Some(Stop::CpuTime(_)) => Cause::CpuLimit,
+                Some(Stop::User | Stop::Reset) | None => Cause::Reset,
+            });
+        }
         if took_execution {
             self.finish_killed(cause, &detail, usage);
         } else if !by_order && self.state != SessionState::Starting {
@@ -141,12 +157,25 @@ impl Actor {
         self.wait_for(Awaited::Kernel)
     }
 
-    /// What the scope has counted since the last kernel ended.
-    fn gather(&mut self) -> Evidence {
+    /// Forks refused since the scope was last asked.
+    fn count_refusals(&mut self) -> u64 {
+        let now = self.session.scope.get().map_or(0, Scope::forks_refused);
+        let before = std::mem::replace(&mut self.counted.forks_refused, now);
+        let refused = now.saturating_sub(before);
+        if refused > 0 {
+            self.means.observer.limits_reached(0, refused);
+        }
+        refused
+    }
+
+    /// What the scope has counted since it was last asked.
+    pub(super) fn gather(&mut self) -> Evidence {
         let Some(scope) = self.session.scope.get() else { return Evidence::default() };
         let now = scope.events();
         let before = std::mem::replace(&mut self.counted, now);
-        Evidence::between(before, now, scope.memory_peak_bytes())
+        let evidence = Evidence::between(before, now, scope.memory_peak_bytes());
+        self.means.observer.limits_reached(evidence.oom_kills, evidence.forks_refused);
+        evidence
     }
 }
 

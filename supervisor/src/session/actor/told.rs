@@ -1,6 +1,7 @@
 //! What others want of the session.
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::Cause;
 
@@ -40,7 +41,8 @@ impl Actor {
             return Step::Continue(());
         }
         self.last_number += 1;
-        self.queue.push_back(Job { number: self.last_number, code, reply });
+        let queued = Instant::now();
+        self.queue.push_back(Job { number: self.last_number, code, queued, reply });
         self.session.touch();
         self.dispatch()
     }

@@ -1,0 +1,70 @@
+//! The families. One is added by a file below and by its name in the two lists here.
+
+use crate::MetricsError;
+use crate::register::Register;
+
+pub mod build;
+pub mod executions;
+pub mod http;
+pub mod kernels;
+pub mod layers;
+pub mod limits;
+pub mod output;
+pub mod pressure;
+pub mod process;
+pub mod queue;
+pub mod sessions;
+pub mod tenants;
+
+/// Metrics that belong together.
+trait Family: Sized {
+    /// Their heading in docs/metrics.md.
+    const TITLE: &'static str;
+
+    /// Declares them.
+    fn declare(register: &mut Register) -> Result<Self, MetricsError>;
+
+    /// Shows what may happen to a tenant as not having happened yet.
+    fn introduce(&self, _tenant: &str) {}
+}
+
+macro_rules! families {
+    ($($field:ident: $family:ty,)*) => {
+        /// Every family.
+        #[derive(Debug)]
+        pub struct Families {
+            $(#[doc = concat!("[`", stringify!($family), "`]")] pub $field: $family,)*
+        }
+
+        impl Families {
+            pub(crate) fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+                Ok(Self {
+                    $($field: {
+                        register.family(<$family as Family>::TITLE);
+                        <$family as Family>::declare(register)?
+                    },)*
+                })
+            }
+
+            /// Shows a tenant's counters as 0 before anything happens to it.
+            pub fn introduce(&self, tenant: &str) {
+                $(Family::introduce(&self.$field, tenant);)*
+            }
+        }
+    };
+}
+
+families! {
+    sessions: sessions::Sessions,
+    executions: executions::Executions,
+    queue: queue::Queue,
+    output: output::Output,
+    kernels: kernels::Kernels,
+    limits: limits::Limits,
+    tenants: tenants::Tenants,
+    pressure: pressure::Pressure,
+    layers: layers::Layers,
+    http: http::Http,
+    build: build::Build,
+    process: process::Process,
+}

@@ -1,0 +1,56 @@
+//! Requests to the API.
+
+use std::time::Duration;
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::{Counter, Durations};
+use crate::register::Register;
+
+/// Methods that have a name of their own.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+
+/// See the module.
+#[derive(Debug)]
+pub struct Http {
+    requests: Counter<3>,
+    duration: Durations<2>,
+}
+
+impl Family for Http {
+    const TITLE: &'static str = "HTTP";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        Ok(Self {
+            requests: register.counter(
+                "vivarium_http_requests_total",
+                &["route", "method", "status"],
+                "Requests answered, by the route's template (`unknown` if there is none), method \
+                 (`other` if unusual) and class of status (`2xx`).",
+            )?,
+            duration: register.durations(
+                "vivarium_http_request_duration_seconds",
+                &["route", "method"],
+                "Time from a request's head to its answer, waiting and running code included.",
+            )?,
+        })
+    }
+}
+
+impl Http {
+    /// A request was answered. `route` is the template that matched, never the path.
+    pub fn answered(&self, route: Option<&str>, method: &str, status: u16, duration: Duration) {
+        let route = route.unwrap_or("unknown");
+        // A client can invent methods.
+        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+        let class = match status {
+            100..200 => "1xx",
+            200..300 => "2xx",
+            300..400 => "3xx",
+            400..500 => "4xx",
+            _ => "5xx",
+        };
+        self.requests.add_one([route, method, class]);
+        self.duration.observe([route, method], duration);
+    }
+}

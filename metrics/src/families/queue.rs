@@ -1,0 +1,89 @@
+//! Executions that wait, and requests that were refused for want of room.
+
+use std::time::Duration;
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::{Counter, Durations, Gauge};
+use crate::register::Register;
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// As many executions as may wait in the session are waiting.
+    QueueFull,
+    /// There are as many sessions as there may be.
+    TooManySessions,
+    /// The daemon is shutting down.
+    Draining,
+}
+
+impl Refusal {
+    const ALL: [Self; 3] = [Self::QueueFull, Self::TooManySessions, Self::Draining];
+
+    /// The API's stable `code`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::TooManySessions => "too_many_sessions",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Queue {
+    depth: Gauge<1>,
+    wait: Durations<1>,
+    refused: Counter<2>,
+}
+
+impl Family for Queue {
+    const TITLE: &'static str = "Queue";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        Ok(Self {
+            depth: register.gauge(
+                "vivarium_queue_depth",
+                &["tenant"],
+                "Executions that wait now, in all sessions of the tenant.",
+            )?,
+            wait: register.durations(
+                "vivarium_queue_wait_seconds",
+                &["tenant"],
+                "Time from an execution's arrival in its session to the start of its code, the \
+                 start of a new session included.",
+            )?,
+            refused: register.counter(
+                "vivarium_refusals_total",
+                &["tenant", "reason"],
+                "Requests refused for want of room, by the `code` of the answer: `queue_full`, \
+                 `too_many_sessions`, `draining`.",
+            )?,
+        })
+    }
+
+    fn introduce(&self, tenant: &str) {
+        for reason in Refusal::ALL {
+            self.refused.begin([tenant, reason.name()]);
+        }
+    }
+}
+
+impl Queue {
+    /// Scrape: how many wait.
+    pub fn waiting(&self, tenant: &str, executions: u64) {
+        self.depth.set_count([tenant], executions);
+    }
+
+    /// An execution has waited so long, and starts.
+    pub fn waited(&self, tenant: &str, duration: Duration) {
+        self.wait.observe([tenant], duration);
+    }
+
+    /// A request was refused.
+    pub fn refused(&self, tenant: &str, reason: Refusal) {
+        self.refused.add_one([tenant, reason.name()]);
+    }
+}

@@ -1,0 +1,98 @@
+//! Sessions: how many, how they start, how they end.
+
+use std::time::Duration;
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::{Counter, Durations, Gauge};
+use crate::register::Register;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Sessions {
+    now: Gauge<2>,
+    limit: Gauge<0>,
+    start: Durations<1>,
+    failures: Counter<2>,
+    ended: Counter<2>,
+    reaped: Counter<1>,
+}
+
+impl Family for Sessions {
+    const TITLE: &'static str = "Sessions";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        Ok(Self {
+            now: register.gauge(
+                "vivarium_sessions",
+                &["tenant", "state"],
+                "Sessions there are now, by state: `starting`, `idle`, `running`, \
+                 `interrupting`, `replacing`, `closed` (on its way out).",
+            )?,
+            limit: register.gauge(
+                "vivarium_sessions_limit",
+                &[],
+                "Sessions there may be (`session.max_sessions`); absent if unlimited.",
+            )?,
+            start: register.durations(
+                "vivarium_session_start_seconds",
+                &["tenant"],
+                "Time from a session's creation to its first kernel being ready.",
+            )?,
+            failures: register.counter(
+                "vivarium_session_start_failures_total",
+                &["tenant", "layer"],
+                "Sessions that could not be started, by the layer that failed, or `none`.",
+            )?,
+            ended: register.counter(
+                "vivarium_sessions_ended_total",
+                &["tenant", "cause"],
+                "Sessions that had started and are over, by cause: `deleted` (reaped ones too), \
+                 `draining`, or what went wrong (`protocol`, `agent`, `kernel_start`).",
+            )?,
+            reaped: register.counter(
+                "vivarium_sessions_reaped_total",
+                &["tenant"],
+                "Sessions ended because they were idle or had lived as long as they may.",
+            )?,
+        })
+    }
+
+    fn introduce(&self, tenant: &str) {
+        self.failures.begin([tenant, "none"]);
+        self.ended.begin([tenant, "deleted"]);
+        self.reaped.begin([tenant]);
+    }
+}
+
+impl Sessions {
+    /// Scrape: how many are in this state.
+    pub fn in_state(&self, tenant: &str, state: &'static str, sessions: u64) {
+        self.now.set_count([tenant, state], sessions);
+    }
+
+    /// Scrape: how many there may be.
+    pub fn may_be(&self, sessions: u64) {
+        self.limit.set_count([], sessions);
+    }
+
+    /// One has started, in this time.
+    pub fn started(&self, tenant: &str, duration: Duration) {
+        self.start.observe([tenant], duration);
+    }
+
+    /// One could not be started.
+    pub fn failed_to_start(&self, tenant: &str, layer: &'static str) {
+        self.failures.add_one([tenant, layer]);
+    }
+
+    /// One that had started is over.
+    pub fn ended(&self, tenant: &str, cause: &'static str) {
+        self.ended.add_one([tenant, cause]);
+    }
+
+    /// One is reaped.
+    pub fn reaped(&self, tenant: &str) {
+        self.reaped.add_one([tenant]);
+    }
+}

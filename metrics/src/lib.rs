@@ -1,0 +1,107 @@
+//! What Vivarium counts, and how Prometheus is told.
+//!
+//! One file per family of metrics in [`families`]. A family declares its metrics once, when it is
+//! made, and that declaration is also its documentation (docs/metrics.md is generated from it).
+//! Callers hold typed handles and never see Prometheus' own types.
+//!
+//! Counters and histograms are written as things happen. What somebody else keeps (the kernel,
+//! the registry of sessions) is read when Prometheus asks, in [`Metrics::scrape`].
+//!
+//! A label's values must be bounded: every one is a `&'static str` of the program, the name of a
+//! tenant or of an environment, which operators configure, or the version. Never a session's id
+//! or anything else that a client chooses.
+
+mod declaration;
+pub mod families;
+mod handles;
+mod markdown;
+mod register;
+
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::TextEncoder;
+
+pub use declaration::{Declaration, Kind, Unit};
+pub use families::Families;
+pub use markdown::markdown;
+
+use register::{Register, Reset};
+
+/// The media type of the text format (Prometheus, "Exposition formats").
+pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Metrics that could not be declared or written.
+#[derive(Debug, thiserror::Error)]
+pub enum MetricsError {
+    /// A defect of a declaration: a name that is taken or is none.
+    #[error("declare metric {name}")]
+    Declare {
+        /// Which.
+        name: &'static str,
+        /// Why not.
+        source: prometheus::Error,
+    },
+    /// The text could not be written.
+    #[error("write the metrics as text")]
+    Encode(#[source] prometheus::Error),
+}
+
+/// All metrics of one daemon.
+pub struct Metrics {
+    families: Families,
+    registry: prometheus::Registry,
+    declarations: Vec<Declaration>,
+    resets: Vec<Reset>,
+    /// Held during a scrape: another would find values that are half set.
+    scraping: Mutex<()>,
+}
+
+impl Metrics {
+    /// New metrics, all at zero.
+    ///
+    /// # Errors
+    /// [`MetricsError::Declare`], which a test of this package excludes.
+    pub fn new() -> Result<Self, MetricsError> {
+        let mut register = Register::default();
+        let families = Families::declare(&mut register)?;
+        let Register { registry, declarations, resets, .. } = register;
+        Ok(Self { families, registry, declarations, resets, scraping: Mutex::default() })
+    }
+
+    /// Everything as text, after `read` has set what is only known now. Blocks if `read` does.
+    ///
+    /// What `read` does not set is absent: a tenant that is gone, a file the host lacks.
+    ///
+    /// # Errors
+    /// [`MetricsError::Encode`].
+    pub fn scrape(&self, read: impl FnOnce(&Families)) -> Result<String, MetricsError> {
+        let _alone = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
+        for reset in &self.resets {
+            reset();
+        }
+        read(&self.families);
+        TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(MetricsError::Encode)
+    }
+
+    /// What is declared, family by family.
+    #[must_use]
+    pub fn declarations(&self) -> &[Declaration] {
+        &self.declarations
+    }
+}
+
+impl std::ops::Deref for Metrics {
+    type Target = Families;
+
+    fn deref(&self) -> &Families {
+        &self.families
+    }
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics")
+            .field("declared", &self.declarations.len())
+            .finish_non_exhaustive()
+    }
+}
