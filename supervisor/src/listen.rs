@@ -3,6 +3,7 @@
 //! They are made before root is given up and before there is a runtime, so they are the
 //! standard library's, set to non-blocking.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -23,6 +24,26 @@ pub enum Listener {
     Tcp(TcpListener),
     /// Of a Unix socket.
     Unix(UnixListener),
+}
+
+impl fmt::Display for Listener {
+    /// Where it listens: with the port the system chose, if it was asked to, or the path that
+    /// systemd gave.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(listener) => match listener.local_addr() {
+                Ok(address) => address.fmt(f),
+                Err(error) => write!(f, "an unknown address ({error})"),
+            },
+            Self::Unix(listener) => {
+                let address = listener.local_addr().ok();
+                match address.as_ref().and_then(|address| address.as_pathname()) {
+                    Some(path) => write!(f, "unix:{}", path.display()),
+                    None => f.write_str("unix:"),
+                }
+            }
+        }
+    }
 }
 
 /// Unix sockets that were made here. Removed when dropped, which is to be while they are still

@@ -9,7 +9,7 @@ use super::exit::{Exit, Failure};
 use super::options::{self, ConfigOptions};
 use crate::config::{self, Config, Host};
 use crate::engine::Engine;
-use crate::listen::Sockets;
+use crate::listen::{Listener, Sockets};
 use crate::privilege::{self, Ground, Purpose};
 use crate::shutdown::{self, Request, Signals, Trigger};
 use crate::{api, logging};
@@ -48,7 +48,7 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
         .map_err(|error| unavailable(&error))?;
     let (trigger, shutdown) = shutdown::channel();
     let mut trigger = Some((trigger, ground.sockets));
-    announce(&config, ground.account.is_some());
+    announce(&config, &ground.listeners, ground.account.is_some());
     let mut server = tokio::spawn(api::serve(engine.clone(), ground.listeners, shutdown.wait()));
     shutdown::notify(&[NotifyState::Ready]);
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
@@ -87,9 +87,9 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
     }
 }
 
-fn announce(config: &Config, dropped: bool) {
+fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
     let server = &config.settings.server;
-    let listen: Vec<_> = server.listen.iter().map(ToString::to_string).collect();
+    let listen: Vec<_> = listeners.iter().map(ToString::to_string).collect();
     let user = if dropped { server.user.as_str() } else { "the user who started it" };
     tracing::info!(listen = listen.join(", "), user, "vivarium {}", env!("CARGO_PKG_VERSION"));
 }
