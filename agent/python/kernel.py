@@ -53,6 +53,7 @@ class State:
     # What went wrong in the runner itself, and whether the agent was told how it all came out.
     failure = None
     told = False
+    has_ast_types = False
     max_text_bytes = wire.TEXT_MAX_BYTES
     future_flags = 0
     last_value = None
@@ -64,9 +65,6 @@ def main():
     guard.start()
     sources.start()
     send(wire.READY)
-    # The first compile() makes Python's 120 AST types, which takes a millisecond. Now it does so
-    # while the agent passes the word on.
-    compile("0", "", "eval", ONLY_AST, True)
     while True:
         try:
             serve()
@@ -101,6 +99,11 @@ def serve():
         send(wire.EXCEPTION, State.execution, *report.describe(*failure))
     execution, State.execution = State.execution, None
     send(wire.DONE, execution, bytes([State.completion]))
+    if not State.has_ast_types:
+        # The first compile() to an AST makes Python's 120 types of nodes, which takes a
+        # millisecond. The first execution has had its answer, and need not have waited for it.
+        State.has_ast_types = True
+        compile("0", "", "eval", ONLY_AST, True)
 
 
 def execute(execution, source):
@@ -189,6 +192,11 @@ def compiled(name, source):
     def translate(what, mode, extra=0):
         return foreign(compile, what, name, mode, flags | extra, True)
 
+    if is_one_line(source):
+        try:
+            return None, translate(source, "eval")
+        except SyntaxError:
+            pass  # A statement, then.
     try:
         if len(source) > AST_MAX_CHARS:
             return compiled_in_two(source, translate)
@@ -206,6 +214,15 @@ def compiled(name, source):
         # Found behind the parser, where Python would look for the source in a file.
         error.text = sources.line(name, error.lineno)
     raise error
+
+
+def is_one_line(source):
+    """Whether a source may be nothing but an expression, which needs no AST to be told so.
+
+    Not with a backslash: an invalid escape would be warned of at each of two attempts. Not with
+    an indent, which `eval` would forgive.
+    """
+    return len(source) < 256 and "\n" not in source and "\\" not in source and source[:1] > " "
 
 
 def compiled_in_two(source, translate):
