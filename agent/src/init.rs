@@ -46,5 +46,7 @@ fn start<'a>(
         return Err(failure("wait for the launcher", "it spoke out of turn"));
     }
     sandbox::enter(context)?;
+    // Once more: a change of ids has cleared it (prctl(2)).
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| failure("prctl(PDEATHSIG)", error))?;
     Session::new(context, control, launcher)
 }

@@ -92,6 +92,11 @@ impl<'a> Session<'a> {
     /// If the session can not go on.
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         loop {
+            // Also when there is always something else to do: a flood of output must not keep
+            // the clock from being looked at.
+            if self.is_late() {
+                self.look_at_clock()?;
+            }
             let next = match self.wait()? {
                 Event::Supervisor => self.hear_supervisor()?,
                 Event::Launcher => self.hear_launcher()?,

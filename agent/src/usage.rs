@@ -4,10 +4,12 @@
 //! RLIMIT_CPU is per process and cumulative, so an execution's CPU time is added up here over
 //! all processes, the living (clock_getcpuclockid(3)), those they waited for (`cutime`,
 //! proc_pid_stat(5)) and those that came to the agent as orphans (getrusage(2)). What escapes is
-//! the time of a dead child whose parent ignores SIGCHLD; RLIMIT_CPU bounds each of those.
+//! the time of a dead child whose parent ignores SIGCHLD; RLIMIT_CPU ends such a child unless it
+//! has raised its own soft limit.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -26,7 +28,9 @@ pub(crate) struct Meter {
 impl Meter {
     /// A meter for the kernel with this pid.
     pub(crate) fn new(pid: Pid) -> Self {
-        let open = |name: &str| File::open(format!("/proc/{pid}/{name}")).ok();
+        let open = |name: &str| {
+            proc_is_ours().then(|| File::open(format!("/proc/{pid}/{name}")).ok()).flatten()
+        };
         Self { pid, stat: open("stat"), status: open("status"), tick_us: tick_us() }
     }
 
@@ -67,6 +71,9 @@ pub(crate) fn processes() -> Vec<Pid> {
         found.retain(|pid| *pid != own);
         return found;
     }
+    if !proc_is_ours() {
+        return Vec::new();
+    }
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -75,6 +82,16 @@ pub(crate) fn processes() -> Vec<Pid> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
         .filter(|pid| *pid != own)
         .collect()
+}
+
+/// Whether `/proc` is that of our own pid namespace, so that our pids mean the same in it. In
+/// a pid namespace without the mounts layer it is the host's, in which they are somebody else's.
+fn proc_is_ours() -> bool {
+    static OURS: OnceLock<bool> = OnceLock::new();
+    *OURS.get_or_init(|| {
+        let seen = fs::read_link("/proc/self").unwrap_or_default();
+        seen.as_os_str() == getpid().to_string().as_str()
+    })
 }
 
 /// All descendants of `root`: proc_pid_task_tid_children(5).
@@ -98,6 +115,9 @@ fn descendants(root: Pid) -> Vec<Pid> {
 
 /// Proportional set size of a process, in bytes: proc_pid_smaps(5). 0 when it can not be read.
 pub(crate) fn pss_bytes(pid: Pid) -> u64 {
+    if !proc_is_ours() {
+        return 0;
+    }
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     field_kib(&text, "Pss:").saturating_mul(1024)
 }

@@ -155,8 +155,10 @@ fn bind_one(address: &ListenAddr, owner: Option<&Account>) -> Result<Listener, L
             umask(before);
             let unix = bound.map_err(failed)?;
             if let Some(owner) = owner {
-                nix::unistd::chown(path, Some(owner.uid), Some(owner.gid))
-                    .map_err(|errno| failed(errno.into()))?;
+                // Not through a link: whoever owns the directory may have put one there, to be
+                // given what it points to.
+                let (uid, gid) = (owner.uid.as_raw(), owner.gid.as_raw());
+                std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(failed)?;
             }
             Listener::Unix(unix)
         }

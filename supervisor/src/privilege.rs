@@ -15,6 +15,8 @@ mod relinquish;
 
 use std::path::PathBuf;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use crate::listen::{self, ListenError, Listener, Sockets};
 use crate::settings::{Mode, Settings};
 pub use account::Account;
@@ -97,6 +99,20 @@ pub struct Ground {
     pub account: Option<Account>,
 }
 
+/// Raises the soft limit of descriptors to the hard one, which launchers and agents inherit.
+///
+/// The daemon needs a few for each session. An agent needs the limit itself: where sessions
+/// share one id, the kernel counts the descriptors that are under way in Unix sockets per user
+/// and holds the sum against the sender's limit (`too_many_unix_fds` in net/core/scm.c), so that
+/// tenants, whose limit is low, could use up an agent's if it were as low.
+fn raise_descriptor_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "the soft limit of descriptors stays");
+    }
+}
+
 /// Makes what `settings` need, fills in what was found on the way (the agent, the delegated
 /// cgroup), and gives up root.
 ///
@@ -108,6 +124,7 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, Priv
     } else {
         None
     };
+    raise_descriptor_limit();
     settings.agent_binary = agent::open()?;
     let server = &settings.server;
     dirs::ensure("server.runtime_dir", &server.runtime_dir, 0o711, account.as_ref())?;

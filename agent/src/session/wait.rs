@@ -76,6 +76,11 @@ impl Session<'_> {
         }
     }
 
+    /// Whether the nearest deadline has passed.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= Instant::now())
+    }
+
     /// When something has to be looked at though nothing happens.
     fn deadline(&self) -> Option<Instant> {
         let cpu = self.kernel.running.as_ref().and_then(|running| running.next_cpu_check);

@@ -4,26 +4,37 @@
 //! session's maps. An id is used for user and group alike, so only what both files grant counts.
 //! Host id 0 and our own id are never given out.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{Uid, User};
 use vivarium_protocol::policy::SubordinateIds;
+
+/// How many pairs are claimed from other daemons of the same user at one time.
+const BLOCK_PAIRS: u32 = 64;
 
 /// The ids granted to us, and which of them are in use.
 #[derive(Debug)]
 pub struct IdPool {
     ranges: Vec<(u32, u32)>,
+    /// Where blocks of ids are claimed: other daemons, and one-shot runs, of the same user are
+    /// granted the same ranges. `None` where nobody else could be.
+    claims: Option<PathBuf>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many pairs were ever taken from the ranges.
-    taken: u32,
-    /// Pairs given back.
+    /// The block to be tried next.
+    next_block: u32,
+    /// Pairs that are claimed and not in use.
     free: Vec<SubordinateIds>,
+    /// The claims, for as long as we live.
+    claimed: Vec<Claim>,
 }
 
 /// A pair of ids, in use until this is dropped: after the session's last process is gone.
@@ -50,7 +61,7 @@ impl Drop for Lease {
 impl IdPool {
     /// What this host grants to the user we are; `None` if nothing that we could use.
     #[must_use]
-    pub fn of_this_host() -> Option<Arc<Self>> {
+    pub fn of_this_host(runtime_dir: &Path) -> Option<Arc<Self>> {
         let have = |program: &str| Path::new("/usr/bin").join(program).exists();
         if !have("newuidmap") || !have("newgidmap") {
             return None;
@@ -60,32 +71,48 @@ impl IdPool {
         let granted =
             |path: &str| parse(&fs::read_to_string(path).unwrap_or_default(), &name, uid.as_raw());
         let ranges = intersect(&granted("/etc/subuid"), &granted("/etc/subgid"));
-        Self::new(ranges, uid.as_raw()).map(Arc::new)
+        Self::new(ranges, uid.as_raw(), Some(runtime_dir.join("ids"))).map(Arc::new)
     }
 
-    fn new(ranges: Vec<(u32, u32)>, own: u32) -> Option<Self> {
+    fn new(ranges: Vec<(u32, u32)>, own: u32, claims: Option<PathBuf>) -> Option<Self> {
         let usable: Vec<_> = ranges
             .into_iter()
             .filter(|(first, last)| !(*first..=*last).contains(&own))
             .map(|(first, last)| (first.max(1), last))
             .filter(|(first, last)| first < last)
             .collect();
-        (!usable.is_empty()).then(|| Self { ranges: usable, state: Mutex::default() })
+        (!usable.is_empty()).then(|| Self { ranges: usable, claims, state: Mutex::default() })
     }
 
     /// A pair that nobody else has; `None` if all are in use.
     #[must_use]
     pub fn lease(self: &Arc<Self>) -> Option<Lease> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let ids = match state.free.pop() {
-            Some(ids) => ids,
-            None => {
-                let ids = self.pair(state.taken)?;
-                state.taken += 1;
-                ids
+        while state.free.is_empty() {
+            self.claim(&mut state)?;
+        }
+        state.free.pop().map(|ids| Lease { pool: Arc::clone(self), ids })
+    }
+
+    /// Claims the next block, if nobody else has; `None` if there are no more.
+    fn claim(&self, state: &mut State) -> Option<()> {
+        let first = state.next_block.checked_mul(BLOCK_PAIRS)?;
+        self.pair(first)?;
+        let block = state.next_block;
+        state.next_block += 1;
+        if let Some(claims) = &self.claims {
+            match Claim::of(claims, block) {
+                Ok(claim) => state.claimed.push(claim),
+                Err(error) => {
+                    tracing::debug!(block, %error, "another daemon has these subordinate ids");
+                    return Some(());
+                }
             }
-        };
-        Some(Lease { pool: Arc::clone(self), ids })
+        }
+        let last = first.saturating_add(BLOCK_PAIRS);
+        // Taken from the end, so the lowest first.
+        state.free.extend((first..last).rev().filter_map(|number| self.pair(number)));
+        Some(())
     }
 
     /// The pair of this number.
@@ -99,6 +126,45 @@ impl IdPool {
             number -= pairs;
         }
         None
+    }
+}
+
+/// A claim on a block of ids: a locked file (flock(2)), so that it ends with us, however we end.
+#[derive(Debug)]
+struct Claim {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Claim {
+    fn of(claims: &Path, block: u32) -> io::Result<Self> {
+        let path = claims.join(block.to_string());
+        loop {
+            fs::create_dir_all(claims)?;
+            let file =
+                File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+            let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+                .map_err(|(_, errno)| io::Error::from(errno))?;
+            // Whoever had it before may have removed the file between our two steps.
+            let is_still_there = fs::metadata(&path)
+                .is_ok_and(|found| lock.metadata().is_ok_and(|locked| locked.ino() == found.ino()));
+            if is_still_there {
+                return Ok(Self { path, _lock: lock });
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // While it is still locked. What a daemon that was killed leaves is taken over.
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::debug!(%error, claim = %self.path.display(), "a claim on ids stays");
+        }
+        if let Some(claims) = self.path.parent() {
+            // Another daemon's claims keep it.
+            fs::remove_dir(claims).unwrap_or_default();
+        }
     }
 }
 
@@ -160,7 +226,7 @@ mod tests {
 
     #[test]
     fn pairs_are_distinct_and_come_back() {
-        let pool = Arc::new(IdPool::new(vec![(0, 4), (100, 101)], 9).unwrap());
+        let pool = Arc::new(IdPool::new(vec![(0, 4), (100, 101)], 9, None).unwrap());
         let a = pool.lease().unwrap();
         let b = pool.lease().unwrap();
         let c = pool.lease().unwrap();
@@ -173,8 +239,21 @@ mod tests {
     }
 
     #[test]
+    fn two_daemons_of_one_user_never_have_the_same_ids() {
+        let directory = tempfile::tempdir().unwrap();
+        let claims = Some(directory.path().join("ids"));
+        let pool = || Arc::new(IdPool::new(vec![(1000, 1255)], 9, claims.clone()).unwrap());
+        let (one, other) = (pool(), pool());
+        assert_eq!(one.lease().unwrap().ids().agent, 1000);
+        assert_eq!(other.lease().unwrap().ids().agent, 1128);
+        assert!(pool().lease().is_none(), "both blocks are claimed");
+        drop(one);
+        assert_eq!(pool().lease().unwrap().ids().agent, 1000, "and let go of at the end");
+    }
+
+    #[test]
     fn a_range_with_our_own_id_is_not_used() {
-        assert!(IdPool::new(vec![(1000, 2000)], 1500).is_none());
-        assert!(IdPool::new(vec![(5, 5)], 1500).is_none());
+        assert!(IdPool::new(vec![(1000, 2000)], 1500, None).is_none());
+        assert!(IdPool::new(vec![(5, 5)], 1500, None).is_none());
     }
 }

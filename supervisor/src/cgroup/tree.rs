@@ -157,11 +157,17 @@ pub(super) fn enable(dir: &Path) -> Vec<Controller> {
 /// The first [`CgroupError`].
 pub async fn sweep(base: &Path) -> Result<(), CgroupError> {
     for dir in children(base)? {
-        let is_tree = dir
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(MADE_PREFIX));
-        if !is_tree || !(dir.join(SUPERVISOR).exists() || is_old(&dir)) {
+        if !is_made_by_us(&dir) {
+            continue;
+        }
+        if !dir.join(SUPERVISOR).exists() {
+            // A start that did not get far. Nothing is killed on the strength of a name: rmdir(2)
+            // refuses one that anything lives in.
+            if is_old(&dir)
+                && let Err(error) = fs::remove_dir(&dir)
+            {
+                tracing::debug!(%error, cgroup = %dir.display(), "not ours, or in use");
+            }
             continue;
         }
         let Ok(file) = File::open(&dir) else { continue };
@@ -179,6 +185,14 @@ async fn remove_children(dir: &Path) -> Result<(), CgroupError> {
         scope::kill_and_remove(&child).await?;
     }
     Ok(())
+}
+
+/// Whether a directory has a name as we give them, and no other: the prefix and a UUID.
+fn is_made_by_us(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.strip_prefix(MADE_PREFIX).is_some_and(|uuid| {
+        uuid.len() == 32 && uuid.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 fn is_old(dir: &Path) -> bool {

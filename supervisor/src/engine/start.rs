@@ -85,7 +85,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     Ok(Host {
         backend,
         cgroups,
-        ids: IdPool::of_this_host(),
+        ids: IdPool::of_this_host(&settings.server.runtime_dir),
         metrics: Arc::new(metrics),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),

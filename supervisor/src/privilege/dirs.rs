@@ -22,9 +22,10 @@ pub(super) fn ensure(
     match make(path, mode) {
         Ok(()) => {
             if let Some(account) = account {
-                nix::unistd::chown(path, Some(account.uid), Some(account.gid)).map_err(
-                    |errno| error(format!("cannot give it to {}: {errno}", account.name)),
-                )?;
+                let (uid, gid) = (account.uid.as_raw(), account.gid.as_raw());
+                std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(|source| {
+                    error(format!("cannot give it to {}: {source}", account.name))
+                })?;
             }
             Ok(())
         }

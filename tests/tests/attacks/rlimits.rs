@@ -96,3 +96,29 @@ os.wait()";
     assert_eq!(session.value("1 + 1"), "2");
     daemon.stop_and_check();
 }
+
+#[test]
+fn printing_all_the_time_does_not_hide_cpu_time() {
+    let code = "
+import os, resource
+hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+for n in range(4):
+    if os.fork() == 0:
+        while True: os.write(1 + n % 2, b'x' * 4096)
+while True: pass";
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&json!({"limits": {"max_cpu_secs": 1}}));
+    let outcome = session.execute_for(30_000, code);
+    assert_eq!(outcome.cause(), "cpu_limit", "{outcome}");
+    assert_eq!(session.value("1 + 1"), "2");
+}
+
+#[test]
+fn without_a_proc_of_its_own_a_session_is_not_charged_for_the_host() {
+    // The host's /proc has other processes under the session's pids.
+    let daemon = Setup::default().without(&["mounts"]).start();
+    let session = daemon.session_with(&json!({"limits": {"max_cpu_secs": 1}}));
+    let outcome = session.execute_for(30_000, "import time; time.sleep(2.5)").ok();
+    assert!(outcome.to_string().contains("\"cpu_ms\""), "{outcome}");
+}

@@ -15,19 +15,24 @@ use super::tree::{self, Access, detached};
 use crate::sandbox::LayerError;
 
 /// Entries covered by /dev/null or, if directories, by an empty one.
-pub(super) const MASKED: [&str; 17] = [
+pub(super) const MASKED: [&str; 22] = [
     "acpi",
     "asound",
     "bus",
+    "cmdline", // of the host's boot
     "config.gz",
+    "diskstats",
     "driver",
     "fs",
+    "interrupts",
     "irq",
     "kallsyms",
     "kcore",
     "key-users",
     "keys",
     "latency_stats",
+    "locks",
+    "partitions",
     "sched_debug",
     "scsi",
     "sysrq-trigger",

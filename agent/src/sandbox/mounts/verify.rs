@@ -8,6 +8,9 @@ use vivarium_protocol::layer::{Layer, Report};
 use super::proc::MASKED;
 use crate::sandbox::{Context, LayerError, system_paths};
 
+/// How the kernel writes `hidepid=ptraceable` in a line of mountinfo.
+const PROC_HIDDEN: &str = "hidepid=ptraceable";
+
 /// One line of /proc/self/mountinfo, as far as it matters here: proc_pid_mountinfo(5).
 struct Mount<'a> {
     point: &'a str,
@@ -45,6 +48,7 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
             ("nosuid", true),
             ("nodev", !device),
             ("ro", !writable.contains(&mount.point) && !device),
+            ("noexec", ["/tmp", "/dev/shm", "/proc"].contains(&mount.point)),
         ];
         for (option, wanted) in expected {
             if wanted && !mount.has(option) {
@@ -56,7 +60,10 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
         }
         count += 1;
     }
-    for place in [&*workdir, "/proc", "/dev/shm", "/"] {
+    if !text.lines().any(|line| line.contains(" /proc ") && line.contains(PROC_HIDDEN)) {
+        return Err(LayerError::not_in_force("a /proc of its own", PROC_HIDDEN));
+    }
+    for place in [&*workdir, "/proc", "/tmp", "/dev/shm", "/"] {
         if !text.lines().any(|line| Mount::parse(line).is_some_and(|mount| mount.point == place)) {
             return Err(LayerError::not_in_force("a root of its own", format!("no {place}")));
         }
