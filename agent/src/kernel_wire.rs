@@ -13,6 +13,7 @@
 //! | kernel | 2 | VALUE | `u64` execution, string repr, string type, `u32` count, then as often: string MIME type, blob |
 //! | kernel | 3 | EXCEPTION | `u64` execution, string type, string message, string traceback |
 //! | kernel | 4 | DONE | `u64` execution, `u8` completion: 0 ok, 1 error, 2 interrupted |
+//! | kernel | 5 | STARTED | `u64` execution: from here on an interrupt is for its code |
 //!
 //! EXECUTE only when the kernel is idle, CONFIG at any time. A value's repr is also its
 //! `text/plain`, so that is not sent but added here.

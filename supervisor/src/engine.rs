@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vivarium_metrics::Metrics;
@@ -73,7 +74,13 @@ struct Inner {
     environments: BTreeMap<String, Prepared>,
     registry: Arc<Registry>,
     draining: AtomicBool,
+    /// Room, in KiB, for the code and files of executions that wait or run. They are held here
+    /// whether or not their clients are still there.
+    room: Arc<Semaphore>,
 }
+
+/// How much room there is, in MiB.
+const ROOM_MIB: u32 = 128;
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -225,10 +232,23 @@ impl Engine {
 
     async fn execute_in(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         code: session::Code,
     ) -> Result<Outcome, EngineError> {
-        match session.ask(|reply| Command::Execute(code, reply)).await {
+        let bytes = code.files.iter().fold(code.code.len(), |sum, file| sum + file.data.len());
+        let kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
+        let Ok(taken) = Arc::clone(&self.inner.room).try_acquire_many_owned(kib) else {
+            self.observer(&session.identity.tenant).refused(Refusal::QueueFull);
+            return Err(EngineError::NoRoom { max_mib: ROOM_MIB });
+        };
+        let waiting = Arc::clone(session);
+        // A task: if the caller goes away, what it sent is still here and still takes its room.
+        let answer = tokio::spawn(async move {
+            let answer = waiting.ask(|reply| Command::Execute(code, reply)).await;
+            drop(taken);
+            answer
+        });
+        match answer.await.unwrap_or(None) {
             Some(Ok(outcome)) => Ok(outcome),
             Some(Err(session::Refusal::QueueFull)) => {
                 self.observer(&session.identity.tenant).refused(Refusal::QueueFull);

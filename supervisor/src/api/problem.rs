@@ -78,9 +78,9 @@ impl From<EngineError> for Problem {
             EngineError::UnknownSession(_) => StatusCode::NOT_FOUND,
             EngineError::Conflict(_) => StatusCode::CONFLICT,
             EngineError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            EngineError::QueueFull { .. } | EngineError::TooManySessions { .. } => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            EngineError::QueueFull { .. }
+            | EngineError::NoRoom { .. }
+            | EngineError::TooManySessions { .. } => StatusCode::TOO_MANY_REQUESTS,
             EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::NotStarted(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };

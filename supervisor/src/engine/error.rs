@@ -30,6 +30,12 @@ pub enum EngineError {
         /// How many may.
         depth: usize,
     },
+    /// The code and files of all executions that wait or run take what they may take together.
+    #[error("executions that wait or run hold all the {max_mib} MiB there are for code and files")]
+    NoRoom {
+        /// How much there is.
+        max_mib: u32,
+    },
     /// As many sessions as there may be.
     #[error("there are as many sessions as there may be ({max})")]
     TooManySessions {
@@ -58,6 +64,7 @@ impl EngineError {
             Self::Conflict(_) => "session_exists",
             Self::Invalid { .. } => "invalid_field",
             Self::QueueFull { .. } => "queue_full",
+            Self::NoRoom { .. } => "no_room",
             Self::TooManySessions { .. } => "too_many_sessions",
             Self::Draining => "draining",
             Self::NotStarted(_) => "session_not_started",
@@ -68,7 +75,7 @@ impl EngineError {
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::QueueFull { .. } => Some(Duration::from_secs(1)),
+            Self::QueueFull { .. } | Self::NoRoom { .. } => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. } | Self::Draining => Some(Duration::from_secs(5)),
             _ => None,
         }

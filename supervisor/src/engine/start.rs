@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
+use tokio::sync::Semaphore;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{DEFAULT_TENANT, Engine, Host, Inner, StartError, reaper, trial};
+use super::{DEFAULT_TENANT, Engine, Host, Inner, ROOM_MIB, StartError, reaper, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, ids::IdPool};
@@ -52,6 +53,7 @@ impl Engine {
             environments,
             registry: Arc::new(Registry::default()),
             draining: AtomicBool::new(false),
+            room: Arc::new(Semaphore::new(ROOM_MIB as usize * 1024)),
         });
         tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval));
         Self { inner }

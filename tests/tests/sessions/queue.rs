@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use serde_json::json;
 use vivarium_tests::http::Client;
 use vivarium_tests::{Daemon, Setup, wait};
 
@@ -34,6 +35,34 @@ fn executions_run_in_order_one_at_a_time() {
     });
     assert_eq!(session.value("seen"), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]");
     daemon.stop_and_check();
+}
+
+#[test]
+fn code_that_waits_takes_bounded_room() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let large = json!({"code": format!("#{}\n1", "x".repeat(30 << 20))});
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| session.execute_for(60_000, "import time; time.sleep(60)"));
+        session.until_state("running");
+        let waiting: Vec<_> = (1..=4)
+            .map(|number| {
+                let sent = scope.spawn(|| session.request("POST", "/execute", Some(&large)));
+                wait::until_true("its turn to wait", || {
+                    session.info()["usage"]["queued"] == number
+                });
+                sent
+            })
+            .collect();
+        session.request("POST", "/execute", Some(&large)).expect_problem(429, "no_room");
+        session.interrupt();
+        for sent in waiting {
+            let _answer = sent.join().unwrap().expect_success();
+        }
+        let _interrupted = running.join().unwrap();
+    });
+    // The room is there again.
+    let _answer = session.request("POST", "/execute", Some(&large)).expect_success();
 }
 
 #[test]
