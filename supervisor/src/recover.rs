@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -71,7 +72,7 @@ impl Workdirs {
 
 impl Drop for Workdirs {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.dir) {
+        if let Err(error) = remove_tree(&self.dir) {
             tracing::warn!(%error, "workdirs are left in {}", self.dir.display());
         }
     }
@@ -93,6 +94,38 @@ pub fn clear_stale(runtime_dir: &Path) {
     }
 }
 
+/// Removes a directory that tenant code may have filled with anything. std descends into it by
+/// descriptor and follows no link (CVE-2022-21658), but not into a directory whose owner took
+/// the right to from itself. Nothing of the session may be running any more.
+///
+/// # Errors
+/// If something of it stays.
+pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(dir)?;
+            fs::remove_dir_all(dir)
+        }
+        removed => removed,
+    }
+}
+
+/// Gives the owner every right to the directories in `dir`.
+fn open_up(dir: &Path) -> io::Result<()> {
+    let mut next = vec![dir.to_owned()];
+    while let Some(dir) = next.pop() {
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            // Of the entry itself: a link is not followed.
+            if entry.file_type()?.is_dir() {
+                next.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn try_clear_stale(runtime_dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(runtime_dir)? {
         let entry = entry?;
@@ -103,7 +136,7 @@ fn try_clear_stale(runtime_dir: &Path) -> io::Result<()> {
         let Ok(file) = File::open(entry.path()) else { continue };
         if let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             tracing::info!("removing workdirs that an earlier life left");
-            fs::remove_dir_all(entry.path())?;
+            remove_tree(&entry.path())?;
         }
     }
     Ok(())

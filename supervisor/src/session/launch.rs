@@ -128,10 +128,9 @@ pub(super) fn internal(reason: &str) -> Failure {
     }
 }
 
-/// Removes a workdir, which tenant code may have filled with anything: std descends into it
-/// by descriptor and follows no link (CVE-2022-21658).
+/// Removes a workdir.
 pub(super) fn remove_workdir(dir: &std::path::Path) {
-    match std::fs::remove_dir_all(dir) {
+    match crate::recover::remove_tree(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, workdir = %dir.display(), "a workdir is left behind");
         }

@@ -37,7 +37,9 @@ fn after_sigterm_nothing_is_left() {
 fn after_sigterm_without_mounts_no_workdir_is_left() {
     let daemon = Setup::default().without(&["mounts"]).start();
     let session = daemon.session();
-    let _written = session.execute("open('x', 'w').write('x'); import os; os.mkdir('d')").ok();
+    // Not what its owner has locked itself out of, either.
+    let locked = "import os; os.mkdir('d'); open('d/x', 'w').write('x'); os.chmod('d', 0)";
+    let _written = session.execute(locked).ok();
     daemon.stop_and_check();
 }
 
