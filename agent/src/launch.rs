@@ -21,6 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
@@ -60,6 +61,9 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     // Sanitise first: nothing inherited is looked at before it is gone.
     sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
     sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    // What is made here is for the session's ids. A service's own mask (UMask=0077) would keep
+    // the kernel out of directories that are the agent's.
+    umask(Mode::from_bits_truncate(0o022));
     let context = receive_policy(control)?;
 
     // Kernels whose first parent is gone become ours, so that their end is told by wait(2).

@@ -61,7 +61,13 @@ impl Actor {
     }
 
     /// The kernel is gone.
-    pub(super) fn finish_killed(&mut self, cause: Cause, detail: &str, usage: Usage) {
+    pub(super) fn finish_killed(
+        &mut self,
+        cause: Cause,
+        detail: &str,
+        usage: Usage,
+        forks_refused: u64,
+    ) {
         let Some(running) = self.running.take() else { return };
         let grace = seconds(self.session.timing.interrupt_grace);
         let (status, cause, detail) = match running.stop {
@@ -70,7 +76,13 @@ impl Actor {
             Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) => {
                 let (cause, limit) = self.limit_reached(stop, running.timeout);
                 let ignored = if self.state == SessionState::Replacing {
-                    format!("the code did not give way to SIGINT within {grace}")
+                    let mut ignored =
+                        format!("the code did not give way to SIGINT within {grace}");
+                    if forks_refused > 0 {
+                        let limits = &self.session.identity.limits;
+                        join(&mut ignored, &cause::refusals(limits, forks_refused));
+                    }
+                    ignored
                 } else {
                     detail.to_owned()
                 };

@@ -139,7 +139,7 @@ impl Actor {
             });
         }
         if took_execution {
-            self.finish_killed(cause, &detail, usage);
+            self.finish_killed(cause, &detail, usage, evidence.forks_refused);
         } else if !by_order && self.state != SessionState::Starting {
             tracing::info!(session = self.session.identity.id, detail, "a kernel died");
             self.notice =
