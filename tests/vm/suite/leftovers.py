@@ -1,0 +1,93 @@
+"""Nothing is left: no process, cgroup, mount, file; however sessions or the daemon end."""
+
+import os
+import pathlib
+import signal
+import unittest
+
+from support import (
+    SERVICE,
+    Session,
+    api,
+    left_over,
+    main_pid,
+    processes,
+    request,
+    show,
+    wait_until,
+)
+
+SESSIONS = 200
+# At one time: how the daemon copes with many is another test's business.
+AT_ONCE = 10
+
+# Leaves what it can: processes out of its group and session, files, and a parent that ignores
+# signals.
+UNTIDY = """
+import os, signal, time
+open("/tmp/left", "w").write("x"); open("/dev/shm/left", "w").write("x")
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.fork() == 0:
+            time.sleep(3600)
+        time.sleep(3600)
+"""
+
+
+class Leftovers(unittest.TestCase):
+    maxDiff = None
+
+    def test_many_sessions_leave_nothing(self):
+        before = left_over()
+        for _ in range(SESSIONS // AT_ONCE):
+            sessions = [Session() for _ in range(AT_ONCE)]
+            outcomes = [session.execute(UNTIDY + "1 + 1") for session in sessions]
+            self.assertEqual({outcome["status"] for outcome in outcomes}, {"ok"}, outcomes)
+            for session in sessions:
+                session.delete()
+        self.assertEqual(left_over(), before)
+        descriptors = os.listdir(f"/proc/{main_pid()}/fd")
+        self.assertLess(len(descriptors), 60, "the daemon has let go of its sessions")
+
+    def test_a_run_leaves_nothing(self):
+        before = left_over()
+        outcome = api("POST", "/v1/run", {"code": UNTIDY + "1 + 1"})
+        self.assertEqual(outcome["result"]["repr"], "2", outcome)
+        self.assertEqual(left_over(), before)
+
+    def test_nothing_is_left_over_after_the_daemon_was_killed(self):
+        before = left_over()
+        restarts, daemon = int(show(SERVICE, "NRestarts")), main_pid()
+        for _ in range(3):
+            Session().execute(UNTIDY)
+        theirs = set(processes()) - {daemon}
+        self.assertGreaterEqual(len(theirs), 3 * 8)
+        os.kill(daemon, signal.SIGKILL)
+        wait_until("systemd restarts it", lambda: int(show(SERVICE, "NRestarts")) > restarts)
+        wait_until("it is ready", lambda: show(SERVICE, "ActiveState") == "active")
+        self.assertNotEqual(main_pid(), daemon)
+        self.assertEqual([pid for pid in theirs if pathlib.Path(f"/proc/{pid}").exists()], [])
+        self.assertEqual(left_over(), before)
+        self.assertEqual(api("GET", "/v1/sessions")["sessions"], [])
+        self.assertEqual(api("POST", "/v1/run", {"code": "6 * 7"})["result"]["repr"], "42")
+
+    def test_a_killed_agent_or_launcher_ends_its_session_alone(self):
+        before = left_over()
+        with Session() as other:
+            for leaf, of in (("agent", "agent"), ("kernel", "kernel")):
+                with self.subTest(of), Session() as session:
+                    session.execute(UNTIDY)
+                    first = (session.scope / leaf / "cgroup.procs").read_text().split()[0]
+                    os.kill(int(first), signal.SIGKILL)
+                    if of == "kernel":
+                        after = session.execute("1 + 1")
+                        self.assertEqual(after["result"]["repr"], "2", after)
+                    else:
+                        gone = f"/v1/sessions/{session.id}"
+                        wait_until("the session ends", lambda: request("GET", gone)[0] == 404)
+                        wait_until("its scope goes", lambda: not session.scope.exists())
+            self.assertEqual(other.execute("1 + 1")["result"]["repr"], "2")
+        self.assertEqual(left_over(), before)
