@@ -76,8 +76,7 @@ impl Actor {
             Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) => {
                 let (cause, limit) = self.limit_reached(stop, running.timeout);
                 let ignored = if self.state == SessionState::Replacing {
-                    let mut ignored =
-                        format!("the code did not give way to SIGINT within {grace}");
+                    let mut ignored = format!("the code did not give way to SIGINT within {grace}");
                     if forks_refused > 0 {
                         let limits = &self.session.identity.limits;
                         join(&mut ignored, &cause::refusals(limits, forks_refused));
