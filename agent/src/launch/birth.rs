@@ -102,6 +102,7 @@ fn enter_and_fork(
     inside: &Inside,
     channels: &Channels<'_>,
 ) -> Result<Pid, Failure> {
+    yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
     match sys::fork().map_err(|error| failure("fork the kernel", error))? {
         Some(kernel) => Ok(kernel),
@@ -113,6 +114,17 @@ fn enter_and_fork(
             sys::exit_now(code)
         }
     }
+}
+
+/// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be
+/// killed for it and not agent, daemon or others: proc_pid_oom_score_adj(5). Inherited, and not
+/// for tenant code to lower: Landlock lets it write nothing in /proc.
+fn yield_to_others(context: &Context) -> Result<(), Failure> {
+    if !context.applies(Layer::Cgroup) {
+        return Ok(());
+    }
+    let path = "/proc/self/oom_score_adj";
+    std::fs::write(path, "1000").map_err(|error| failure(&format!("write {path}"), error))
 }
 
 /// The kernel: confines itself, says so, and becomes Python.

@@ -65,8 +65,10 @@ pub(super) fn limits(
         asked => Ok(asked.unwrap_or(own)),
     };
     let own = configured;
+    let max_memory_mb = tighten("max_memory_mb", own.max_memory_mb, asked.max_memory_mb)?;
+    let max_disk_mb = tighten("max_disk_mb", own.max_disk_mb, asked.max_disk_mb)?;
     Ok(Limits {
-        max_memory_mb: tighten("max_memory_mb", own.max_memory_mb, asked.max_memory_mb)?,
+        max_memory_mb,
         max_cpu_secs: tighten("max_cpu_secs", own.max_cpu_secs, asked.max_cpu_secs)?,
         max_procs: tighten("max_procs", own.max_procs, asked.max_procs)?,
         max_open_fds: tighten("max_open_fds", own.max_open_fds, asked.max_open_fds)?,
@@ -75,7 +77,7 @@ pub(super) fn limits(
             own.max_file_size_mb,
             asked.max_file_size_mb,
         )?,
-        max_disk_mb: tighten("max_disk_mb", own.max_disk_mb, asked.max_disk_mb)?,
+        max_disk_mb: disk_within(max_memory_mb, max_disk_mb),
         max_inodes: tighten("max_inodes", own.max_inodes, asked.max_inodes)?,
         cpu_cores: cores(own.cpu_cores, asked.cpu_cores.map(|cores| cores.0))?,
         max_output_bytes: tighten(
@@ -89,6 +91,13 @@ pub(super) fn limits(
             asked.max_result_bytes,
         )?,
     })
+}
+
+/// Files are kept in memory, and stay when a kernel dies: they may take half of the session's, so
+/// that there is always enough left for a fresh kernel.
+fn disk_within(memory_mb: Limit, disk_mb: Limit) -> Limit {
+    let half = memory_mb.get().and_then(|memory_mb| Limit::new((memory_mb / 2).max(1)).ok());
+    half.filter(|half| !disk_mb.is_within(*half)).unwrap_or(disk_mb)
 }
 
 fn cores(own: CpuCores, asked: Option<CpuCores>) -> Result<CpuCores, EngineError> {
@@ -250,6 +259,16 @@ mod tests {
         ] {
             assert_eq!(field(asked(json)), name);
         }
+    }
+
+    #[test]
+    fn files_leave_half_of_the_memory_to_the_kernel() {
+        let at = |n| Limit::new(n).unwrap();
+        assert_eq!(disk_within(at(128), at(512)), at(64));
+        assert_eq!(disk_within(at(128), at(64)), at(64));
+        assert_eq!(disk_within(at(128), at(10)), at(10));
+        assert_eq!(disk_within(at(1), Limit::Unlimited), at(1));
+        assert_eq!(disk_within(Limit::Unlimited, at(512)), at(512));
     }
 
     #[test]

@@ -27,6 +27,40 @@ WAYS = {
                 data = b"x" * (1 << 30)
         time.sleep(600)
     """,
+    "anonymous files": """
+        import os
+        for number in range(40):
+            fd = os.memfd_create("memory")
+            os.write(fd, b"x" * (16 << 20))
+    """,
+    "anonymous shared mappings": """
+        import mmap
+        kept = []
+        for _ in range(40):
+            kept.append(mmap.mmap(-1, 16 << 20))
+            kept[-1].write(b"x" * (16 << 20))
+    """,
+    "a small program whose memory is in no process": """
+        import os, subprocess
+        fd = os.memfd_create("memory")
+        subprocess.run(["dd", "if=/dev/zero", "bs=64k", "count=3200"], stdout=fd)
+    """,
+    "files and memory of its own": """
+        with open("file", "wb") as file:
+            for _ in range(60):
+                file.write(b"x" * (1 << 20))
+        data = b"x" * (100 << 20)
+    """,
+    "one page at a time": """
+        import mmap
+        kept = mmap.mmap(-1, 1 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for offset in range(0, 1 << 30, 4096):
+            kept[offset] = 1
+    """,
+}
+
+# Files are in memory too, and outlive the kernel: they get half of it at most.
+FILLS = {
     "files in the workdir": """
         for number in range(400):
             with open(f"file-{number}", "wb") as file:
@@ -42,31 +76,10 @@ WAYS = {
             with open(f"/dev/shm/file-{number}", "wb") as file:
                 file.write(b"x" * (1 << 20))
     """,
-    "shared memory segments": """
-        from multiprocessing import shared_memory
-        kept = []
-        for _ in range(40):
-            kept.append(shared_memory.SharedMemory(create=True, size=16 << 20))
-            kept[-1].buf[:] = b"x" * (16 << 20)
-    """,
-    "anonymous files": """
-        import os
-        for number in range(40):
-            fd = os.memfd_create("memory")
-            os.write(fd, b"x" * (16 << 20))
-    """,
-    "anonymous shared mappings": """
-        import mmap
-        kept = []
-        for _ in range(40):
-            kept.append(mmap.mmap(-1, 16 << 20))
-            kept[-1].write(b"x" * (16 << 20))
-    """,
-    "one page at a time": """
-        import mmap
-        kept = mmap.mmap(-1, 1 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        for offset in range(0, 1 << 30, 4096):
-            kept[offset] = 1
+    "a small program that fills the workdir": """
+        import subprocess
+        subprocess.run(["dd", "if=/dev/zero", "of=big", "bs=64k", "count=3200"])
+        open("more", "wb").write(b"x" * (1 << 20))
     """,
 }
 
@@ -93,6 +106,17 @@ class Memory(unittest.TestCase):
                 self.assertEqual(after["stdout"], "False yes\n", after)
                 members = (session.scope / "kernel/cgroup.procs").read_text().split()
                 self.assertEqual(len(members), 1, "the fresh kernel alone")
+
+    def test_files_never_take_the_memory_that_a_kernel_needs(self):
+        for name, text in FILLS.items():
+            with self.subTest(name), Session(limits={"max_memory_mb": LIMIT_MB}) as session:
+                self.assertEqual(session.info["limits"]["max_disk_mb"], LIMIT_MB // 2)
+                outcome = session.execute(code(text))
+                told = (outcome["status"], outcome["cause"], outcome["state"])
+                self.assertEqual(told, ("error", "disk_limit", "preserved"), outcome)
+                session.post("reset")
+                after = session.execute("import numpy; int(numpy.ones(1000).sum())")
+                self.assertEqual(after["status"], "ok", after)
 
     def test_memory_that_is_just_below_the_limit_is_given(self):
         with Session(limits={"max_memory_mb": LIMIT_MB}) as session:
