@@ -10,10 +10,13 @@ import unittest
 
 ORDER = [
     "installing",
+    "monitoring",
     "layers",
     "memory",
     "processes",
+    "usage",
     "cpu",
+    "tenants",
     "disk",
     "leftovers",
     "service",
