@@ -1,7 +1,8 @@
 //! The HTTP API: parse, call the engine, map the answer. No decisions.
 //!
 //! Every error is an RFC 9457 problem with a stable `code` ([`problem`]); whatever a browser
-//! could be tricked into sending is refused before it is routed ([`guard`]).
+//! could be tricked into sending is refused before it is routed ([`guard`]); whose a request is,
+//! its token tells ([`auth`]).
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::engine::Engine;
 
+mod auth;
 mod extract;
 mod guard;
 mod metrics;
@@ -55,7 +57,7 @@ fn router(engine: Engine) -> Router {
         .route("/metrics", get(metrics::show))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(middleware::from_fn(guard::check))
+        .layer(middleware::from_fn_with_state(engine.clone(), guard::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         // The limit is ours, in `extract`, with an answer of ours.
         .layer(DefaultBodyLimit::disable())

@@ -19,20 +19,29 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+mod blame;
 mod detect;
+mod events;
 mod files;
 mod limits;
+mod meter;
 mod root;
 mod scope;
+mod tenant;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod usage;
+mod watch;
 
+pub use blame::{Blame, UsedUp};
 pub use detect::{Layout, Mounts};
+pub use events::{EventCounts, Events};
 pub use files::CgroupError;
 pub use limits::Controller;
-pub use scope::{MemoryEvents, Scope};
+pub use meter::{Io, Mark, Meter, Used};
+pub use scope::{Scope, ScopeUsage};
+pub use tenant::missing as missing_ceilings;
 pub use tree::{Tree, sweep};
 pub use usage::{Stall, TenantUsage};
 

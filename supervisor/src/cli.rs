@@ -17,6 +17,7 @@ mod print;
 mod run;
 mod serve;
 mod sessions;
+mod tenant;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,9 @@ enum Command {
     /// Shows and checks the configuration.
     #[command(subcommand)]
     Config(config::Command),
+    /// Makes tokens for tenants.
+    #[command(subcommand)]
+    Tenant(tenant::Command),
 }
 
 /// Runs the command line of this process. Must be called with no other thread running.
@@ -79,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Config(command) => config::main(&command),
+        Command::Tenant(command) => tenant::main(&command),
     };
     exit.unwrap_or_else(Failure::report).into()
 }

@@ -6,13 +6,14 @@ mod url;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::tenant::Token;
 pub use url::{Transport, Url, UrlError};
 
 /// The largest answer that is read. More than any outcome can be.
@@ -75,10 +76,26 @@ pub enum ClientError {
     },
 }
 
+/// A daemon, and who asks it.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Where it is.
+    pub url: Url,
+    /// The token of the tenant who asks, if the daemon has tenants.
+    pub token: Option<Token>,
+}
+
+impl From<Url> for Remote {
+    fn from(url: Url) -> Self {
+        Self { url, token: None }
+    }
+}
+
 /// A connection that is made when it is needed, and kept.
 #[derive(Debug)]
 pub struct Client {
     url: Url,
+    token: Option<Token>,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
@@ -93,10 +110,17 @@ struct Problem {
 }
 
 impl Client {
-    /// A client of the daemon at `url`, not yet connected.
+    /// A client of this daemon, not yet connected.
     #[must_use]
-    pub const fn new(url: Url) -> Self {
-        Self { url, sender: None }
+    pub fn new(remote: impl Into<Remote>) -> Self {
+        let Remote { url, token } = remote.into();
+        Self { url, token, sender: None }
+    }
+
+    /// Whether it presents a token.
+    #[must_use]
+    pub const fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     /// Where it connects to.
@@ -119,9 +143,17 @@ impl Client {
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| {
-            ClientError::Request { url: self.url.clone(), why: error.to_string() }
-        })?;
+        let refused = |why: String| ClientError::Request { url: self.url.clone(), why };
+        if let Some(token) = &self.token {
+            // Without what is in it: it is a secret, if not a valid one.
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+                .map_err(|_| refused("the token has characters that no token has".to_owned()))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        let request = request
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| refused(error.to_string()))?;
         let mut sender = self.connected().await?;
         let failed = |source| ClientError::Http { url: self.url.clone(), source };
         let answer = sender.send_request(request).await.map_err(failed)?;

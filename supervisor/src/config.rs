@@ -59,12 +59,20 @@ pub fn flag(flag: &'static str, texts: &[String]) -> Option<Given> {
 pub struct Entry {
     /// Which key.
     pub key: &'static Key,
-    /// Of which environment.
-    pub environment: Option<String>,
+    /// Of which environment or tenant.
+    pub of: Option<String>,
     /// The value; `None` where nothing is said and the key has no default value.
     pub value: Option<Value>,
     /// Where it was said.
     pub origin: Origin,
+}
+
+impl Entry {
+    /// The key's path.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.key.path(self.of.as_deref())
+    }
 }
 
 /// A configuration without errors.
@@ -86,7 +94,7 @@ pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
     said.push(environment::read(&sources.variables));
     said.push(Said { given: sources.flags.clone(), ..Said::default() });
 
-    let mut merge = Merge::new(&sources.host, said.iter().flat_map(|said| &said.environments));
+    let mut merge = Merge::new(&sources.host, &said);
     for said in said {
         merge.errors.extend(said.errors);
         for given in said.given {
@@ -104,64 +112,69 @@ struct Merge {
 }
 
 impl Merge {
-    /// Every key of every environment named, with its default.
-    fn new<'a>(host: &Host, environments: impl Iterator<Item = &'a String>) -> Self {
-        let mut names: BTreeSet<&str> = environments.map(String::as_str).collect();
-        names.insert(DEFAULT_ENVIRONMENT);
+    /// Every key, also of every environment and tenant named, with its default.
+    fn new(host: &Host, said: &[Said]) -> Self {
+        let environments = said.iter().flat_map(|said| &said.environments).map(String::as_str);
+        let environments: BTreeSet<_> = environments.chain([DEFAULT_ENVIRONMENT]).collect();
+        let tenants: BTreeSet<_> = said.iter().flat_map(|said| &said.tenants).collect();
         let mut merge = Self { settings: keys::blank(), entries: vec![], errors: vec![] };
         for key in keys::all() {
-            match key.set {
-                Setter::Settings(_) => merge.preset(host, key, None),
-                Setter::Environment(_) => {}
+            if let Setter::Settings(_) = key.set {
+                merge.preset(host, key, None);
             }
         }
-        for name in names {
+        for name in environments {
             merge.settings.environments.insert(name.to_owned(), Default::default());
             for key in keys::of(Section::Environments) {
+                merge.preset(host, key, Some(name));
+            }
+        }
+        for name in tenants {
+            merge.settings.tenants.insert(name.clone(), Default::default());
+            for key in keys::of(Section::Tenant) {
                 merge.preset(host, key, Some(name));
             }
         }
         merge
     }
 
-    fn preset(&mut self, host: &Host, key: &'static Key, environment: Option<&str>) {
+    fn preset(&mut self, host: &Host, key: &'static Key, of: Option<&str>) {
         let value = match key.preset {
             Preset::Toml(text) => {
                 toml::de::DeValue::parse(text).ok().map(|value| Value::from_toml(value.get_ref()))
             }
-            Preset::Unset(_) => None,
+            Preset::Unset(_) | Preset::Required(_) => None,
             Preset::Host { value, .. } => Some(value(host)),
         };
         self.entries.push(Entry {
             key,
-            environment: environment.map(str::to_owned),
+            of: of.map(str::to_owned),
             value: None,
             origin: Origin::Default,
         });
         if let Some(value) = value {
-            let environment = environment.map(str::to_owned);
-            self.apply(Given { key, environment, value, origin: Origin::Default });
+            let of = of.map(str::to_owned);
+            self.apply(Given { key, of, value, origin: Origin::Default });
         }
     }
 
     fn apply(&mut self, given: Given) {
-        let Given { key, environment, value, origin } = given;
-        let set = match (key.set, &environment) {
-            (Setter::Settings(set), _) => set(&mut self.settings, &value),
-            (Setter::Environment(set), name) => {
-                let name = name.as_deref().unwrap_or(DEFAULT_ENVIRONMENT);
-                set(self.settings.environments.entry(name.to_owned()).or_default(), &value)
+        let Given { key, of, value, origin } = given;
+        let name = || of.clone().unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
+        let set = match key.set {
+            Setter::Settings(set) => set(&mut self.settings, &value),
+            Setter::Environment(set) => {
+                set(self.settings.environments.entry(name()).or_default(), &value)
             }
+            Setter::Tenant(set) => set(self.settings.tenants.entry(name()).or_default(), &value),
         };
+        let path = key.path(of.as_deref());
         if let Err(error) = set {
-            let message = format!("{}: {error}", key.path(environment.as_deref()));
+            let message = format!("{path}: {error}");
             self.errors.push(ConfigError { origin, message });
             return;
         }
-        let same = |entry: &&mut Entry| {
-            entry.key.path(entry.environment.as_deref()) == key.path(environment.as_deref())
-        };
-        if let Some(entry) = self.entries.iter_mut().find(same) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.path() == path) {
             entry.value = Some(value);
             entry.origin = origin;
         }
@@ -171,13 +184,10 @@ impl Merge {
         // A value that was refused is not in the settings: what would be said of how the others
         // fit together could be wrong.
         if self.errors.is_empty() {
-            let origins: BTreeMap<_, _> = self
-                .entries
-                .iter()
-                .map(|entry| (entry.key.path(entry.environment.as_deref()), &entry.origin))
-                .collect();
+            let origins: BTreeMap<_, _> =
+                self.entries.iter().map(|entry| (entry.path(), &entry.origin)).collect();
             for (path, message) in check::check(&self.settings) {
-                let origin = origins.get(path).map_or(Origin::Default, |origin| (*origin).clone());
+                let origin = origins.get(&path).map_or(Origin::Default, |origin| (*origin).clone());
                 let message = format!("{path}: {message}");
                 self.errors.push(ConfigError { origin, message });
             }

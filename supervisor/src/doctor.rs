@@ -12,7 +12,7 @@ use vivarium_protocol::layer::{Report, Status};
 
 use crate::cgroup::{Layout, Mounts};
 use crate::chain::chain;
-use crate::engine::Engine;
+use crate::engine::{DEFAULT_TENANT, Engine};
 use crate::engine::types::EnvironmentInfo;
 use crate::settings::{Mode, Settings};
 
@@ -52,7 +52,7 @@ pub async fn examine(settings: &Settings) -> Diagnosis {
             Diagnosis { ok: false, error, layers: vec![], environments: vec![], facts }
         }
         Ok(engine) => {
-            let host = engine.host();
+            let host = engine.host(DEFAULT_TENANT);
             engine.shutdown(Duration::ZERO).await;
             let ok = host.layers.iter().all(|report| report.status == Status::Enforced);
             let (layers, environments) = (host.layers, host.environments);

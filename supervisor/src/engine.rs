@@ -35,11 +35,13 @@ mod reload;
 mod request;
 mod scrape;
 mod start;
+mod tenants;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trial;
 pub mod types;
 
+pub use crate::settings::DEFAULT_TENANT;
 pub use error::{EngineError, StartError};
 pub use request::is_plain_name;
 
@@ -48,9 +50,6 @@ use types::{
     Capacity, EnvironmentInfo, ExecuteRequest, HostInfo, InterruptReply, KeepaliveReply, Outcome,
     Page, ResetReply, RunRequest, SessionInfo, SessionPage, SessionSpec,
 };
-
-/// The one tenant there is until tenants are configured.
-pub const DEFAULT_TENANT: &str = "default";
 
 /// The environment of requests that name none.
 pub const DEFAULT_ENVIRONMENT: &str = "default";
@@ -119,10 +118,11 @@ impl Engine {
         self.inner.draining.load(Ordering::Relaxed)
     }
 
-    /// This host and what it offers.
+    /// This host and what it offers a tenant.
     #[must_use]
-    pub fn host(&self) -> HostInfo {
+    pub fn host(&self, tenant: &str) -> HostInfo {
         let settings = self.settings();
+        let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let default = self.inner.environments.get(DEFAULT_ENVIRONMENT);
         let environments = self.inner.environments.iter().map(|(name, prepared)| EnvironmentInfo {
             name: name.clone(),
@@ -138,8 +138,8 @@ impl Engine {
             layers: default.map(|prepared| prepared.protection.to_vec()).unwrap_or_default(),
             environments: environments.collect(),
             capacity: Capacity {
-                sessions: self.inner.registry.len(),
-                max_sessions: settings.session.max_sessions,
+                sessions: self.inner.registry.len_of(tenant),
+                max_sessions: if own_max.is_within(max) { own_max } else { max },
                 queue_depth: settings.session.queue_depth,
                 cpus: std::thread::available_parallelism().map_or(1, usize::from),
             },
@@ -367,14 +367,6 @@ impl Engine {
             }
             while closing.join_next().await.is_some() {}
         }
-    }
-
-    /// Takes over what can be changed while running, and names what can not.
-    pub fn reload(&self, settings: Arc<Settings>) -> Vec<&'static str> {
-        let mut slot = self.inner.settings.write().unwrap_or_else(PoisonError::into_inner);
-        let (kept, new) = reload::merge(&slot, &settings);
-        *slot = Arc::new(new);
-        kept
     }
 
     fn check_open(&self, tenant: &str) -> Result<(), EngineError> {

@@ -23,3 +23,4 @@ pub mod recover;
 pub mod session;
 pub mod settings;
 pub mod shutdown;
+pub mod tenant;

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -26,22 +26,27 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
+impl Listener {
+    /// Where it listens; `None` for a socket that was handed over and has no address to be told by.
+    #[must_use]
+    pub fn address(&self) -> Option<ListenAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok().map(ListenAddr::Tcp),
+            Self::Unix(listener) => {
+                let address = listener.local_addr().ok()?;
+                address.as_pathname().map(|path| ListenAddr::Unix(path.to_owned()))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Listener {
     /// Where it listens: with the port the system chose, if it was asked to, or the path that
     /// systemd gave.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(listener) => match listener.local_addr() {
-                Ok(address) => address.fmt(f),
-                Err(error) => write!(f, "an unknown address ({error})"),
-            },
-            Self::Unix(listener) => {
-                let address = listener.local_addr().ok();
-                match address.as_ref().and_then(|address| address.as_pathname()) {
-                    Some(path) => write!(f, "unix:{}", path.display()),
-                    None => f.write_str("unix:"),
-                }
-            }
+        match self.address() {
+            Some(address) => address.fmt(f),
+            None => f.write_str("a socket without an address"),
         }
     }
 }
@@ -97,19 +102,25 @@ pub enum ListenError {
         /// Which, from 0.
         index: usize,
     },
-    /// A socket of the unit that other hosts can reach.
+    /// A socket of the unit that other hosts can reach, and must not.
     #[error(
-        "the socket unit listens on {0}, which can be reached from other hosts, and there are no \
-         tenants: use a loopback address or a Unix socket in ListenStream="
+        "the socket unit listens on {address}, which can be reached from other hosts, and {why}: \
+         use a loopback address or a Unix socket in ListenStream="
     )]
-    NotLocal(std::net::SocketAddr),
+    NotLocal {
+        /// Where.
+        address: SocketAddr,
+        /// Why they must not.
+        why: &'static str,
+    },
 }
 
-/// The sockets that systemd hands over (`sd_listen_fds(3)`); empty if there are none.
+/// The sockets that systemd hands over (`sd_listen_fds(3)`); empty if there are none. `local_only`
+/// says why only this host may reach them, if that is so.
 ///
 /// # Errors
 /// [`ListenError::Inherited`] or [`ListenError::NotLocal`].
-pub fn inherited() -> Result<Vec<Listener>, ListenError> {
+pub fn inherited(local_only: Option<&'static str>) -> Result<Vec<Listener>, ListenError> {
     let mut fds = ListenFd::from_env();
     let mut listeners = Vec::new();
     for index in 0..fds.len() {
@@ -117,8 +128,8 @@ pub fn inherited() -> Result<Vec<Listener>, ListenError> {
             listeners.push(Listener::Unix(unix));
         } else if let Ok(Some(tcp)) = fds.take_tcp_listener(index) {
             let address = tcp.local_addr().map_err(|_| ListenError::Inherited { index })?;
-            if !address.ip().is_loopback() {
-                return Err(ListenError::NotLocal(address));
+            if let Some(why) = local_only.filter(|_| !address.ip().is_loopback()) {
+                return Err(ListenError::NotLocal { address, why });
             }
             listeners.push(Listener::Tcp(tcp));
         } else {

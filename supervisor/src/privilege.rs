@@ -114,7 +114,7 @@ fn raise_descriptor_limit() {
 }
 
 /// Makes what `settings` need, fills in what was found on the way (the agent, the delegated
-/// cgroup), and gives up root.
+/// cgroup, sockets that were handed over), and gives up root.
 ///
 /// # Errors
 /// Any [`PrivilegeError`]; the caller must not go on.
@@ -126,15 +126,19 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, Priv
     };
     raise_descriptor_limit();
     settings.agent_binary = agent::open()?;
-    let server = &settings.server;
+    let local_only = settings.why_local_only();
+    let server = &mut settings.server;
     dirs::ensure("server.runtime_dir", &server.runtime_dir, 0o711, account.as_ref())?;
     let (mut listeners, mut sockets) = (Vec::new(), Sockets::default());
     if purpose == Purpose::Serve {
         dirs::ensure("server.state_dir", &server.state_dir, 0o700, account.as_ref())?;
-        listeners = listen::inherited()?;
+        listeners = listen::inherited(local_only)?;
         if listeners.is_empty() {
             listeners = listen::bind(&server.listen, account.as_ref())?;
             sockets = Sockets::of(&server.listen);
+        } else {
+            // So that a reload that would let others in without a token is refused.
+            server.listen = listeners.iter().filter_map(Listener::address).collect();
         }
     }
     if let Some(account) = &account {

@@ -14,6 +14,10 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
+mod tenants;
+
+pub use tenants::{Ceilings, DEFAULT_TENANT, Tenant};
+
 /// All settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -25,8 +29,24 @@ pub struct Settings {
     pub session: Session,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
+    /// Tenants by name. None: whoever connects is the one tenant `default`.
+    pub tenants: BTreeMap<String, Tenant>,
     /// The agent to start sessions with. Not configured: found beside this program.
     pub agent_binary: AgentBinary,
+}
+
+impl Settings {
+    /// Why only this host may reach the API; `None` where others may too.
+    #[must_use]
+    pub fn why_local_only(&self) -> Option<&'static str> {
+        if self.sandbox.mode == Mode::Off {
+            Some("there is no sandbox (sandbox.mode is \"off\")")
+        } else if self.tenants.is_empty() {
+            Some("there are no tenants, so anybody who can connect can run code")
+        } else {
+            None
+        }
+    }
 }
 
 /// The `vivarium-agent` of this installation.
@@ -55,7 +75,7 @@ impl AgentBinary {
 /// `[server]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Where the API listens.
+    /// Where the API listens: as configured, or where systemd has it listen.
     pub listen: Vec<ListenAddr>,
     /// What outlives the daemon.
     pub state_dir: PathBuf,

@@ -4,16 +4,18 @@
 //! 127.0.0.1. Two checks stop that: the request must be addressed to this host by a name that
 //! is certain to mean it (a page that rebinds its own DNS name to 127.0.0.1 sends that name as
 //! `Host`), and where there is an `Origin` it must be this very server's (RFC 6454). Requests
-//! over a Unix socket do not come from pages.
+//! over a Unix socket do not come from pages, nor do those that present a tenant's token, which no
+//! browser adds by itself: they may use any name that leads here.
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header, uri::Authority};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::Problem;
+use super::{Problem, auth};
+use crate::engine::Engine;
 
 /// The address that a request's connection came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +26,15 @@ pub(super) enum Local {
     Unix,
 }
 
-pub(super) async fn check(request: Request, next: Next) -> Response {
+pub(super) async fn check(State(engine): State<Engine>, request: Request, next: Next) -> Response {
     let local = request.extensions().get::<Local>().copied();
-    match refuse(local, request.headers()) {
-        Some(problem) => problem.into_response(),
-        None => next.run(request).await,
+    let headers = request.headers();
+    let is_tenant = || auth::present(&engine.settings(), headers).is_ok();
+    match refuse(local, headers) {
+        Some(problem) if problem.status != StatusCode::FORBIDDEN || !is_tenant() => {
+            problem.into_response()
+        }
+        _ => next.run(request).await,
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 
 use super::{metrics, routes};
 
@@ -28,9 +29,32 @@ use super::{metrics, routes};
         routes::readyz,
         metrics::show,
     ),
-    components(schemas(super::Problem))
+    components(schemas(super::Problem)),
+    modifiers(&Bearer)
 )]
 struct Document;
+
+/// What a request is authenticated with, where there are tenants.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        const NAME: &str = "bearer";
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        document.components.get_or_insert_default().add_security_scheme(NAME, scheme);
+        let paths = &mut document.paths.paths;
+        for (_, item) in paths.iter_mut().filter(|(path, _)| path.starts_with("/v1/")) {
+            let operations =
+                [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+            for operation in operations.into_iter().flatten() {
+                // Or nothing, where there are no tenants.
+                let either =
+                    [SecurityRequirement::new(NAME, [""; 0]), SecurityRequirement::default()];
+                operation.security = Some(either.to_vec());
+            }
+        }
+    }
+}
 
 /// The OpenAPI document.
 #[must_use]

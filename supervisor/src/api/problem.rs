@@ -36,6 +36,18 @@ pub struct Problem {
     /// Seconds after which to try again.
     #[serde(skip)]
     retry_after_secs: Option<u32>,
+    /// What would be accepted as authentication.
+    #[serde(skip)]
+    challenge: Option<Challenge>,
+}
+
+/// The challenges of RFC 6750, 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// There was no token.
+    NoToken,
+    /// There was one that is none.
+    InvalidToken,
 }
 
 impl Problem {
@@ -49,7 +61,13 @@ impl Problem {
             field: None,
             fix: None,
             retry_after_secs: None,
+            challenge: None,
         }
+    }
+
+    pub(super) const fn challenge(mut self, challenge: Challenge) -> Self {
+        self.challenge = Some(challenge);
+        self
     }
 
     pub(super) fn field(mut self, field: impl Into<Box<str>>) -> Self {
@@ -68,6 +86,13 @@ impl IntoResponse for Problem {
         if let Some(secs) = self.retry_after_secs {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
         }
+        if let Some(challenge) = self.challenge {
+            let challenge = HeaderValue::from_static(match challenge {
+                Challenge::NoToken => "Bearer",
+                Challenge::InvalidToken => "Bearer error=\"invalid_token\"",
+            });
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
         response
     }
 }
@@ -80,7 +105,8 @@ impl From<EngineError> for Problem {
             EngineError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             EngineError::QueueFull { .. }
             | EngineError::NoRoom { .. }
-            | EngineError::TooManySessions { .. } => StatusCode::TOO_MANY_REQUESTS,
+            | EngineError::TooManySessions { .. }
+            | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
             EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::NotStarted(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::auth::Caller;
 use super::extract::{Id, Json, OptionalJson, Params};
 use super::{Problem, Shared};
+use crate::engine::EngineError;
 use crate::engine::types::{
     ExecuteRequest, HostInfo, InterruptReply, KeepaliveReply, Outcome, Page, ResetReply,
     RunRequest, SessionInfo, SessionPage, SessionSpec,
 };
-use crate::engine::{DEFAULT_TENANT, EngineError};
 
 type Answered<T> = Result<Answer<T>, Problem>;
 
@@ -38,9 +39,10 @@ pub(super) struct Health {
     responses((status = 201, body = SessionInfo), (status = "default", body = Problem)))]
 pub(super) async fn create(
     State(api): State<Shared>,
+    Caller(tenant): Caller,
     OptionalJson(spec): OptionalJson<SessionSpec>,
 ) -> Result<(StatusCode, Answer<SessionInfo>), Problem> {
-    let info = api.engine.create(DEFAULT_TENANT, spec).await?;
+    let info = api.engine.create(&tenant, spec).await?;
     Ok((StatusCode::CREATED, Answer(info)))
 }
 
@@ -49,23 +51,32 @@ pub(super) async fn create(
     responses((status = 200, body = SessionPage), (status = "default", body = Problem)))]
 pub(super) async fn list(
     State(api): State<Shared>,
+    Caller(tenant): Caller,
     Params(page): Params<Page>,
 ) -> Answered<SessionPage> {
-    Ok(Answer(api.engine.list(DEFAULT_TENANT, &page)?))
+    Ok(Answer(api.engine.list(&tenant, &page)?))
 }
 
 /// Show a session
 #[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 200, body = SessionInfo), (status = "default", body = Problem)))]
-pub(super) async fn show(State(api): State<Shared>, Id(id): Id) -> Answered<SessionInfo> {
-    Ok(Answer(api.engine.get(DEFAULT_TENANT, &id).await?))
+pub(super) async fn show(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<SessionInfo> {
+    Ok(Answer(api.engine.get(&tenant, &id).await?))
 }
 
 /// End a session
 #[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 204), (status = "default", body = Problem)))]
-pub(super) async fn delete(State(api): State<Shared>, Id(id): Id) -> Result<StatusCode, Problem> {
-    api.engine.delete(DEFAULT_TENANT, &id).await?;
+pub(super) async fn delete(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Result<StatusCode, Problem> {
+    api.engine.delete(&tenant, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -75,37 +86,50 @@ pub(super) async fn delete(State(api): State<Shared>, Id(id): Id) -> Result<Stat
     responses((status = 200, body = Outcome), (status = "default", body = Problem)))]
 pub(super) async fn execute(
     State(api): State<Shared>,
+    Caller(tenant): Caller,
     Id(id): Id,
     headers: HeaderMap,
     Params(params): Params<ExecuteParams>,
     Json(request): Json<ExecuteRequest>,
 ) -> Answered<Outcome> {
     refuse_streaming(&headers)?;
-    Ok(Answer(api.engine.execute(DEFAULT_TENANT, &id, request, params.create).await?))
+    Ok(Answer(api.engine.execute(&tenant, &id, request, params.create).await?))
 }
 
 /// Interrupt what is running
 #[utoipa::path(post, path = "/v1/sessions/{id}/interrupt", tag = "executions",
     params(("id" = String, Path)),
     responses((status = 200, body = InterruptReply), (status = "default", body = Problem)))]
-pub(super) async fn interrupt(State(api): State<Shared>, Id(id): Id) -> Answered<InterruptReply> {
-    Ok(Answer(api.engine.interrupt(DEFAULT_TENANT, &id).await?))
+pub(super) async fn interrupt(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<InterruptReply> {
+    Ok(Answer(api.engine.interrupt(&tenant, &id).await?))
 }
 
 /// Give a session a fresh kernel
 #[utoipa::path(post, path = "/v1/sessions/{id}/reset", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = ResetReply), (status = "default", body = Problem)))]
-pub(super) async fn reset(State(api): State<Shared>, Id(id): Id) -> Answered<ResetReply> {
-    Ok(Answer(api.engine.reset(DEFAULT_TENANT, &id).await?))
+pub(super) async fn reset(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<ResetReply> {
+    Ok(Answer(api.engine.reset(&tenant, &id).await?))
 }
 
 /// Keep a session from being reaped
 #[utoipa::path(post, path = "/v1/sessions/{id}/keepalive", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = KeepaliveReply), (status = "default", body = Problem)))]
-pub(super) async fn keepalive(State(api): State<Shared>, Id(id): Id) -> Answered<KeepaliveReply> {
-    Ok(Answer(api.engine.keepalive(DEFAULT_TENANT, &id)?))
+pub(super) async fn keepalive(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<KeepaliveReply> {
+    Ok(Answer(api.engine.keepalive(&tenant, &id)?))
 }
 
 /// Run code in a session of its own
@@ -113,18 +137,19 @@ pub(super) async fn keepalive(State(api): State<Shared>, Id(id): Id) -> Answered
     responses((status = 200, body = Outcome), (status = "default", body = Problem)))]
 pub(super) async fn run(
     State(api): State<Shared>,
+    Caller(tenant): Caller,
     headers: HeaderMap,
     Json(request): Json<RunRequest>,
 ) -> Answered<Outcome> {
     refuse_streaming(&headers)?;
-    Ok(Answer(api.engine.run(DEFAULT_TENANT, request).await?))
+    Ok(Answer(api.engine.run(&tenant, request).await?))
 }
 
 /// This host and what it offers
 #[utoipa::path(get, path = "/v1/host", tag = "host",
     responses((status = 200, body = HostInfo), (status = "default", body = Problem)))]
-pub(super) async fn host(State(api): State<Shared>) -> Answer<HostInfo> {
-    Answer(api.engine.host())
+pub(super) async fn host(State(api): State<Shared>, Caller(tenant): Caller) -> Answer<HostInfo> {
+    Answer(api.engine.host(&tenant))
 }
 
 /// Whether the daemon is there

@@ -9,6 +9,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 
 use super::serve;
+
+mod tenants;
+
 use crate::engine::Engine;
 use crate::engine::tests::{echoing, settings};
 use crate::listen::Listener;

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The most read of any cgroup file, in bytes. The longest (`memory.stat`) is some 2 KiB.
+/// The most read of any cgroup file, in bytes. The longest (`io.stat`) has some 100 bytes for
+/// each disk.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// A file or directory of cgroupfs that did not do as it was told.
@@ -52,16 +53,34 @@ pub(super) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
         .map_err(|source| CgroupError::new(format!("write {value:?} to"), path, source))
 }
 
+/// The value of a file that holds one.
+pub(super) fn number(path: &Path) -> Option<u64> {
+    read(path).ok()?.parse().ok()
+}
+
 /// The value of `key` in a file of `key value` lines.
 pub(super) fn keyed(path: &Path, key: &str) -> Option<u64> {
     value_of(&read(path).ok()?, key)
 }
 
-/// The same of a short file that is kept open for being read again and again.
+/// The same of a file that is kept open for being read again and again.
 pub(super) fn keyed_in(file: &fs::File, key: &str) -> Option<u64> {
-    let mut text = [0; 256];
-    let len = file.read_at(&mut text, 0).ok()?;
-    value_of(std::str::from_utf8(text.get(..len)?).ok()?, key)
+    value_of(&read_again(file)?, key)
+}
+
+/// The content of such a file. One `pread(2)` for any that is shorter than the buffer: cgroupfs
+/// gives a file whole, as far as there is room.
+pub(super) fn read_again(file: &fs::File) -> Option<String> {
+    let mut text = Vec::new();
+    let mut part = [0; 1024];
+    loop {
+        let offset = text.len() as u64;
+        let len = file.read_at(&mut part, offset).ok()?;
+        text.extend_from_slice(part.get(..len)?);
+        if len < part.len() || offset > MAX_FILE_BYTES {
+            return String::from_utf8(text).ok();
+        }
+    }
 }
 
 fn value_of(text: &str, key: &str) -> Option<u64> {

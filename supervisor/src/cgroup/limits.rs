@@ -1,10 +1,15 @@
-//! Which limit is which file of which controller.
+//! Which limit is which file of which controller, and how it is set.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 
-use vivarium_protocol::policy::Limits;
+use vivarium_protocol::policy::{CpuCores, Limits};
+use vivarium_protocol::units::Limit;
 
-/// A controller that limits need.
+use super::files::{self, CgroupError};
+
+/// A controller that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     /// `memory`
@@ -13,11 +18,13 @@ pub enum Controller {
     Pids,
     /// `cpu`
     Cpu,
+    /// `io`: no limit needs it, it counts.
+    Io,
 }
 
 impl Controller {
     /// All that are used.
-    pub const ALL: [Self; 3] = [Self::Memory, Self::Pids, Self::Cpu];
+    pub const ALL: [Self; 4] = [Self::Memory, Self::Pids, Self::Cpu, Self::Io];
 
     /// Its name in `cgroup.controllers`.
     #[must_use]
@@ -26,6 +33,7 @@ impl Controller {
             Self::Memory => "memory",
             Self::Pids => "pids",
             Self::Cpu => "cpu",
+            Self::Io => "io",
         }
     }
 }
@@ -49,43 +57,84 @@ pub(super) enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) controller: Controller,
-    pub(super) place: Place,
     pub(super) file: &'static str,
     pub(super) value: String,
     /// Whether the file may be missing for a reason that is not a missing controller.
     pub(super) optional: bool,
 }
 
+impl Setting {
+    pub(super) const fn new(controller: Controller, file: &'static str, value: String) -> Self {
+        Self { controller, file, value, optional: false }
+    }
+
+    /// No swap. Its file is absent where the kernel has no swap accounting, which is then off
+    /// anyway.
+    pub(super) fn no_swap() -> Self {
+        let setting = Self::new(Controller::Memory, "memory.swap.max", "0".to_owned());
+        Self { optional: true, ..setting }
+    }
+}
+
+/// Writes one limit of the cgroup `dir`, and reads it back.
+pub(super) fn set(dir: &Path, setting: &Setting) -> Result<(), CgroupError> {
+    let path = dir.join(setting.file);
+    if setting.optional && !path.exists() {
+        return Ok(());
+    }
+    files::write(&path, &setting.value)?;
+    let held = files::read(&path)?;
+    if held == setting.value {
+        return Ok(());
+    }
+    let source = io::Error::other(format!("it holds {held:?} afterwards"));
+    Err(CgroupError::new(format!("set {:?} in", setting.value), &path, source))
+}
+
 /// Length of a period of `cpu.max`, in microseconds: the kernel's default.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// What is written for these limits (`Documentation/admin-guide/cgroup-v2.rst`).
-pub(super) fn settings(limits: &Limits) -> Vec<Setting> {
-    use Controller::{Cpu, Memory, Pids};
-    let set = |controller, place, file, value: String| Setting {
-        controller,
-        place,
-        file,
-        value,
-        optional: false,
-    };
-    let or_max = |limit: Option<u64>| limit.map_or_else(|| "max".to_owned(), |n| n.to_string());
-    // The kernel counts pages, and answers with what it counts.
-    let memory = limits.max_memory_mb.times(1 << 20).filter(|bytes| *bytes < 1 << 62);
-    let quota = limits.cpu_cores.milli.map(|milli| u64::from(milli) * CPU_PERIOD_US / 1000);
-    // More than the kernel can count is no limit (`PIDS_MAX` in kernel/cgroup/pids.c,
-    // `max_bw_runtime_us` in kernel/sched/core.c), and writing it would be EINVAL.
-    let pids = limits.max_procs.get().filter(|pids| *pids <= 4_194_304);
-    let quota = quota.filter(|quota_us| *quota_us < 10_000_000_000);
+fn or_max(limit: Option<u64>) -> String {
+    limit.map_or_else(|| "max".to_owned(), |limit| limit.to_string())
+}
+
+/// `memory.max`. The kernel counts pages, and answers with what it counts.
+pub(super) fn memory_max(mib: Limit) -> Setting {
+    let bytes = mib.times(1 << 20).filter(|bytes| *bytes < 1 << 62);
+    Setting::new(Controller::Memory, "memory.max", or_max(bytes))
+}
+
+/// `pids.max`. More than the kernel can count is no limit (`PIDS_MAX` in kernel/cgroup/pids.c),
+/// and writing it would be EINVAL.
+pub(super) fn pids_max(processes: Limit) -> Setting {
+    let pids = processes.get().filter(|pids| *pids <= 4_194_304);
+    Setting::new(Controller::Pids, "pids.max", or_max(pids))
+}
+
+/// `cpu.max`. More than the kernel can count is no limit here too (`max_bw_runtime_us` in
+/// kernel/sched/core.c).
+pub(super) fn cpu_max(cores: CpuCores) -> Setting {
+    let quota_us = cores.milli.map(|milli| u64::from(milli) * CPU_PERIOD_US / 1000);
+    let quota_us = or_max(quota_us.filter(|quota_us| *quota_us < 10_000_000_000));
+    Setting::new(Controller::Cpu, "cpu.max", format!("{quota_us} {CPU_PERIOD_US}"))
+}
+
+/// `cpu.weight`, against its siblings.
+pub(super) fn cpu_weight(weight: u16) -> Setting {
+    Setting::new(Controller::Cpu, "cpu.weight", weight.to_string())
+}
+
+/// What is written for a session's limits, and where
+/// (`Documentation/admin-guide/cgroup-v2.rst`).
+pub(super) fn settings(limits: &Limits) -> Vec<(Place, Setting)> {
     vec![
-        set(Memory, Place::Scope, "memory.max", or_max(memory)),
-        // Absent where the kernel has no swap accounting, which is then off anyway.
-        Setting { optional: true, ..set(Memory, Place::Scope, "memory.swap.max", "0".to_owned()) },
+        (Place::Scope, memory_max(limits.max_memory_mb)),
+        (Place::Scope, Setting::no_swap()),
         // On the kernel's leaf: the agent has to survive to say what happened.
-        set(Memory, Place::Kernel, "memory.oom.group", "1".to_owned()),
-        set(Pids, Place::Kernel, "pids.max", or_max(pids)),
-        set(Cpu, Place::Scope, "cpu.max", format!("{} {CPU_PERIOD_US}", or_max(quota))),
-        set(Cpu, Place::Scope, "cpu.weight", "100".to_owned()),
+        (Place::Kernel, Setting::new(Controller::Memory, "memory.oom.group", "1".to_owned())),
+        (Place::Kernel, pids_max(limits.max_procs)),
+        (Place::Scope, cpu_max(limits.cpu_cores)),
+        (Place::Scope, cpu_weight(100)),
     ]
 }
 
@@ -93,8 +142,6 @@ pub(super) fn settings(limits: &Limits) -> Vec<Setting> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use vivarium_protocol::policy::CpuCores;
-    use vivarium_protocol::units::Limit;
 
     #[test]
     fn limits_become_the_kernels_words() {
@@ -112,7 +159,8 @@ mod tests {
             max_result_bytes: at(1),
         };
         let value = |limits: &Limits, file: &str| {
-            settings(limits).into_iter().find(|setting| setting.file == file).unwrap().value
+            let found = settings(limits).into_iter().find(|(_, setting)| setting.file == file);
+            found.unwrap().1.value
         };
         assert_eq!(value(&limits, "memory.max"), "2097152");
         assert_eq!(value(&limits, "pids.max"), "64");

@@ -14,6 +14,7 @@ use super::files::{self, CgroupError};
 use super::limits::Controller;
 use super::root::{Found, MADE_PREFIX, SUPERVISOR, UNIFY};
 use super::scope::{self, Scope};
+use super::tenant;
 
 /// Where sessions are, below the root.
 pub(super) const TENANTS: &str = "tenants";
@@ -30,6 +31,7 @@ pub struct Tree {
     origin: PathBuf,
     controllers: Vec<Controller>,
     fix: String,
+    pub(super) ceilings: tenant::States,
     /// Held as long as this tree is in use, so that the next start can tell what is left over
     /// from what is alive. The kernel drops it with the process.
     _lock: Flock<File>,
@@ -66,24 +68,25 @@ impl Tree {
             _ => "delegate memory, pids and cpu to this process (Delegate=yes in its unit)",
         };
         tracing::debug!(root = %root.display(), ?controllers, "cgroup tree taken");
-        Ok(Self { root, made, origin: own, controllers, fix: fix.to_owned(), _lock: lock })
+        let (fix, ceilings) = (fix.to_owned(), tenant::States::default());
+        Ok(Self { root, made, origin: own, controllers, fix, ceilings, _lock: lock })
     }
 
-    /// Makes the scope of a session, with its limits written and read back.
+    /// Makes the scope of a session, with its limits and its tenant's ceilings written and read
+    /// back.
     ///
     /// `tenant` and `session` have been checked to be plain names.
     ///
     /// # Errors
-    /// [`CgroupError`] if a limit whose controller is there can not be set.
+    /// [`CgroupError`] if a limit or ceiling whose controller is there can not be set.
     pub fn make_scope(
         &self,
         tenant: &str,
         session: &str,
         limits: &Limits,
     ) -> Result<Scope, CgroupError> {
+        self.hold(tenant)?;
         let tenant_dir = self.root.join(TENANTS).join(tenant);
-        files::make_dir(&tenant_dir)?;
-        enable(&tenant_dir);
         Scope::make(tenant_dir.join(session), limits, &self.fix)
     }
 
@@ -91,6 +94,12 @@ impl Tree {
     #[must_use]
     pub fn controllers(&self) -> &[Controller] {
         &self.controllers
+    }
+
+    /// How to get those that are missing.
+    #[must_use]
+    pub fn fix(&self) -> &str {
+        &self.fix
     }
 
     /// Our directory.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use crate::client::Url;
+use crate::client::{Remote, Url};
 use crate::config::{self, Config, Host, Sources};
+use crate::tenant::Token;
 
 /// Flags of the configuration. Their values are parsed by the configuration itself, so that
 /// what is wrong with them is reported with everything else.
@@ -118,20 +119,31 @@ pub(super) struct UrlOption {
 
 impl UrlOption {
     /// The daemon that was named, if one was.
-    pub(super) fn named(&self) -> Result<Option<Url>, Failure> {
+    pub(super) fn named(&self) -> Result<Option<Remote>, Failure> {
         let text = self.url.as_deref().filter(|text| !text.is_empty());
-        text.map(str::parse).transpose().map_err(|error| Failure::new(Exit::Usage, &error))
+        let url = text.map(str::parse).transpose();
+        let url: Option<Url> = url.map_err(|error| Failure::new(Exit::Usage, &error))?;
+        Ok(url.map(|url| Remote { url, token: token() }))
     }
 
     /// The daemon that was named, else the one that this host's configuration makes listen.
-    pub(super) fn or_configured(&self) -> Result<Url, Failure> {
-        if let Some(url) = self.named()? {
-            return Ok(url);
+    pub(super) fn or_configured(&self) -> Result<Remote, Failure> {
+        if let Some(remote) = self.named()? {
+            return Ok(remote);
         }
         let file = std::env::var_os("VIVARIUM_CONFIG").map(PathBuf::from);
         let options = ConfigOptions { config: file, ..ConfigOptions::default() };
         let config = options.load(&[])?;
         let first = config.settings.server.listen.first();
-        first.map(Url::from).ok_or_else(|| Failure::says(Exit::Usage, "no daemon is configured"))
+        let url = first.map(Url::from);
+        let url = url.ok_or_else(|| Failure::says(Exit::Usage, "no daemon is configured"))?;
+        Ok(Remote { url, token: token() })
     }
+}
+
+/// The token to present. Not by a flag, which all users of this host could read in /proc. One
+/// that is not UTF-8 is presented as something that is no token, and refused.
+fn token() -> Option<Token> {
+    let token = std::env::var_os("VIVARIUM_TOKEN").filter(|token| !token.is_empty())?;
+    Some(Token::new(token.to_string_lossy().trim().to_owned()))
 }

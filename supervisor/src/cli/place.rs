@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
 use super::exit::{Exit, Failure};
-use crate::client::{Client, ClientError, Url};
+use crate::client::{Client, ClientError, Remote};
 use crate::engine::types::{ExecuteRequest, Outcome, SessionInfo, SessionSpec};
 use crate::engine::{DEFAULT_TENANT, Engine, EngineError};
 
@@ -15,7 +15,7 @@ pub(super) enum Place {
     /// In this process.
     Embedded(Engine),
     /// There.
-    Daemon(Url),
+    Daemon(Remote),
 }
 
 impl Place {
@@ -25,10 +25,10 @@ impl Place {
             Self::Embedded(engine) => {
                 engine.create(DEFAULT_TENANT, spec).await.map_err(|e| refused(&e))
             }
-            Self::Daemon(url) => {
-                let mut client = Client::new(url.clone());
+            Self::Daemon(remote) => {
+                let mut client = Client::new(remote.clone());
                 let answer = client.json(Method::POST, "/v1/sessions", Some(&spec)).await;
-                answer.map_err(|error| unanswered(&error))
+                answer.map_err(|error| unanswered(&client, &error))
             }
         }
     }
@@ -45,12 +45,12 @@ impl Place {
                 .execute(DEFAULT_TENANT, session, request, create)
                 .await
                 .map_err(|e| refused(&e)),
-            Self::Daemon(url) => {
+            Self::Daemon(remote) => {
                 let create = if create { "?create=true" } else { "" };
                 let path = format!("{}/execute{create}", session_path(session));
-                let mut client = Client::new(url.clone());
+                let mut client = Client::new(remote.clone());
                 let answer = client.json(Method::POST, &path, Some(&request)).await;
-                answer.map_err(|error| unanswered(&error))
+                answer.map_err(|error| unanswered(&client, &error))
             }
         }
     }
@@ -61,9 +61,10 @@ impl Place {
             Self::Embedded(engine) => {
                 engine.interrupt(DEFAULT_TENANT, session).await.map(drop).map_err(|e| refused(&e))
             }
-            Self::Daemon(url) => {
+            Self::Daemon(remote) => {
                 let path = format!("{}/interrupt", session_path(session));
-                ask(&mut Client::new(url.clone()), Method::POST, &path).await.map(|_: Ignored| ())
+                let mut client = Client::new(remote.clone());
+                ask(&mut client, Method::POST, &path).await.map(|_: Ignored| ())
             }
         }
     }
@@ -74,9 +75,10 @@ impl Place {
             Self::Embedded(engine) => {
                 engine.delete(DEFAULT_TENANT, session).await.map_err(|e| refused(&e))
             }
-            Self::Daemon(url) => {
+            Self::Daemon(remote) => {
                 let path = session_path(session);
-                ask(&mut Client::new(url.clone()), Method::DELETE, &path).await.map(|_: Ignored| ())
+                let mut client = Client::new(remote.clone());
+                ask(&mut client, Method::DELETE, &path).await.map(|_: Ignored| ())
             }
         }
     }
@@ -91,7 +93,8 @@ pub(super) async fn ask<T: DeserializeOwned>(
     method: Method,
     path: &str,
 ) -> Result<T, Failure> {
-    client.json(method, path, None::<&()>).await.map_err(|error| unanswered(&error))
+    let answer = client.json(method, path, None::<&()>).await;
+    answer.map_err(|error| unanswered(client, &error))
 }
 
 /// The path of a session. An id that is none is refused by the daemon, whatever is in it.
@@ -114,8 +117,16 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
     built.map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))
 }
 
-fn unanswered(error: &ClientError) -> Failure {
+fn unanswered(client: &Client, error: &ClientError) -> Failure {
     let exit = match error {
+        ClientError::Problem { status, .. } if status.as_u16() == 401 => {
+            let about = if client.has_token() {
+                "what VIVARIUM_TOKEN holds is no token of its tenants (any more)"
+            } else {
+                "it has tenants: set VIVARIUM_TOKEN to the token of one"
+            };
+            return Failure::says(Exit::Usage, format!("{} refused: {about}", client.url()));
+        }
         ClientError::Connect { .. } | ClientError::Http { .. } => Exit::Unavailable,
         ClientError::Problem { status, .. } if [429, 503].contains(&status.as_u16()) => {
             Exit::Unavailable
@@ -140,6 +151,7 @@ fn refused(error: &EngineError) -> Failure {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
+    use crate::client::Url;
     use crate::engine::tests::{echoing, settings};
     use crate::engine::types::SessionPage;
     use crate::settings::ListenAddr;
@@ -181,7 +193,7 @@ mod tests {
         let (trigger, stop) = shutdown::channel();
         let server = tokio::spawn(api::serve(engine, listeners, stop.wait()));
         for url in urls {
-            live(&Place::Daemon(url.clone())).await;
+            live(&Place::Daemon(url.clone().into())).await;
             let mut client = Client::new(url);
             let page: SessionPage = ask(&mut client, Method::GET, "/v1/sessions").await.unwrap();
             assert_eq!(page.sessions.len(), 1);

@@ -64,16 +64,19 @@ impl Args {
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let job = read(args)?;
     match args.url.named()? {
-        Some(url) => {
+        Some(remote) => {
             let mut job = job;
             if let Some(flag) = args.config.sandbox.first_given() {
                 return Err(Failure::says(
                     Exit::Usage,
-                    format!("{flag} configures an embedded sandbox, and {url} has its own"),
+                    format!(
+                        "{flag} configures an embedded sandbox, and {} has its own",
+                        remote.url
+                    ),
                 ));
             }
             job.spec.idle_timeout_ms = Some(ORPHAN_MS);
-            place::runtime()?.block_on(perform(&Place::Daemon(url), job, &args.code))
+            place::runtime()?.block_on(perform(&Place::Daemon(remote), job, &args.code))
         }
         None => embedded(args, job),
     }

@@ -59,7 +59,7 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
             request = signals.next() => match request {
                 Request::Reload => {
                     shutdown::notify_reloading();
-                    config = reload(args, host, &engine, config);
+                    config = reload(args, host, &engine, config).await;
                     shutdown::notify(&[NotifyState::Ready]);
                 }
                 Request::Stop => {
@@ -102,7 +102,7 @@ async fn drain(engine: Engine, trigger: Trigger, sockets: Sockets) {
 }
 
 /// The configuration from now on: the new one, or, if that has an error, the old one.
-fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
+async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
     let sources = match args.config.sources(host.clone(), &args.listen) {
         Ok(sources) => sources,
         Err(failure) => {
@@ -120,7 +120,7 @@ fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
             old
         }
         Ok(reloaded) => {
-            engine.reload(Arc::new(reloaded.config.settings.clone()));
+            engine.reload(Arc::new(reloaded.config.settings.clone())).await;
             for key in &reloaded.kept {
                 tracing::warn!(key, "not reloaded: it needs a restart");
             }

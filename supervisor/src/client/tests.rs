@@ -102,6 +102,30 @@ fn an_answer_that_is_not_the_apis_is_no_panic() {
 }
 
 #[test]
+fn a_token_is_sent_and_never_shown() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let asked = std::thread::spawn(move || {
+        let mut reader = BufReader::new(listener.accept().unwrap().0);
+        let mut head = String::new();
+        while reader.read_line(&mut head).unwrap() > 2 {}
+        reader.get_mut().write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        head
+    });
+    let with = |token: &str| {
+        Client::new(Remote { url: url.clone(), token: Some(Token::new(token.into())) })
+    };
+    let mut client = with("viv_abc");
+    assert!(!format!("{client:?}").contains("viv_abc"));
+    block_on(client.send(Method::GET, "/", vec![])).unwrap();
+    let head = asked.join().unwrap();
+    assert!(head.to_lowercase().contains("authorization: bearer viv_abc\r\n"), "{head}");
+    let error = block_on(with("sec\nret").send(Method::GET, "/", vec![])).unwrap_err();
+    assert!(error.to_string().contains("characters that no token has"), "{error}");
+    assert!(!error.to_string().contains("ret"), "{error}");
+}
+
+#[test]
 fn nobody_there_is_told_with_the_url() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url: Url = format!("http://{free}").parse().unwrap();

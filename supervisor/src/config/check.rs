@@ -1,5 +1,7 @@
 //! What has to fit together: conditions over more than one key.
 
+use std::collections::BTreeMap;
+
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 
@@ -9,22 +11,42 @@ use crate::settings::{Mode, Settings};
 pub(crate) const MAX_BODY_BYTES: u64 = 40 << 20;
 const _: () = assert!(MAX_BODY_BYTES < MAX_FRAME_BYTES as u64);
 
-/// What does not fit, each with the key it is about.
-pub(crate) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
+/// What does not fit, each with the path of the key it is about.
+pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
+    let errors = between_sections(settings).into_iter();
+    let mut errors: Vec<_> = errors.map(|(path, error)| (path.to_owned(), error)).collect();
+    errors.extend(shared_tokens(settings));
+    errors
+}
+
+/// A token is one tenant's alone.
+fn shared_tokens(settings: &Settings) -> Vec<(String, String)> {
+    let mut errors = Vec::new();
+    let mut owners = BTreeMap::new();
+    for (name, tenant) in &settings.tenants {
+        for hash in &tenant.tokens {
+            if let Some(owner) = owners.insert(*hash, name) {
+                let path = format!("tenant.{name}.token_sha256");
+                errors.push((path, format!("{hash} is a token of tenant {owner:?} too")));
+            }
+        }
+    }
+    errors
+}
+
+fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
     let mut errors = Vec::new();
     let server = &settings.server;
     let sandbox = &settings.sandbox;
     let session = &settings.session;
-    for address in server.listen.iter().filter(|address| !address.is_local()) {
-        let why = if sandbox.mode == Mode::Off {
-            "there is no sandbox (sandbox.mode is \"off\")"
-        } else {
-            "there are no tenants, so anybody who can connect can run code"
-        };
-        errors.push((
-            "server.listen",
-            format!("{address} can be reached from other hosts, and {why}: use 127.0.0.1, [::1] or unix:/PATH"),
-        ));
+    if let Some(why) = settings.why_local_only() {
+        for address in server.listen.iter().filter(|address| !address.is_local()) {
+            let message = format!(
+                "{address} can be reached from other hosts, and {why}: use 127.0.0.1, [::1] or \
+                 unix:/PATH"
+            );
+            errors.push(("server.listen", message));
+        }
     }
     if server.max_body_bytes > MAX_BODY_BYTES {
         errors.push(("server.max_body_bytes", format!("at most {MAX_BODY_BYTES}")));

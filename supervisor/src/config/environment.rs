@@ -12,8 +12,9 @@ pub const PREFIX: &str = "VIVARIUM_";
 const SANDBOX: &str = "VIVARIUM_SANDBOX";
 
 /// Variables of ours that are no configuration keys.
-pub(crate) const OTHERS: [(&str, &str); 4] = [
+pub(crate) const OTHERS: [(&str, &str); 5] = [
     ("VIVARIUM_URL", "the daemon that the command line talks to"),
+    ("VIVARIUM_TOKEN", "the token that the command line presents to that daemon"),
     ("VIVARIUM_CONFIG", "the configuration file, as `--config`"),
     ("VIVARIUM_LOG", "how much is logged"),
     ("VIVARIUM_AGENT", "the `vivarium-agent` to use in place of the one beside `vivarium`"),
@@ -45,7 +46,7 @@ fn find(name: &str) -> Option<(&'static crate::config::key::Key, Option<String>)
     if name == SANDBOX {
         return Some((keys::find(Section::Sandbox, "mode")?, None));
     }
-    for key in keys::all() {
+    for key in keys::all().filter(|key| key.section.has_variables()) {
         if key.section != Section::Environments {
             if key.variable(None) == name {
                 return Some((key, None));
@@ -66,6 +67,7 @@ fn find(name: &str) -> Option<(&'static crate::config::key::Key, Option<String>)
 /// Every name to suggest from. Leaked once per process, and only to report an error.
 fn known() -> impl Iterator<Item = &'static str> {
     keys::all()
+        .filter(|key| key.section.has_variables())
         .map(|key| {
             let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
             let name: &'static str = key.variable(environment).leak();

@@ -7,9 +7,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::error::Origin;
 use crate::config::given::{self, Given, Said};
-use crate::config::key::{Key, Section};
+use crate::config::key::{Key, Preset, Section};
 use crate::config::value::Value;
 use crate::config::{keys, suggest};
+use crate::engine::is_plain_name;
 
 /// Where the file is unless said otherwise.
 pub const DEFAULT_PATH: &str = "/etc/vivarium/vivarium.toml";
@@ -92,6 +93,12 @@ impl Reader<'_> {
                 DeValue::Table(table) if section == Section::Environments => {
                     self.environments(table);
                 }
+                DeValue::Array(entries) if section == Section::Tenant => {
+                    entries.iter().for_each(|entry| self.tenant(entry));
+                }
+                _ if section == Section::Tenant => {
+                    self.error(at, "tenant: there may be several, so each begins with [[tenant]]");
+                }
                 DeValue::Table(table) => self.section(section, None, table),
                 other => {
                     self.error(at, format!("{name}: a section, not the {}", other.type_str()));
@@ -128,10 +135,45 @@ impl Reader<'_> {
         }
     }
 
-    fn section(&mut self, section: Section, environment: Option<&str>, table: &DeTable<'_>) {
+    fn tenant(&mut self, entry: &Spanned<DeValue<'_>>) {
+        let at = entry.span().start;
+        let DeValue::Table(table) = entry.get_ref() else {
+            self.error(at, "tenant: an entry is a table: [[tenant]]");
+            return;
+        };
+        let Some(name) = table.get("name") else {
+            self.error(at, "tenant.name: is missing in this entry");
+            return;
+        };
+        let at = name.span().start;
+        let name = match Value::from_toml(name.get_ref()) {
+            Value::Text(name) if is_tenant_name(&name) => name,
+            other => {
+                let message = format!(
+                    "tenant.name: {other} is no name: 1 to 64 of A-Z, a-z, 0-9, '_' and '-', not \
+                     beginning with '_'"
+                );
+                self.error(at, message);
+                return;
+            }
+        };
+        if self.said.tenants.contains(&name) {
+            self.error(at, format!("tenant.name: there already is a tenant {name:?}"));
+            return;
+        }
+        self.section(Section::Tenant, Some(&name), table);
+        for key in keys::of(Section::Tenant) {
+            if matches!(key.preset, Preset::Required(_)) && !table.contains_key(key.name) {
+                self.error(at, format!("{}: is missing", key.path(Some(&name))));
+            }
+        }
+        self.said.tenants.push(name);
+    }
+
+    fn section(&mut self, section: Section, of: Option<&str>, table: &DeTable<'_>) {
         for (name, value) in table {
             match keys::find(section, name.get_ref()) {
-                Some(key) => self.give(key, environment, value),
+                Some(key) => self.give(key, of, value),
                 None => {
                     let path = format!("{}.{}", section.name(), name.get_ref());
                     let names = keys::of(section).iter().map(|key| key.name);
@@ -141,10 +183,10 @@ impl Reader<'_> {
         }
     }
 
-    fn give(&mut self, key: &'static Key, environment: Option<&str>, value: &Spanned<DeValue<'_>>) {
+    fn give(&mut self, key: &'static Key, of: Option<&str>, value: &Spanned<DeValue<'_>>) {
         self.said.given.push(Given {
             key,
-            environment: environment.map(str::to_owned),
+            of: of.map(str::to_owned),
             value: Value::from_toml(value.get_ref()),
             origin: self.origin(value.span().start),
         });
@@ -158,7 +200,7 @@ impl Reader<'_> {
         names: impl Iterator<Item = &'n str>,
     ) {
         let name = path.rsplit('.').next().unwrap_or(path);
-        let message = match later(path) {
+        let message = match keys::later(path) {
             Some(why) => format!("{path}: {why}"),
             None => format!("{path}: no such {what}{}", suggest::hint(name, names)),
         };
@@ -166,6 +208,7 @@ impl Reader<'_> {
     }
 }
 
-fn later(path: &str) -> Option<&'static str> {
-    keys::LATER.iter().find(|(later, _)| *later == path).map(|(_, why)| *why)
+/// Whether this can name a tenant: it becomes a directory and a label. Ours begin with `_`.
+fn is_tenant_name(name: &str) -> bool {
+    is_plain_name(name) && !name.starts_with('_')
 }

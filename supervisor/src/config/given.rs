@@ -9,8 +9,8 @@ use crate::config::value::Value;
 pub struct Given {
     /// Which key.
     pub key: &'static Key,
-    /// Of which environment, if it is a key of those.
-    pub environment: Option<String>,
+    /// Of which environment or tenant, if it is a key of those.
+    pub of: Option<String>,
     /// What was said.
     pub value: Value,
     /// Where.
@@ -23,6 +23,8 @@ pub(crate) struct Said {
     pub(crate) given: Vec<Given>,
     /// Environments named, if only by an empty table.
     pub(crate) environments: Vec<String>,
+    /// Tenants named.
+    pub(crate) tenants: Vec<String>,
     pub(crate) errors: Vec<ConfigError>,
 }
 
@@ -43,14 +45,9 @@ pub(crate) fn is_environment_name(name: &str) -> bool {
 
 /// A value given by text, unquoted, in a variable or after a flag.
 #[must_use]
-pub(crate) fn from_text(
-    key: &'static Key,
-    environment: Option<&str>,
-    text: &str,
-    origin: Origin,
-) -> Given {
+pub(crate) fn from_text(key: &'static Key, of: Option<&str>, text: &str, origin: Origin) -> Given {
     let value = key.kind.read(text);
-    Given { key, environment: environment.map(str::to_owned), value, origin }
+    Given { key, of: of.map(str::to_owned), value, origin }
 }
 
 /// A value given by a flag, which for lists can be repeated.

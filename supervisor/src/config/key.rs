@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::config::host::Host;
 use crate::config::value::{Value, ValueError};
-use crate::settings::{Environment, Settings};
+use crate::settings::{Environment, Settings, Tenant};
 
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,11 +17,14 @@ pub enum Section {
     Session,
     /// `[environments.<name>]`
     Environments,
+    /// `[[tenant]]`
+    Tenant,
 }
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 4] = [Self::Server, Self::Sandbox, Self::Session, Self::Environments];
+    pub const ALL: [Self; 5] =
+        [Self::Server, Self::Sandbox, Self::Session, Self::Environments, Self::Tenant];
 
     /// The name in the file.
     #[must_use]
@@ -31,7 +34,24 @@ impl Section {
             Self::Sandbox => "sandbox",
             Self::Session => "session",
             Self::Environments => "environments",
+            Self::Tenant => "tenant",
         }
+    }
+
+    /// The header of its table; `of` is whose it is, where there may be several.
+    #[must_use]
+    pub fn header(self, of: &str) -> String {
+        match self {
+            Self::Environments => format!("[environments.{of}]"),
+            Self::Tenant => "[[tenant]]".to_owned(),
+            _ => format!("[{}]", self.name()),
+        }
+    }
+
+    /// Whether its keys have variables too.
+    #[must_use]
+    pub const fn has_variables(self) -> bool {
+        !matches!(self, Self::Tenant)
     }
 
     /// What it is about.
@@ -47,6 +67,13 @@ impl Section {
             Self::Environments => {
                 "Interpreters by name. `default` is always there and serves sessions that name \
                  no other. Names are lower-case letters, digits, `-` and `_`."
+            }
+            Self::Tenant => {
+                "Who may use the API, one entry for each, in the file only. With any of them every \
+                 request under /v1 needs a token and sees nothing of other tenants; without, \
+                 whoever can connect is the one tenant `default`. A reload holds at once: a token \
+                 that is gone opens nothing any more, and a ceiling that is new bounds the \
+                 sessions there are. Sessions of a tenant that is gone go on until they end."
             }
         }
     }
@@ -122,6 +149,8 @@ pub enum Preset {
     Toml(&'static str),
     /// Nothing, which means this.
     Unset(&'static str),
+    /// It has to be given, such as this.
+    Required(&'static str),
     /// What fits the host and who started us.
     Host {
         /// In words.
@@ -138,6 +167,8 @@ pub enum Setter {
     Settings(fn(&mut Settings, &Value) -> Result<(), ValueError>),
     /// Into one environment.
     Environment(fn(&mut Environment, &Value) -> Result<(), ValueError>),
+    /// Into one tenant.
+    Tenant(fn(&mut Tenant, &Value) -> Result<(), ValueError>),
 }
 
 /// One key of the configuration: everything that parses, documents and shows it.
@@ -162,19 +193,20 @@ pub struct Key {
 }
 
 impl Key {
-    /// `section.name`, with the environment's name between the two if it is one of those.
+    /// `section.name`, with the name of the environment or tenant between the two if it is of
+    /// one.
     #[must_use]
-    pub fn path(&self, environment: Option<&str>) -> String {
-        match environment {
-            Some(environment) => format!("{}.{environment}.{}", self.section.name(), self.name),
+    pub fn path(&self, of: Option<&str>) -> String {
+        match of {
+            Some(of) => format!("{}.{of}.{}", self.section.name(), self.name),
             None => format!("{}.{}", self.section.name(), self.name),
         }
     }
 
-    /// The variable that sets it.
+    /// The variable that sets it, if its section has any.
     #[must_use]
-    pub fn variable(&self, environment: Option<&str>) -> String {
-        let path = self.path(environment).to_uppercase().replace(['.', '-'], "_");
+    pub fn variable(&self, of: Option<&str>) -> String {
+        let path = self.path(of).to_uppercase().replace(['.', '-'], "_");
         format!("{}{path}", crate::config::environment::PREFIX)
     }
 }

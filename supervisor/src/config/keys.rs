@@ -5,6 +5,7 @@ mod environments;
 mod sandbox;
 mod server;
 mod session;
+mod tenant;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Sandbox => sandbox::KEYS,
         Section::Session => session::KEYS,
         Section::Environments => environments::KEYS,
+        Section::Tenant => tenant::KEYS,
     }
 }
 
@@ -40,8 +42,7 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Words that later versions give a meaning. Refused by name, so that nobody believes a
 /// protection or a feature to be on that is not there.
-pub(crate) const LATER: [(&str, &str); 9] = [
-    ("tenant", "tenants come with a later version; until then there is one, \"default\""),
+pub(crate) const LATER: [(&str, &str); 14] = [
     ("egress", "the egress proxy comes with a later version"),
     ("audit", "the audit log comes with a later version"),
     ("session.results_kept", "kept results come with streaming, in a later version"),
@@ -50,7 +51,27 @@ pub(crate) const LATER: [(&str, &str); 9] = [
     ("environments.warmup", "warm-up code comes with templates, in a later version"),
     ("environments.pool_size", "pools come with templates, in a later version"),
     ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
+    ("tenant.session_rate", "a tenant's rate of new sessions comes with a later version"),
+    ("tenant.allowed_networks", "a tenant's networks come with a later version"),
+    ("tenant.allowed_environments", "a tenant's environments come with a later version"),
+    ("tenant.audit", "the audit log comes with a later version"),
+    ("tenant.sandbox", POLICY_LATER),
+    ("tenant.session", POLICY_LATER),
 ];
+
+/// Why a tenant has none of the keys of `[sandbox]` and `[session]` but those that are its own too.
+const POLICY_LATER: &str = "limits and times of a tenant's own, by the keys of [sandbox] and [session], come with a later \
+     version";
+
+/// Why a key or section is not there yet, if that is why.
+pub(crate) fn later(path: &str) -> Option<&'static str> {
+    let listed = LATER.iter().find(|(later, _)| *later == path).map(|(_, why)| *why);
+    listed.or_else(|| {
+        let name = path.strip_prefix("tenant.")?;
+        let elsewhere = [Section::Sandbox, Section::Session];
+        elsewhere.iter().any(|section| find(*section, name).is_some()).then_some(POLICY_LATER)
+    })
+}
 
 /// Settings for the setters to fill in: every value here is overwritten by its key's own.
 pub(crate) fn blank() -> Settings {
@@ -95,6 +116,7 @@ pub(crate) fn blank() -> Settings {
             queue_depth: 0,
         },
         environments: BTreeMap::new(),
+        tenants: BTreeMap::new(),
         agent_binary: AgentBinary::default(),
     }
 }

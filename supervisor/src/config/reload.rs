@@ -1,6 +1,8 @@
 //! What of a new configuration can take effect in a running daemon.
 
-use crate::config::{Config, ConfigErrors, Entry, Given, Merge, Value};
+use std::collections::BTreeSet;
+
+use crate::config::{Config, ConfigErrors, Entry, Given, Merge, Section, Value};
 use crate::settings::Settings;
 
 /// The configuration after a reload.
@@ -23,8 +25,8 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
     let mut merge =
         Merge { settings: running.clone(), entries: old.entries.clone(), errors: Vec::new() };
     let (mut changed, mut kept) = (Vec::new(), Vec::new());
-    for entry in &new.entries {
-        let path = path(entry);
+    for entry in new.entries.iter().filter(|entry| !is_tenants(entry)) {
+        let path = entry.path();
         if value(old, &path) == entry.value.as_ref() {
             continue;
         }
@@ -32,7 +34,7 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
             Some(value) if entry.key.reloads => {
                 merge.apply(Given {
                     key: entry.key,
-                    environment: entry.environment.clone(),
+                    of: entry.of.clone(),
                     value: value.clone(),
                     origin: entry.origin.clone(),
                 });
@@ -41,22 +43,35 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
             _ => kept.push(path),
         }
     }
+    changed.extend(take_tenants(&mut merge, old, new));
     // An environment that is gone from the file, too.
     kept.extend(
         old.entries
             .iter()
-            .map(path)
-            .filter(|path| !new.entries.iter().any(|entry| self::path(entry) == **path)),
+            .filter(|entry| !is_tenants(entry))
+            .map(Entry::path)
+            .filter(|path| !new.entries.iter().any(|entry| entry.path() == *path)),
     );
     Ok(Reloaded { config: merge.finish()?, changed, kept })
 }
 
-fn path(entry: &Entry) -> String {
-    entry.key.path(entry.environment.as_deref())
+/// Takes over the tenants as a whole, and names those that are new, changed or gone.
+fn take_tenants(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
+    merge.entries.retain(|entry| !is_tenants(entry));
+    merge.entries.extend(new.entries.iter().filter(|entry| is_tenants(entry)).cloned());
+    merge.settings.tenants.clone_from(&new.settings.tenants);
+    let (old, new) = (&old.settings.tenants, &new.settings.tenants);
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let differ = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+    differ.map(|name| format!("tenant.{name}")).collect()
+}
+
+fn is_tenants(entry: &Entry) -> bool {
+    entry.key.section == Section::Tenant
 }
 
 fn value<'a>(config: &'a Config, wanted: &str) -> Option<&'a Value> {
-    let entry = config.entries.iter().find(|entry| path(entry) == wanted)?;
+    let entry = config.entries.iter().find(|entry| entry.path() == wanted)?;
     entry.value.as_ref()
 }
 
@@ -65,6 +80,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::config::{File, Sources, resolve};
+    use crate::settings::ListenAddr;
     use std::time::Duration;
 
     fn config(text: &str) -> Config {
@@ -90,6 +106,47 @@ mod tests {
         assert_eq!(settings.session.idle_timeout, Duration::from_secs(300));
         assert_eq!(settings.server, old.settings.server);
         assert_eq!(settings.sandbox.cgroup_root, running.sandbox.cgroup_root);
+    }
+
+    fn tenant(name: &str, token: &str, more: &str) -> String {
+        let hash = crate::tenant::TokenHash::of(token);
+        format!("[[tenant]]\nname = \"{name}\"\ntoken_sha256 = [\"{hash}\"]\n{more}\n")
+    }
+
+    #[test]
+    fn tenants_come_go_and_change() {
+        let text = |tenants: &[String]| format!("[sandbox]\nmax_procs = 5\n{}", tenants.concat());
+        let old = config(&text(&[
+            tenant("same", "1", ""),
+            tenant("changed", "2", ""),
+            tenant("gone", "3", ""),
+        ]));
+        let new = config(&text(&[
+            tenant("new", "4", "max_procs = 9"),
+            tenant("changed", "5", ""),
+            tenant("same", "1", ""),
+        ]));
+        let reloaded = reload(&old.settings, &old, &new).unwrap();
+        assert_eq!(reloaded.changed, ["tenant.changed", "tenant.gone", "tenant.new"]);
+        assert!(reloaded.kept.is_empty(), "{:?}", reloaded.kept);
+        assert_eq!(reloaded.config.settings.tenants, new.settings.tenants);
+        let shown = crate::config::show(&reloaded.config);
+        assert!(shown.contains("name = \"new\"") && !shown.contains("name = \"gone\""), "{shown}");
+        let again = reload(&reloaded.config.settings, &reloaded.config, &new).unwrap();
+        assert!(again.changed.is_empty(), "{:?}", again.changed);
+    }
+
+    #[test]
+    fn the_last_tenant_can_not_go_while_others_can_connect() {
+        let old = config(&format!("[server]\nlisten = [\"0.0.0.0:1\"]\n{}", tenant("a", "1", "")));
+        let errors = reload(&old.settings, &old, &config("")).unwrap_err().to_string();
+        assert!(errors.contains("there are no tenants"), "{errors}");
+        // Nor while systemd has it listen there, of which the configuration says nothing.
+        let old = config(&tenant("a", "1", ""));
+        let mut running = old.settings.clone();
+        running.server.listen = vec![ListenAddr::Tcp("192.0.2.1:80".parse().unwrap())];
+        assert!(reload(&running, &old, &config("")).is_err());
+        assert!(reload(&old.settings, &old, &config("")).is_ok());
     }
 
     #[test]

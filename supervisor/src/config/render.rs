@@ -23,17 +23,18 @@ pub fn sample() -> String {
     for section in Section::ALL {
         text.push('\n');
         comment(&mut text, section.doc());
-        match section {
-            Section::Environments => {
-                line(&mut text, &format!("[environments.{DEFAULT_ENVIRONMENT}]"))
-            }
-            _ => line(&mut text, &format!("[{}]", section.name())),
-        }
+        let header = section.header(DEFAULT_ENVIRONMENT);
+        // An entry that is there is one, with all that has to be in it: so is its header left out.
+        let is_entry = section == Section::Tenant;
+        let (header, mark) = if is_entry { (format!("# {header}"), "# ") } else { (header, "#") };
+        line(&mut text, &header);
         for key in keys::of(section) {
             text.push('\n');
             comment(&mut text, key.doc);
             match key.preset {
-                Preset::Toml(value) => line(&mut text, &format!("#{} = {value}", key.name)),
+                Preset::Toml(value) | Preset::Required(value) => {
+                    line(&mut text, &format!("{mark}{} = {value}", key.name));
+                }
                 Preset::Unset(doc) | Preset::Host { doc, .. } => {
                     comment(&mut text, &format!("Default: {doc}."));
                     comment(&mut text, &format!("Takes: {}.", key.kind));
@@ -53,11 +54,8 @@ pub fn markdown() -> String {
         line(&mut text, &format!("- `{name}`: {doc}."));
     }
     for section in Section::ALL {
-        let heading = match section {
-            Section::Environments => "environments.&lt;name&gt;",
-            _ => section.name(),
-        };
-        line(&mut text, &format!("\n## [{heading}]\n\n{}", section.doc()));
+        let heading = section.header("&lt;name&gt;");
+        line(&mut text, &format!("\n## {heading}\n\n{}", section.doc()));
         for key in keys::of(section) {
             describe(&mut text, key);
         }
@@ -77,12 +75,19 @@ fn describe(text: &mut String, key: &Key) {
     match key.preset {
         Preset::Toml(value) => line(text, &format!("- Default: `{value}`")),
         Preset::Unset(doc) | Preset::Host { doc, .. } => line(text, &format!("- Default: {doc}")),
+        Preset::Required(value) => line(text, &format!("- Has to be given, such as `{value}`")),
     }
-    line(text, &format!("- Variable: `{}`", key.variable(environment)));
+    if key.section.has_variables() {
+        line(text, &format!("- Variable: `{}`", key.variable(environment)));
+    }
     if let Some(flag) = key.flag {
         line(text, &format!("- Flag: `{flag}`"));
     }
-    let reloads = if key.reloads { "reloaded, for new sessions" } else { "needs a restart" };
+    let reloads = match (key.reloads, key.section) {
+        (true, Section::Tenant) => "reloaded, at once",
+        (true, _) => "reloaded, for new sessions",
+        (false, _) => "needs a restart",
+    };
     line(text, &format!("- On SIGHUP: {reloads}"));
 }
 
@@ -90,16 +95,13 @@ fn describe(text: &mut String, key: &Key) {
 #[must_use]
 pub fn show(config: &Config) -> String {
     let mut text = String::new();
-    let mut heading = String::new();
+    let mut table = None;
     for entry in &config.entries {
-        let table = match &entry.environment {
-            Some(name) => format!("[environments.{name}]"),
-            None => format!("[{}]", entry.key.section.name()),
-        };
-        if table != heading {
-            let gap = if heading.is_empty() { "" } else { "\n" };
-            line(&mut text, &format!("{gap}{table}"));
-            heading = table;
+        if table != Some((entry.key.section, &entry.of)) {
+            let gap = if table.is_none() { "" } else { "\n" };
+            let header = entry.key.section.header(entry.of.as_deref().unwrap_or_default());
+            line(&mut text, &format!("{gap}{header}"));
+            table = Some((entry.key.section, &entry.of));
         }
         let shown = match (&entry.value, entry.key.preset) {
             (Some(value), _) => format!("{} = {value}", entry.key.name),
@@ -115,9 +117,8 @@ pub fn show(config: &Config) -> String {
 #[must_use]
 pub fn show_json(config: &Config) -> serde_json::Value {
     let one = |entry: &Entry| {
-        let path = entry.key.path(entry.environment.as_deref());
         let value = entry.value.as_ref().map(super::Value::to_json);
-        (path, json!({"value": value, "origin": entry.origin.to_string()}))
+        (entry.path(), json!({"value": value, "origin": entry.origin.to_string()}))
     };
     serde_json::Value::Object(config.entries.iter().map(one).collect())
 }

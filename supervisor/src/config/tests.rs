@@ -8,7 +8,8 @@ use vivarium_protocol::policy::{CpuCores, Network};
 use vivarium_protocol::units::Limit;
 
 use super::*;
-use crate::settings::{ListenAddr, LogFormat, Mode};
+use crate::settings::{Ceilings, ListenAddr, LogFormat, Mode, Tenant};
+use crate::tenant::TokenHash;
 
 fn host() -> Host {
     Host { uid: 7, temp_dir: "/tmp".into(), ..Host::default() }
@@ -165,7 +166,7 @@ fn flags_win_over_variables_over_the_file() {
 
 #[test]
 fn every_key_has_its_variable_and_the_others_are_known() {
-    for key in keys::all() {
+    for key in keys::all().filter(|key| key.section.has_variables()) {
         let environment = (key.section == Section::Environments).then_some("default");
         let name = key.variable(environment);
         assert!(name.starts_with("VIVARIUM_"), "{name}");
@@ -201,7 +202,16 @@ fn lists_in_variables_are_separated_by_commas() {
 
 #[test]
 fn what_comes_later_is_refused_by_name() {
-    refused("[[tenant]]\nname = \"a\"\n", "tenant: tenants come with a later version");
+    refused(
+        &tenant("a", "1", "allowed_networks = []"),
+        "tenant.allowed_networks: a tenant's networks",
+    );
+    refused(&tenant("a", "1", "session_rate = 5"), "a tenant's rate of new sessions comes with");
+    for key in
+        ["max_cpu_secs = 5", "max_disk_mb = 5", "network = \"none\"", "idle_timeout = \"5s\""]
+    {
+        refused(&tenant("a", "1", key), "limits and times of a tenant's own");
+    }
     refused("[session]\nresults_kept = 5\n", "session.results_kept: kept results come with");
     refused("[environments.default]\npool_size = 1\n", "environments.pool_size: pools come with");
     refused("[environments.a]\npreimport = []\n", "environments.preimport: pre-imports come");
@@ -235,4 +245,81 @@ fn odd_shapes_are_refused_and_never_panic() {
     refused("[sandbox]\nworkdir = \"../x\"\n", "absolute path");
     refused("[sandbox]\nmax_procs = true\n", "boolean true");
     refused("[session]\nexec_timeout = 30\n", "a duration with its unit");
+}
+
+fn tenant(name: &str, token: &str, more: &str) -> String {
+    let hash = TokenHash::of(token);
+    format!("[[tenant]]\nname = \"{name}\"\ntoken_sha256 = [\"{hash}\"]\n{more}\n")
+}
+
+#[test]
+fn tenants_have_tokens_and_ceilings() {
+    let ceilings = "max_sessions = 5\ncpu_weight = 300\ncpu_cores = 1.5\nmax_memory_mb = 64\n\
+                    max_procs = 100\n";
+    let text = tenant("b", "2", ceilings) + &tenant("default", "1", "");
+    let config = resolve(&file(&text)).unwrap();
+    let tenants = &config.settings.tenants;
+    let at = |value| Limit::new(value).unwrap();
+    let expected = Tenant {
+        tokens: vec![TokenHash::of("2")],
+        max_sessions: at(5),
+        ceilings: Ceilings {
+            cpu_weight: 300,
+            cpu_cores: CpuCores { milli: Some(1500) },
+            max_memory_mb: at(64),
+            max_procs: at(100),
+        },
+    };
+    assert_eq!(tenants["b"], expected);
+    let plain = Tenant { tokens: vec![TokenHash::of("1")], ..Tenant::default() };
+    assert_eq!(tenants["default"], plain);
+    assert_eq!(show_json(&config)["tenant.b.max_procs"]["origin"], "/etc/v.toml:8");
+    // What is shown reads back as the same.
+    let shown = show(&config);
+    assert_eq!(resolve(&file(&shown)).unwrap().settings.tenants, *tenants, "{shown}");
+}
+
+#[test]
+fn tenants_that_are_none_are_refused() {
+    let names = ["", "_trial", "a/b", "..", "a b", "é", &"x".repeat(65)];
+    for name in names {
+        refused(&tenant(name, "1", ""), "/etc/v.toml:2: tenant.name:");
+    }
+    refused("[[tenant]]\ntoken_sha256 = []\n", "tenant.name: is missing");
+    refused("[[tenant]]\nname = 5\n", "tenant.name: 5 is no name");
+    refused("[[tenant]]\nname = \"a\"\n", "tenant.a.token_sha256: is missing");
+    refused("[[tenant]]\nname = \"a\"\ntoken_sha256 = []\n", "nobody could be this tenant");
+    refused("[tenant]\nname = \"a\"\n", "each begins with [[tenant]]");
+    refused("tenant = [1]\n", "an entry is a table");
+    refused(&tenant("a", "1", "max_session = 5"), "(did you mean \"max_sessions\"?)");
+    refused(
+        &tenant("a", "1", "cpu_weight = 10001"),
+        "tenant.a.cpu_weight: a weight is at most 10000",
+    );
+    refused(&tenant("a", "1", "max_memory_mb = 0"), "tenant.a.max_memory_mb: 0 is not a limit");
+    let twice = tenant("a", "1", "") + &tenant("a", "2", "");
+    refused(&twice, "/etc/v.toml:6: tenant.name: there already is a tenant \"a\"");
+    let shared = tenant("a", "1", "") + &tenant("b", "1", "");
+    refused(&shared, "/etc/v.toml:7: tenant.b.token_sha256: 6b86b273ff34fce1");
+    let variable = errors(&variables(&[("VIVARIUM_TENANT_A_MAX_PROCS", "5")]));
+    assert!(variable[0].contains("no such variable"), "{variable:?}");
+}
+
+#[test]
+fn a_token_in_the_wrong_place_is_not_repeated() {
+    let secret = "viv_secretsecretsecretsecretsecretsecretsecret";
+    for value in [format!("{secret:?}"), format!("[{secret:?}]"), format!("[[{secret:?}]]")] {
+        let text = format!("[[tenant]]\nname = \"a\"\ntoken_sha256 = {value}\n");
+        let errors = errors(&file(&text));
+        assert!(errors[0].contains("never tokens"), "{errors:?}");
+        assert!(!errors.concat().contains("secretsecret"), "{errors:?}");
+    }
+}
+
+#[test]
+fn others_may_connect_where_there_are_tenants() {
+    let open = "[server]\nlisten = [\"0.0.0.0:80\"]\n".to_owned();
+    refused(&open, "there are no tenants");
+    assert!(resolve(&file(&(open.clone() + &tenant("a", "1", "")))).is_ok());
+    refused(&(open + "[sandbox]\nmode = \"off\"\n" + &tenant("a", "1", "")), "there is no sandbox");
 }

@@ -118,10 +118,11 @@ impl Value {
         };
         // By way of text, which unlike a cast can not wrap or truncate in silence.
         let milli = format!("{:.0}", cores * 1000.0).parse::<u32>().ok();
-        match milli.filter(|milli| *milli > 0) {
+        // The kernel takes no less than 1 ms of a period of 100 (`min_cfs_quota_period`).
+        match milli.filter(|milli| *milli >= 10) {
             Some(milli) => Ok(CpuCores { milli: Some(milli) }),
             None => Err(ValueError::Unfit(format!(
-                "{self} is not a number of cores: from 0.001, or \"unlimited\""
+                "{self} is not a number of cores: from 0.01, or \"unlimited\""
             ))),
         }
     }
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(Value::Float(0.5).cores().unwrap().milli, Some(500));
         assert_eq!(Value::Integer(2).cores().unwrap().milli, Some(2000));
         assert_eq!(Value::Text("unlimited".into()).cores().unwrap(), CpuCores::UNLIMITED);
-        for bad in [Value::Integer(0), Value::Float(-1.0), Value::Float(f64::NAN)] {
+        for bad in [Value::Integer(0), Value::Float(0.009), Value::Float(f64::NAN)] {
             assert!(bad.cores().is_err(), "{bad}");
         }
         assert!(Value::Float(1e12).cores().is_err());

@@ -65,15 +65,19 @@ impl Engine {
             trial::recipe(&self.inner.host, prepared, policy, observer).map_err(|error| {
                 EngineError::NotStarted(session::internal_failure(&error.to_string()))
             })?;
-        let max = settings.session.max_sessions;
+        let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let registry = Arc::clone(&self.inner.registry);
         let make = || session::spawn(identity, timing, recipe, move |gone| registry.remove(gone));
-        match self.inner.registry.insert(tenant, &id, max, make) {
+        match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => Ok(Ok(session)),
             Err(Refused::Exists(session)) => Ok(Err(session)),
             Err(Refused::Full) => {
                 self.observer(tenant).refused(Refusal::TooManySessions);
                 Err(EngineError::TooManySessions { max: max.get().unwrap_or(u64::MAX) })
+            }
+            Err(Refused::TenantFull) => {
+                self.observer(tenant).refused(Refusal::TooManySessions);
+                Err(EngineError::TooManyOfTenant { max: own_max.get().unwrap_or(u64::MAX) })
             }
         }
     }

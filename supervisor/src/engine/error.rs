@@ -42,6 +42,12 @@ pub enum EngineError {
         /// How many.
         max: u64,
     },
+    /// As many sessions of this tenant as there may be.
+    #[error("there are as many sessions of this tenant as there may be ({max})")]
+    TooManyOfTenant {
+        /// How many.
+        max: u64,
+    },
     /// The daemon is shutting down.
     #[error("the daemon is shutting down")]
     Draining,
@@ -65,7 +71,7 @@ impl EngineError {
             Self::Invalid { .. } => "invalid_field",
             Self::QueueFull { .. } => "queue_full",
             Self::NoRoom { .. } => "no_room",
-            Self::TooManySessions { .. } => "too_many_sessions",
+            Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
             Self::Draining => "draining",
             Self::NotStarted(_) => "session_not_started",
         }
@@ -76,7 +82,9 @@ impl EngineError {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::QueueFull { .. } | Self::NoRoom { .. } => Some(Duration::from_secs(1)),
-            Self::TooManySessions { .. } | Self::Draining => Some(Duration::from_secs(5)),
+            Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
+                Some(Duration::from_secs(5))
+            }
             _ => None,
         }
     }
@@ -103,9 +111,23 @@ pub enum StartError {
         missing.layer, missing.status, missing.detail, missing.fix
     )).collect::<Vec<_>>().join("; "))]
     LayersMissing(Vec<vivarium_protocol::layer::Report>),
-    /// Mode `off` while others than this host can reach the API.
-    #[error("sandbox.mode is \"off\", which is refused while the API listens on {0}")]
-    OpenToOthers(String),
+    /// Others than this host can reach the API, and must not.
+    #[error("the API listens on {address}, which can be reached from other hosts, and {why}")]
+    OpenToOthers {
+        /// Where.
+        address: String,
+        /// Why they must not.
+        why: &'static str,
+    },
+    /// What all sessions of a tenant may use together could not be bounded.
+    #[error("set the ceilings of tenant {tenant}")]
+    Ceilings {
+        /// Whose.
+        tenant: String,
+        /// Why not.
+        #[source]
+        source: crate::cgroup::CgroupError,
+    },
     /// Not even a session without the missing layers starts.
     #[error("a trial session of environment {environment} did not start: {failure}{}", fix_of(.failure))]
     Trial {

@@ -1,12 +1,40 @@
 //! What of new settings can be taken over while sessions run.
 
+use std::sync::{Arc, PoisonError};
+
+use super::{Engine, tenants};
+use crate::chain::chain;
 use crate::settings::Settings;
+
+impl Engine {
+    /// Takes over what can be changed while running, and names what can not. Returns when the
+    /// tenants' ceilings hold.
+    pub async fn reload(&self, settings: Arc<Settings>) -> Vec<&'static str> {
+        let ceilings = settings.ceilings();
+        tenants::announce(&ceilings, &self.inner.host);
+        let kept = {
+            let mut slot = self.inner.settings.write().unwrap_or_else(PoisonError::into_inner);
+            let (kept, new) = merge(&slot, &settings);
+            *slot = Arc::new(new);
+            kept
+        };
+        let inner = Arc::clone(&self.inner);
+        // It writes files, and may have to wait until memory is reclaimed.
+        let held = tokio::task::spawn_blocking(move || tenants::hold(&ceilings, &inner.host)).await;
+        match held {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("{}", chain(&error)),
+            Err(error) => tracing::error!(%error, "ceilings of tenants were not set"),
+        }
+        kept
+    }
+}
 
 /// The settings to use from now on, and the names of what takes a restart.
 ///
 /// New sessions get the new limits and times; the mode, the layers, the interpreters and the
 /// listeners were decided, tried and reported at start-up, and stay.
-pub(super) fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Settings) {
+fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Settings) {
     let mut kept = Vec::new();
     let mut keep = |name, changed: bool| {
         if changed {
@@ -26,6 +54,7 @@ pub(super) fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Setti
     merged.sandbox.allowed_networks.clone_from(&new.sandbox.allowed_networks);
     merged.session = new.session.clone();
     merged.session.reap_interval = old.session.reap_interval;
+    merged.tenants.clone_from(&new.tenants);
     (kept, merged)
 }
 
@@ -33,7 +62,7 @@ pub(super) fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Setti
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::engine::tests::settings;
+    use crate::engine::tests::{settings, tenant};
     use crate::settings::Mode;
     use vivarium_protocol::units::Limit;
 
@@ -43,6 +72,7 @@ mod tests {
         let mut new = old.clone();
         new.sandbox.limits.max_procs = Limit::new(3).unwrap();
         new.session.queue_depth = 99;
+        new.tenants.insert("a".to_owned(), tenant("1"));
         assert!(merge(&old, &new).0.is_empty());
         new.sandbox.mode = Mode::On;
         new.server.user = "other".into();
@@ -51,5 +81,6 @@ mod tests {
         assert_eq!(merged.sandbox.mode, old.sandbox.mode);
         assert_eq!(merged.sandbox.limits.max_procs, Limit::new(3).unwrap());
         assert_eq!(merged.session.queue_depth, 99);
+        assert_eq!(merged.tenants, new.tenants);
     }
 }

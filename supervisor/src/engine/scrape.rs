@@ -10,7 +10,7 @@ use vivarium_metrics::{Families, Metrics, MetricsError};
 use vivarium_protocol::layer::Status;
 
 use super::types::SessionState;
-use super::{DEFAULT_TENANT, Engine, trial};
+use super::{Engine, trial};
 use crate::cgroup::{Support, TenantUsage};
 use crate::observe::state_name;
 
@@ -58,10 +58,13 @@ impl Engine {
     }
 
     fn show_sessions(&self, to: &Families) {
-        if let Some(max) = self.settings().session.max_sessions.get() {
+        let settings = self.settings();
+        if let Some(max) = settings.session.max_sessions.get() {
             to.sessions.may_be(max);
         }
-        let mut tenants = BTreeMap::from([(DEFAULT_TENANT.to_owned(), Population::default())]);
+        let named = settings.ceilings().into_keys();
+        let mut tenants: BTreeMap<_, _> =
+            named.map(|tenant| (tenant, Population::default())).collect();
         for session in self.inner.registry.all() {
             let (state, queued) = {
                 let notes = session.notes();
@@ -124,7 +127,7 @@ mod tests {
     use vivarium_protocol::units::Limit;
 
     use super::*;
-    use crate::engine::tests::{echoing, engine, settings};
+    use crate::engine::tests::{echoing, engine, settings, tenant};
     use crate::engine::types::{ExecuteRequest, SessionSpec};
 
     fn named(id: &str) -> SessionSpec {
@@ -198,6 +201,24 @@ mod tests {
                 r#"vivarium_executions_total{cause="deleted",status="killed",tenant="t"} 1"#,
                 r#"vivarium_executions_total{cause="deleted",status="rejected",tenant="t"} 1"#,
                 r#"vivarium_execution_duration_seconds_count{tenant="t"} 1"#,
+            ],
+        );
+    }
+
+    #[tokio::test]
+    async fn tenants_that_are_configured_are_shown_before_anything_happens_to_them() {
+        let mut settings = settings();
+        settings.tenants.insert("one".to_owned(), tenant("1"));
+        let (engine, _) = echoing(settings.clone());
+        shows(&engine, &[r#"vivarium_sessions{state="idle",tenant="one"} 0"#]);
+        assert!(!engine.scrape().unwrap().contains("tenant=\"default\""));
+        settings.tenants.insert("two".to_owned(), tenant("2"));
+        engine.reload(Arc::new(settings)).await;
+        shows(
+            &engine,
+            &[
+                r#"vivarium_sessions{state="idle",tenant="two"} 0"#,
+                r#"vivarium_refusals_total{reason="too_many_sessions",tenant="two"} 0"#,
             ],
         );
     }

@@ -10,7 +10,7 @@ use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{DEFAULT_TENANT, Engine, Host, Inner, ROOM_MIB, StartError, reaper, trial};
+use super::{Engine, Host, Inner, ROOM_MIB, StartError, reaper, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, ids::IdPool};
@@ -38,6 +38,9 @@ impl Engine {
             }
             environments.insert(name.clone(), prepared);
         }
+        let ceilings = settings.ceilings();
+        tenants::announce(&ceilings, &host);
+        tenants::hold(&ceilings, &host)?;
         Ok(Self::assemble(settings, host, environments))
     }
 
@@ -63,8 +66,8 @@ impl Engine {
 /// Takes our part of the host, and clears it.
 async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Host, StartError> {
     let open = settings.server.listen.iter().find(|address| !ListenAddr::is_local(address));
-    if let (Mode::Off, Some(address)) = (settings.sandbox.mode, open) {
-        return Err(StartError::OpenToOthers(address.to_string()));
+    if let (Some(why), Some(address)) = (settings.why_local_only(), open) {
+        return Err(StartError::OpenToOthers { address: address.to_string(), why });
     }
     backend.probe().map_err(StartError::Agent)?;
     recover::clear_stale(&settings.server.runtime_dir);
@@ -83,7 +86,6 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         tracing::warn!(%error, source, "what an earlier life left in the cgroup tree stays");
     }
     let metrics = Metrics::new().map_err(StartError::Metrics)?;
-    metrics.introduce(DEFAULT_TENANT);
     Ok(Host {
         backend,
         cgroups,

@@ -19,8 +19,9 @@ use super::{DEFAULT_TENANT, Engine, EngineError, Host};
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::cgroup::{Missing, Support};
 use crate::settings::{
-    AgentBinary, Environment, LogFormat, Mode, Sandbox, Server, Session, Settings,
+    AgentBinary, Environment, LogFormat, Mode, Sandbox, Server, Session, Settings, Tenant,
 };
+use crate::tenant::TokenHash;
 
 /// Settings for tests, with nothing of the host in them.
 pub(crate) fn settings() -> Settings {
@@ -66,8 +67,14 @@ pub(crate) fn settings() -> Settings {
             queue_depth: 4,
         },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
+        tenants: BTreeMap::new(),
         agent_binary: AgentBinary::default(),
     }
+}
+
+/// A tenant with one token and no ceiling.
+pub(crate) fn tenant(token: &str) -> Tenant {
+    Tenant { tokens: vec![TokenHash::of(token)], ..Tenant::default() }
 }
 
 /// An engine, and the agents that it launches.
@@ -204,7 +211,7 @@ async fn a_run_leaves_nothing() {
     let outcome = engine.run(DEFAULT_TENANT, request).await.unwrap();
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Status::Ok, "x"));
     assert_eq!(backend.killed.load(Ordering::SeqCst), 1);
-    assert_eq!(engine.host().capacity.sessions, 0);
+    assert_eq!(engine.host(DEFAULT_TENANT).capacity.sessions, 0);
 }
 
 #[tokio::test]
@@ -218,6 +225,33 @@ async fn there_are_no_more_sessions_than_there_may_be() {
     assert!(refused.retry_after().is_some());
     engine.delete(DEFAULT_TENANT, "a").await.unwrap();
     engine.create(DEFAULT_TENANT, named("b")).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_tenants_sessions_leave_room_for_anothers() {
+    let mut settings = settings();
+    settings.session.max_sessions = Limit::new(3).unwrap();
+    let max_sessions = Limit::new(2).unwrap();
+    settings.tenants.insert("b".to_owned(), Tenant { max_sessions, ..tenant("t") });
+    settings.tenants.insert("c".to_owned(), tenant("u"));
+    let (engine, _) = echoing(settings.clone());
+    // Names that are neighbours in the order of the registry.
+    engine.create("c", named("a")).await.unwrap();
+    for id in ["a", "b"] {
+        engine.create("b", named(id)).await.unwrap();
+    }
+    let refused = engine.create("b", named("c")).await.unwrap_err();
+    assert_eq!(refused, EngineError::TooManyOfTenant { max: 2 });
+    assert!(refused.retry_after().is_some());
+    engine.delete("b", "a").await.unwrap();
+    engine.create("b", named("c")).await.unwrap();
+    let refused = engine.create("c", named("b")).await.unwrap_err();
+    assert_eq!(refused, EngineError::TooManySessions { max: 3 });
+    // A reload holds for the next one.
+    settings.tenants.remove("b");
+    settings.session.max_sessions = Limit::Unlimited;
+    engine.reload(Arc::new(settings)).await;
+    engine.create("b", named("d")).await.unwrap();
 }
 
 #[tokio::test]
@@ -292,7 +326,7 @@ async fn a_shutdown_without_grace_kills_what_runs() {
     let (outcome, ()) = tokio::join!(engine.execute(DEFAULT_TENANT, "a", code("1"), true), agent);
     let outcome = outcome.unwrap();
     assert_eq!((outcome.status, outcome.cause), (Status::Killed, Some(Cause::Draining)));
-    assert_eq!(engine.host().capacity.sessions, 0);
+    assert_eq!(engine.host(DEFAULT_TENANT).capacity.sessions, 0);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod connections;
 mod documents;
 mod input;
 mod refusals;
+mod tenants;
 
 use vivarium_tests::Daemon;
 use vivarium_tests::http::{Client, Endpoint, Response};

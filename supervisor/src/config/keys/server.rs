@@ -18,9 +18,10 @@ pub(super) const KEYS: &[Key] = &[
         flag: Some("--listen"),
         reloads: false,
         doc: "Addresses of the API: `ADDRESS:PORT`, or `unix:/path/of/socket` (made with mode \
-              0660, owned by `server.user`). Only loopback addresses and Unix sockets: anybody \
-              who can connect can run code, until there are tenants. Sockets handed over by \
-              systemd are used in place of these.",
+              0660, owned by `server.user`). Addresses that other hosts can reach only with \
+              tenants, since without them whoever can connect can run code; and with TLS in \
+              front, since tokens are sent as they are. Sockets handed over by systemd are used \
+              in place of these.",
         set: Setter::Settings(|settings, value| {
             settings.server.listen = listen(value)?;
             Ok(())

@@ -128,10 +128,17 @@ pub struct ChangedFile {
 /// What an execution used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionUsage {
-    /// CPU time of all the session's processes during it, in milliseconds.
+    /// CPU time of all the session's processes during it, in milliseconds. Children that were
+    /// never waited for are in it with the cgroup layer, if they used more than 10 ms.
     pub cpu_ms: f64,
-    /// Highest memory seen, in bytes.
+    /// Highest memory, in bytes. With a memory controller: charged to the whole session while
+    /// the execution ran (Linux 6.12; before that only if it was the session's highest so far).
+    /// Else the kernel process's largest resident set since it was started.
     pub memory_peak_bytes: u64,
+    /// Bytes read from disks; null without an io controller.
+    pub io_read_bytes: Option<u64>,
+    /// Bytes written to disks; null without an io controller.
+    pub io_write_bytes: Option<u64>,
 }
 
 /// What a session is doing.
@@ -193,8 +200,16 @@ pub struct SessionUsage {
     pub cpu_ms: f64,
     /// Memory now charged to the session; null where no memory controller says.
     pub memory_bytes: Option<u64>,
-    /// Highest memory of any execution, in bytes.
+    /// Highest memory ever charged to the session, in bytes; without a memory controller, the
+    /// highest of any execution.
     pub memory_peak_bytes: u64,
+    /// Most processes and threads of tenant code at one time; null without a pids controller,
+    /// and before Linux 6.1.
+    pub processes_peak: Option<u64>,
+    /// Bytes read from disks; null without an io controller.
+    pub io_read_bytes: Option<u64>,
+    /// Bytes written to disks; null without an io controller.
+    pub io_write_bytes: Option<u64>,
     /// Executions that have ended.
     pub executions: u64,
     /// Executions waiting.
