@@ -71,9 +71,10 @@ impl Observer {
     }
 
     /// An execution is answered. `ran` says how long it ran, if it did.
-    pub fn execution_ended(&self, outcome: &Outcome, ran: Option<Duration>, cpu_us: u64) {
+    pub fn execution_ended(&self, outcome: &Outcome, ran: Option<Duration>) {
         let cause = outcome.cause.map_or("none", cause_name);
-        let cpu = Duration::from_micros(cpu_us);
+        // Only a number that is no time at all is refused.
+        let cpu = Duration::try_from_secs_f64(outcome.usage.cpu_ms / 1000.0).unwrap_or_default();
         self.count(|to, tenant| {
             to.executions.ended(tenant, status_name(outcome.status), cause, ran, cpu);
             // The others are counted from what the kernel counts.

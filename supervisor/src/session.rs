@@ -256,10 +256,14 @@ impl Session {
         let notes = self.notes();
         let mut usage = notes.usage;
         if let Some(scope) = self.scope.get() {
-            usage.cpu_ms = scope.cpu_us().map_or(usage.cpu_ms, millis);
-            usage.memory_bytes = scope.memory_bytes();
-            let peak = scope.memory_peak_bytes().unwrap_or(0);
+            let used = scope.usage();
+            usage.cpu_ms = used.cpu_us.map_or(usage.cpu_ms, millis);
+            usage.memory_bytes = used.memory_bytes;
+            let peak = used.memory_peak_bytes.unwrap_or(0);
             usage.memory_peak_bytes = usage.memory_peak_bytes.max(peak);
+            usage.processes_peak = used.processes_peak;
+            usage.io_read_bytes = used.io.map(|io| io.read_bytes);
+            usage.io_write_bytes = used.io.map(|io| io.write_bytes);
         }
         SessionInfo {
             id: self.identity.id.clone(),

@@ -46,8 +46,8 @@ impl Family for Limits {
             &["tenant", "limit"],
             "Limits that were reached: processes killed for want of memory (`memory`), forks \
              refused (`pids`), executions stopped for their CPU time (`cpu`), executions that \
-             failed for want of space (`disk`). The kernel's own counts are added when an \
-             execution, a kernel or a session ends.",
+             failed for want of space (`disk`). The kernel's own counts are added as it \
+             tells them.",
         )?;
         Ok(Self { events })
     }

@@ -1,19 +1,20 @@
-//! One session's scope: its limits, its evidence, its end.
+//! One session's scope: its limits, what it has used, its end.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 use vivarium_protocol::policy::{CgroupPlacement, Limits};
 
+use super::blame::Blame;
+use super::events::Events;
 use super::files::{self, CgroupError};
-use super::limits::{self, Controller, Place, Setting};
+use super::limits::{self, Controller, Place};
+use super::meter::{Io, Meter};
 use super::tree;
+use super::watch::Watched;
 
 /// How long killed processes may take to be gone: one in an uninterruptible wait (a stuck
 /// disk) can not be waited for for ever.
@@ -28,17 +29,21 @@ pub struct Scope {
     fix: String,
     limits_memory: bool,
     limits_pids: bool,
-    /// The kernel leaf's `pids.events`, which is read after every execution.
-    pids_events: Option<File>,
 }
 
-/// What `memory.events` and `pids.events` have counted.
+/// What a session has used so far. `None` where the kernel does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MemoryEvents {
-    /// Processes killed for want of memory.
-    pub oom_kills: u64,
-    /// Forks refused for want of pids.
-    pub forks_refused: u64,
+pub struct ScopeUsage {
+    /// CPU time of tenant code, in microseconds.
+    pub cpu_us: Option<u64>,
+    /// Memory charged to the session now.
+    pub memory_bytes: Option<u64>,
+    /// The most memory that was ever charged to it.
+    pub memory_peak_bytes: Option<u64>,
+    /// The most processes and threads of tenant code there were at one time (Linux 6.1).
+    pub processes_peak: Option<u64>,
+    /// Disks.
+    pub io: Option<Io>,
 }
 
 impl Scope {
@@ -51,7 +56,6 @@ impl Scope {
             fix: String::new(),
             limits_memory: false,
             limits_pids: false,
-            pids_events: None,
         };
         scope.fill(limits, fix).inspect_err(|_| {
             if let Err(error) = files::remove_all(&scope.dir) {
@@ -64,19 +68,20 @@ impl Scope {
         files::make_dir(&self.agent())?;
         files::make_dir(&self.kernel())?;
         let enabled = tree::enable(&self.dir);
-        let mut missing = Vec::new();
-        for setting in limits::settings(limits) {
+        let (mut missing, mut absent) = (Vec::new(), Vec::new());
+        for (place, setting) in limits::settings(limits) {
             if enabled.contains(&setting.controller) {
-                self.set(&setting)?;
+                let dir = match place {
+                    Place::Scope => self.dir.clone(),
+                    Place::Kernel => self.kernel(),
+                };
+                limits::set(&dir, &setting)?;
             } else {
                 missing.push(setting.file);
+                absent.push(setting.controller.name());
             }
         }
-        let absent: Vec<_> = Controller::ALL
-            .into_iter()
-            .filter(|controller| !enabled.contains(controller))
-            .map(Controller::name)
-            .collect();
+        absent.dedup();
         let (missing, fix) = if missing.is_empty() {
             (String::new(), String::new())
         } else {
@@ -90,26 +95,7 @@ impl Scope {
             fix,
             limits_memory: enabled.contains(&Controller::Memory),
             limits_pids: enabled.contains(&Controller::Pids),
-            pids_events: File::open(self.kernel().join("pids.events")).ok(),
         })
-    }
-
-    /// Writes one limit, and reads it back.
-    fn set(&self, setting: &Setting) -> Result<(), CgroupError> {
-        let path = match setting.place {
-            Place::Scope => self.dir.join(setting.file),
-            Place::Kernel => self.kernel().join(setting.file),
-        };
-        if setting.optional && !path.exists() {
-            return Ok(());
-        }
-        files::write(&path, &setting.value)?;
-        let held = files::read(&path)?;
-        if held == setting.value {
-            return Ok(());
-        }
-        let source = io::Error::other(format!("it holds {held:?} afterwards"));
-        Err(CgroupError::new(format!("set {:?} in", setting.value), &path, source))
     }
 
     fn agent(&self) -> PathBuf {
@@ -133,38 +119,41 @@ impl Scope {
         }
     }
 
-    /// What has been counted against the kernel so far. Zeros where there is no controller.
+    /// What is counted against tenant code. Opens files, and has to be called where tokio runs.
     #[must_use]
-    pub fn events(&self) -> MemoryEvents {
-        let memory = self.kernel().join("memory.events");
-        MemoryEvents {
-            oom_kills: files::keyed(&memory, "oom_kill").unwrap_or(0),
-            forks_refused: self.forks_refused(),
+    pub fn events(&self) -> Events {
+        Events::open(&self.kernel())
+    }
+
+    /// What tells whose memory was used up, from now on. Reads files.
+    #[must_use]
+    pub fn blame(&self) -> Blame {
+        Blame::from_now(&self.dir)
+    }
+
+    /// What measures executions. Opens files.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        Meter::open(&self.dir, &self.kernel())
+    }
+
+    /// What has been used so far.
+    #[must_use]
+    pub fn usage(&self) -> ScopeUsage {
+        let kernel = self.kernel();
+        ScopeUsage {
+            cpu_us: files::keyed(&kernel.join("cpu.stat"), "usage_usec"),
+            memory_bytes: files::number(&self.dir.join("memory.current")),
+            memory_peak_bytes: self.memory_peak_bytes(),
+            processes_peak: files::number(&kernel.join("pids.peak")),
+            io: files::read(&kernel.join("io.stat")).ok().map(|text| Io::parse(&text)),
         }
-    }
-
-    /// Forks refused so far for want of pids.
-    #[must_use]
-    pub fn forks_refused(&self) -> u64 {
-        self.pids_events.as_ref().and_then(|file| files::keyed_in(file, "max")).unwrap_or(0)
-    }
-
-    /// CPU time of tenant code so far, in microseconds.
-    #[must_use]
-    pub fn cpu_us(&self) -> Option<u64> {
-        files::keyed(&self.kernel().join("cpu.stat"), "usage_usec")
-    }
-
-    /// Memory charged to the session now, in bytes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> Option<u64> {
-        files::read(&self.dir.join("memory.current")).ok()?.parse().ok()
     }
 
     /// The most memory that was ever charged to it, in bytes.
     #[must_use]
     pub fn memory_peak_bytes(&self) -> Option<u64> {
-        files::read(&self.dir.join("memory.peak")).ok()?.parse().ok()
+        files::number(&self.dir.join("memory.peak"))
     }
 
     /// Kills every process in it.
@@ -198,22 +187,15 @@ pub(super) async fn kill_and_remove(dir: &Path) -> Result<(), CgroupError> {
     files::remove_all(dir)
 }
 
-/// Waits until `cgroup.events` says that nothing lives there. The kernel notifies changes of
-/// the file by `POLLPRI` (`Documentation/admin-guide/cgroup-v2.rst`, "Un-populated
-/// Notification").
+/// Waits until `cgroup.events` says that nothing lives there
+/// (`Documentation/admin-guide/cgroup-v2.rst`, "Un-populated Notification").
 async fn emptied(events: &Path) -> io::Result<()> {
-    #[expect(
-        deprecated,
-        reason = "the replacement is unsafe for the sake of types whose as_raw_fd lies; File's does not"
-    )]
-    let watched = AsyncFd::with_interest(File::open(events)?, Interest::PRIORITY)?;
+    let watched = Watched::new(File::open(events)?).map_err(|(_, error)| error)?;
     loop {
-        let mut text = [0; 256];
-        let len = watched.get_ref().read_at(&mut text, 0)?;
-        let text = String::from_utf8_lossy(text.get(..len).unwrap_or_default());
-        if text.lines().any(|line| line == "populated 0") {
-            return Ok(());
+        match files::keyed_in(watched.file(), "populated") {
+            Some(0) => return Ok(()),
+            Some(_) => watched.changed().await?,
+            None => return Err(io::Error::other("it does not say whether anything lives there")),
         }
-        watched.ready(Interest::PRIORITY).await?.clear_ready();
     }
 }

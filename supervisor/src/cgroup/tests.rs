@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use super::{Support, Tree, acquire};
+use super::watch::Watched;
+use super::{Controller, Support, Tree, acquire, files};
 use crate::engine::tests::settings;
 
 static ALONE: Mutex<()> = Mutex::const_new(());
@@ -33,13 +34,15 @@ async fn a_scope_is_made_killed_and_removed() {
     let limits = settings().sandbox.limits;
     let scope = tree.make_scope("t", "s", &limits).unwrap();
     let placement = scope.placement();
-    assert_eq!(placement.missing.is_empty(), tree.controllers().len() == 3, "{placement:?}");
+    let held = [Controller::Memory, Controller::Pids, Controller::Cpu];
+    let all = held.iter().all(|controller| tree.controllers().contains(controller));
+    assert_eq!(placement.missing.is_empty(), all, "{placement:?}");
     assert_eq!(placement.missing.is_empty(), placement.fix.is_empty());
     assert!(tree.make_scope("t", "s", &limits).is_err(), "one scope per session");
 
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     fs::write(placement.kernel.join("cgroup.procs"), child.id().to_string()).unwrap();
-    assert!(scope.cpu_us().is_some());
+    assert!(scope.usage().cpu_us.is_some());
     scope.remove().await.unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert!(!placement.kernel.exists() && !placement.agent.exists());
@@ -70,4 +73,27 @@ fn nothing_stays_of_a_tree_that_is_given_back() {
     let after = fs::read_to_string("/proc/self/cgroup").unwrap();
     assert!(!after.contains("/supervisor"), "{after}");
     assert!(!root.join("supervisor").exists());
+}
+
+/// A change that nobody asked about and one that comes while waiting; a wait that ended without
+/// a change would find the old value.
+#[tokio::test]
+async fn changes_are_waited_for() {
+    let _alone = ALONE.lock().await;
+    let Some(tree) = tree() else { return };
+    let scope = tree.make_scope("t", "watched", &settings().sandbox.limits).unwrap();
+    let leaf = scope.placement().kernel;
+    let events = Watched::new(fs::File::open(leaf.join("cgroup.events")).unwrap()).unwrap();
+    let populated = || files::keyed_in(events.file(), "populated");
+    assert_eq!(populated(), Some(0));
+    for _ in 0..3 {
+        let mut child = Command::new("sleep").arg("0.2").spawn().unwrap();
+        fs::write(leaf.join("cgroup.procs"), child.id().to_string()).unwrap();
+        events.changed().await.unwrap();
+        assert_eq!(populated(), Some(1));
+        events.changed().await.unwrap();
+        assert_eq!(populated(), Some(0));
+        child.wait().unwrap();
+    }
+    scope.remove().await.unwrap();
 }

@@ -43,7 +43,7 @@ impl Tree {
 }
 
 fn read(dir: &Path) -> Option<TenantUsage> {
-    let number = |file: &str| files::read(&dir.join(file)).ok()?.parse().ok();
+    let number = |file: &str| files::number(&dir.join(file));
     Some(TenantUsage {
         tenant: dir.file_name()?.to_str()?.to_owned(),
         cpu: files::keyed(&dir.join("cpu.stat"), "usage_usec").map(Duration::from_micros),

@@ -1,8 +1,9 @@
 //! The task that is a session.
 //!
-//! It waits for three things: what the agent says ([`heard`]), what others want ([`told`]), and
-//! the time ([`Actor::late`]). Whatever ends it, [`end`] answers everybody who still waits and
-//! returns only when the last process and directory of the session are gone.
+//! It waits for four things: what the agent says ([`heard`]), what others want ([`told`]), what
+//! the kernel counts against it ([`tally`]), and the time ([`Actor::late`]). Whatever ends it,
+//! [`end`] answers everybody who still waits and returns only when the last process and
+//! directory of the session are gone.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -20,13 +21,16 @@ use super::launch::{self, Means, Recipe, Resources};
 use super::output::Collector;
 use super::state::{self, Event};
 use super::{Code, Command, Identity, Refusal, Session, Timing};
-use crate::cgroup::MemoryEvents;
+use crate::cgroup::{Blame, Mark, Meter, Scope};
 use crate::engine::types::{Outcome, SessionState};
 
 mod end;
 mod finish;
 mod heard;
+mod tally;
 mod told;
+
+use tally::Tally;
 
 /// Where an execution's answer goes.
 type Reply = oneshot::Sender<Result<Outcome, Refusal>>;
@@ -58,6 +62,8 @@ struct Running {
     timeout: std::time::Duration,
     queued: Instant,
     started: Option<Instant>,
+    /// What the scope had used when it began.
+    mark: Mark,
     stop: Option<Stop>,
     collector: Collector,
     reply: Reply,
@@ -106,7 +112,9 @@ struct Actor {
     notice: Option<String>,
     /// Whether a kernel that would not start has been tried once more.
     retried: bool,
-    counted: MemoryEvents,
+    tally: Tally,
+    blame: Blame,
+    meter: Meter,
 }
 
 /// Starts a session. `on_gone` is called when nothing of it is left.
@@ -139,6 +147,11 @@ impl Actor {
     fn new(session: Arc<Session>, channel: Channel, resources: Resources, means: Means) -> Self {
         let mut deadline = Deadline::default();
         deadline.set(Awaited::Kernel, &session.timing, std::time::Duration::ZERO);
+        // Only now, when the launcher has its policy: nobody waits for this.
+        let scope = session.scope.get();
+        let tally = scope.map(Scope::events).map(Tally::of).unwrap_or_default();
+        let blame = scope.map(Scope::blame).unwrap_or_default();
+        let meter = scope.map(Scope::meter).unwrap_or_default();
         Self {
             session,
             channel,
@@ -155,7 +168,9 @@ impl Actor {
             idle_waiters: Vec::new(),
             notice: None,
             retried: false,
-            counted: MemoryEvents::default(),
+            tally,
+            blame,
+            meter,
         }
     }
 
@@ -168,6 +183,7 @@ impl Actor {
                     Some(command) => self.told(command),
                     None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
                 },
+                () = self.tally.changed() => self.notified(),
                 awaited = deadline.passed() => self.late(awaited),
             };
             if let Step::Break(end) = step {
@@ -213,6 +229,7 @@ impl Actor {
                 timeout,
                 queued,
                 started: None,
+                mark: self.meter.mark(),
                 stop: None,
                 collector: Collector::new(&self.session.identity.limits),
                 reply,

@@ -4,23 +4,26 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::outcome::{Cause, Exception, KernelEnd};
 use vivarium_protocol::policy::Limits;
 
-use crate::cgroup::MemoryEvents;
+use crate::cgroup::{EventCounts, UsedUp};
 
-/// What was counted against a kernel since the one before it ended.
+/// What was counted against a kernel since the last answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Evidence {
     pub(super) oom_kills: u64,
     pub(super) forks_refused: u64,
     pub(super) memory_peak_bytes: Option<u64>,
+    /// If any was killed for want of memory: of whose.
+    pub(super) used_up: UsedUp,
 }
 
 impl Evidence {
-    pub(super) fn between(before: MemoryEvents, now: MemoryEvents, peak: Option<u64>) -> Self {
-        Self {
-            oom_kills: now.oom_kills.saturating_sub(before.oom_kills),
-            forks_refused: now.forks_refused.saturating_sub(before.forks_refused),
-            memory_peak_bytes: peak,
-        }
+    pub(super) const fn of(
+        counts: EventCounts,
+        memory_peak_bytes: Option<u64>,
+        used_up: UsedUp,
+    ) -> Self {
+        let EventCounts { oom_kills, forks_refused } = counts;
+        Self { oom_kills, forks_refused, memory_peak_bytes, used_up }
     }
 }
 
@@ -97,10 +100,25 @@ fn memory(limits: &Limits, evidence: Evidence) -> String {
         .memory_peak_bytes
         .map(|bytes| format!(", the peak was {} MiB", bytes >> 20))
         .unwrap_or_default();
-    format!(
-        "out of memory: the limit is {} MiB (max_memory_mb){peak}; memory.events counts {} killed",
-        limits.max_memory_mb, evidence.oom_kills
-    )
+    let what = match evidence.used_up {
+        UsedUp::Session => {
+            format!("the limit is {} MiB (max_memory_mb){peak}", limits.max_memory_mb)
+        }
+        UsedUp::Tenant { max_bytes } => {
+            let ceiling = max_bytes.map(|bytes| format!(" of {} MiB", bytes >> 20));
+            format!(
+                "all sessions of the tenant together reached its ceiling{} (tenant.max_memory_mb), \
+                 and this session was chosen{peak}",
+                ceiling.unwrap_or_default()
+            )
+        }
+        UsedUp::Host => format!(
+            "the service or the host has no more, and this session was chosen{peak}, within its \
+             limit of {} MiB (max_memory_mb)",
+            limits.max_memory_mb
+        ),
+    };
+    format!("out of memory: {what}; memory.events counts {} killed", evidence.oom_kills)
 }
 
 /// `SIGSEGV (11)`; real-time signals have only their number.
@@ -169,14 +187,34 @@ mod tests {
 
     #[test]
     fn memory_events_outweigh_the_signal_they_led_to() {
-        let before = MemoryEvents { oom_kills: 3, forks_refused: 1 };
-        let now = MemoryEvents { oom_kills: 5, forks_refused: 4 };
-        let evidence = Evidence::between(before, now, Some(64 << 20));
+        let counts = EventCounts { oom_kills: 2, forks_refused: 3 };
+        let evidence = Evidence::of(counts, Some(64 << 20), UsedUp::Session);
         let end = KernelEnd::Signaled { signal: 9, by_agent: false };
         let (cause, detail) = explain(&end, &limits(), evidence);
         assert_eq!(cause, Cause::MemoryLimit);
         for part in ["64 MiB", "counts 2 killed", "3 times a new process was refused"] {
             assert!(detail.contains(part), "{detail}");
         }
+    }
+
+    #[test]
+    fn whose_memory_was_used_up_is_told() {
+        let counts = EventCounts { oom_kills: 1, forks_refused: 0 };
+        let told = |used_up| {
+            let evidence = Evidence::of(counts, Some(5 << 20), used_up);
+            let end = KernelEnd::Signaled { signal: 9, by_agent: false };
+            let (cause, detail) = explain(&end, &limits(), evidence);
+            assert_eq!(cause, Cause::MemoryLimit);
+            detail
+        };
+        let tenant = told(UsedUp::Tenant { max_bytes: Some(300 << 20) });
+        assert!(
+            tenant.contains("reached its ceiling of 300 MiB (tenant.max_memory_mb)"),
+            "{tenant}"
+        );
+        assert!(!tenant.contains("the limit is"), "{tenant}");
+        let gone = told(UsedUp::Tenant { max_bytes: None });
+        assert!(gone.contains("reached its ceiling (tenant"), "{gone}");
+        assert!(told(UsedUp::Host).contains("the service or the host has no more"));
     }
 }

@@ -1,6 +1,7 @@
 //! Every session of this daemon, by tenant and id.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vivarium_protocol::units::Limit;
@@ -23,6 +24,8 @@ pub enum Refused {
     Exists(Arc<Session>),
     /// There are as many as there may be.
     Full,
+    /// There are as many of this tenant as there may be.
+    TenantFull,
 }
 
 impl Registry {
@@ -30,7 +33,8 @@ impl Registry {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the session that `make` makes, unless one of this id exists or there are `max`.
+    /// Adds the session that `make` makes, unless one of this id exists, there are `own_max` of
+    /// the tenant, or `max` of all.
     ///
     /// # Errors
     /// [`Refused`].
@@ -38,6 +42,7 @@ impl Registry {
         &self,
         tenant: &str,
         id: &str,
+        own_max: Limit,
         max: Limit,
         make: impl FnOnce() -> Arc<Session>,
     ) -> Result<Arc<Session>, Refused> {
@@ -45,6 +50,9 @@ impl Registry {
         let key = (tenant.to_owned(), id.to_owned());
         if let Some(session) = sessions.get(&key) {
             return Err(Refused::Exists(Arc::clone(session)));
+        }
+        if own_max.get().is_some_and(|max| of(&sessions, tenant, "").count() as u64 >= max) {
+            return Err(Refused::TenantFull);
         }
         if max.get().is_some_and(|max| sessions.len() as u64 >= max) {
             return Err(Refused::Full);
@@ -70,12 +78,8 @@ impl Registry {
     /// Up to `limit` sessions of a tenant, ordered by id, after the one named.
     #[must_use]
     pub fn page(&self, tenant: &str, after: &str, limit: usize) -> Vec<Arc<Session>> {
-        let start = (tenant.to_owned(), after.to_owned());
         let sessions = self.lock();
-        sessions
-            .range((std::ops::Bound::Excluded(start), std::ops::Bound::Unbounded))
-            .take_while(|((owner, _), _)| owner == tenant)
-            .map(|(_, session)| session)
+        of(&sessions, tenant, after)
             .filter(|session| !session.is_closed())
             .take(limit)
             .map(Arc::clone)
@@ -88,15 +92,20 @@ impl Registry {
         self.lock().values().map(Arc::clone).collect()
     }
 
-    /// How many there are.
+    /// How many a tenant has.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.lock().len()
+    pub fn len_of(&self, tenant: &str) -> usize {
+        of(&self.lock(), tenant, "").count()
     }
+}
 
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
+/// The sessions of a tenant, ordered by id, after the one named. No id is empty.
+fn of<'a>(
+    sessions: &'a BTreeMap<Key, Arc<Session>>,
+    tenant: &'a str,
+    after: &str,
+) -> impl Iterator<Item = &'a Arc<Session>> {
+    let after = (tenant.to_owned(), after.to_owned());
+    let own = sessions.range((Bound::Excluded(after), Bound::Unbounded));
+    own.take_while(move |((owner, _), _)| owner == tenant).map(|(_, session)| session)
 }

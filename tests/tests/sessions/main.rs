@@ -9,3 +9,4 @@ mod output;
 mod queue;
 mod resets;
 mod timeouts;
+mod usage;

@@ -70,11 +70,13 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(SOCKET)
 
 
-def request(method, path, body=None):
+def request(method, path, body=None, token=None):
     """One request; its status and its JSON."""
     connection = _UnixConnection("localhost")
     try:
         headers = {} if body is None else {"Content-Type": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
         text = response.read()
@@ -83,40 +85,41 @@ def request(method, path, body=None):
         connection.close()
 
 
-def api(method, path, body=None, status=(200, 201, 204)):
+def api(method, path, body=None, status=(200, 201, 204), token=None):
     """One request that has to be answered with one of these."""
-    got, answer = request(method, path, body)
+    got, answer = request(method, path, body, token)
     if got not in status:
         raise AssertionError(f"{method} {path}: {got} {json.dumps(answer, indent=2)}")
     return answer
 
 
 class Session:
-    """A session that is deleted at the end."""
+    """A session that is deleted at the end, of the tenant whose token is given."""
 
-    def __init__(self, **wanted):
-        self.info = api("POST", "/v1/sessions", wanted)
+    def __init__(self, token=None, **wanted):
+        self.token = token
+        self.info = api("POST", "/v1/sessions", wanted, token=token)
         self.id = self.info["id"]
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        request("DELETE", f"/v1/sessions/{self.id}")
+        request("DELETE", f"/v1/sessions/{self.id}", token=self.token)
 
     def execute(self, code, timeout_ms=120_000):
         body = {"code": code, "timeout_ms": timeout_ms}
-        return api("POST", f"/v1/sessions/{self.id}/execute", body)
+        return api("POST", f"/v1/sessions/{self.id}/execute", body, token=self.token)
 
     def post(self, action):
-        return api("POST", f"/v1/sessions/{self.id}/{action}")
+        return api("POST", f"/v1/sessions/{self.id}/{action}", token=self.token)
 
     def delete(self):
-        api("DELETE", f"/v1/sessions/{self.id}")
+        api("DELETE", f"/v1/sessions/{self.id}", token=self.token)
 
     @property
     def scope(self):
-        return CGROUP / "tenants" / "default" / self.id
+        return CGROUP / "tenants" / self.info["tenant"] / self.id
 
 
 @contextlib.contextmanager

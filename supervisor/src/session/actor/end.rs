@@ -54,7 +54,9 @@ impl Actor {
                 finish::never_ran(&self.session, &self.means.observer, job, end.cause, &end.detail);
             }
         }
-        let Self { session, channel, mut resources, means, .. } = self;
+        let Self { session, channel, mut resources, means, tally, meter, .. } = self;
+        // They hold files of the scope, which is to be removed.
+        drop((tally, meter));
         // Commands that were on their way are dropped, which tells their senders.
         drop(commands);
         resources.launched.stream = Some(channel.into_stream());

@@ -12,6 +12,11 @@ use crate::session::cause;
 use crate::session::output::{Collected, Collector};
 use crate::session::{Session, millis};
 
+/// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
+/// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
+/// Python's start would be charged with some of that.
+const TICK_US: u64 = 10_000;
+
 /// How an execution ended.
 struct Verdict {
     status: Status,
@@ -135,6 +140,7 @@ impl Actor {
         if let Some(notice) = self.notice.take() {
             join(&mut verdict.detail, &notice);
         }
+        let usage = self.usage_of(&running, usage);
         let collected = running.collector.finish();
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
@@ -143,16 +149,32 @@ impl Actor {
         {
             let mut notes = self.session.notes();
             notes.usage.executions += 1;
-            notes.usage.cpu_ms += millis(usage.cpu_us);
+            notes.usage.cpu_ms += usage.cpu_ms;
             notes.usage.memory_peak_bytes =
                 notes.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
         }
         self.session.touch();
         let outcome = outcome(&self.session, running.number, verdict, collected, duration, usage);
         let ran = running.started.map(|_| duration);
-        self.means.observer.execution_ended(&outcome, ran, usage.cpu_us);
+        self.means.observer.execution_ended(&outcome, ran);
         // A client that went away does not stop the execution, and misses its answer.
         running.reply.send(Ok(outcome)).unwrap_or(());
+    }
+
+    /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is
+    /// exact, but for children that were never waited for.
+    fn usage_of(&self, running: &Running, said: Usage) -> ExecutionUsage {
+        if running.started.is_none() {
+            return ExecutionUsage::default();
+        }
+        let used = self.meter.since(&running.mark);
+        let known = said.cpu_us.saturating_add(TICK_US);
+        ExecutionUsage {
+            cpu_ms: millis(used.cpu_us.filter(|us| *us > known).unwrap_or(said.cpu_us)),
+            memory_peak_bytes: used.memory_peak_bytes.unwrap_or(said.memory_peak_bytes),
+            io_read_bytes: used.io.map(|io| io.read_bytes),
+            io_write_bytes: used.io.map(|io| io.write_bytes),
+        }
     }
 }
 
@@ -171,8 +193,9 @@ pub(super) fn never_ran(
         state: State::Lost,
     };
     let nothing = Collector::new(&session.identity.limits).finish();
-    let outcome = outcome(session, job.number, verdict, nothing, Duration::ZERO, Usage::default());
-    observer.execution_ended(&outcome, None, 0);
+    let usage = ExecutionUsage::default();
+    let outcome = outcome(session, job.number, verdict, nothing, Duration::ZERO, usage);
+    observer.execution_ended(&outcome, None);
     job.reply.send(Ok(outcome)).unwrap_or(());
 }
 
@@ -182,7 +205,7 @@ fn outcome(
     verdict: Verdict,
     collected: Collected,
     duration: Duration,
-    usage: Usage,
+    usage: ExecutionUsage,
 ) -> Outcome {
     Outcome {
         execution_id: number.to_string(),
@@ -203,10 +226,7 @@ fn outcome(
         files: Vec::new(),
         files_changed: Vec::new(),
         duration_ms: millis(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
-        usage: ExecutionUsage {
-            cpu_ms: millis(usage.cpu_us),
-            memory_peak_bytes: usage.memory_peak_bytes,
-        },
+        usage,
     }
 }
 

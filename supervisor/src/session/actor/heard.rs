@@ -8,9 +8,8 @@ use vivarium_protocol::message::{FromAgent, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::{Actor, End, Step, Stop};
-use crate::cgroup::Scope;
 use crate::engine::types::SessionState;
-use crate::session::cause::{self, Evidence};
+use crate::session::cause;
 use crate::session::channel::ChannelError;
 use crate::session::deadlines::Awaited;
 use crate::session::state::Event;
@@ -53,7 +52,7 @@ impl Actor {
             }
             FromAgent::Done { completion, usage, .. } => {
                 self.fold(message);
-                let forks_refused = self.count_refusals();
+                let forks_refused = self.refusals();
                 self.finish_done(completion, usage, forks_refused);
                 self.ended()
             }
@@ -87,6 +86,8 @@ impl Actor {
         if let Some(running) = &mut self.running {
             // It was on its way while the last kernel died, and runs in this one.
             running.stop = running.stop.filter(|stop| *stop != Stop::Reset);
+            // The start of that is not its doing.
+            running.mark = self.meter.mark();
             self.set_state(Event::KernelResumed)?;
             return self.wait_for(Awaited::Handover);
         }
@@ -155,27 +156,6 @@ impl Actor {
             self.send(&ToAgent::Replace)?;
         }
         self.wait_for(Awaited::Kernel)
-    }
-
-    /// Forks refused since the scope was last asked.
-    fn count_refusals(&mut self) -> u64 {
-        let now = self.session.scope.get().map_or(0, Scope::forks_refused);
-        let before = std::mem::replace(&mut self.counted.forks_refused, now);
-        let refused = now.saturating_sub(before);
-        if refused > 0 {
-            self.means.observer.limits_reached(0, refused);
-        }
-        refused
-    }
-
-    /// What the scope has counted since it was last asked.
-    pub(super) fn gather(&mut self) -> Evidence {
-        let Some(scope) = self.session.scope.get() else { return Evidence::default() };
-        let now = scope.events();
-        let before = std::mem::replace(&mut self.counted, now);
-        let evidence = Evidence::between(before, now, scope.memory_peak_bytes());
-        self.means.observer.limits_reached(evidence.oom_kills, evidence.forks_refused);
-        evidence
     }
 }
 

@@ -1,0 +1,148 @@
+//! What the kernel counts against tenant code: kills for want of memory, forks refused.
+
+use std::fs::File;
+use std::future;
+use std::io;
+use std::path::Path;
+use std::sync::Once;
+
+use super::files;
+use super::watch::Watched;
+
+/// What `memory.events` and `pids.events` have counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EventCounts {
+    /// Processes killed for want of memory.
+    pub oom_kills: u64,
+    /// Forks refused for want of pids.
+    pub forks_refused: u64,
+}
+
+impl EventCounts {
+    /// What was counted after `before`.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            oom_kills: self.oom_kills.saturating_sub(before.oom_kills),
+            forks_refused: self.forks_refused.saturating_sub(before.forks_refused),
+        }
+    }
+}
+
+/// The two files of a kernel's leaf, open. Either is absent without its controller; the default
+/// has none.
+#[derive(Debug, Default)]
+pub struct Events {
+    memory: Option<Source>,
+    pids: Option<Source>,
+}
+
+/// A file that is read, and waited for where that can be.
+#[derive(Debug)]
+enum Source {
+    Watched(Watched),
+    Unwatched(File),
+}
+
+impl Events {
+    /// Opens what there is in the leaf. Has to be called where tokio runs.
+    pub(crate) fn open(leaf: &Path) -> Self {
+        let open = |name: &str| File::open(leaf.join(name)).ok().map(Source::of);
+        Self { memory: open("memory.events"), pids: open("pids.events") }
+    }
+
+    /// What has been counted so far. What can not be read is as it was when last read.
+    #[must_use]
+    pub fn read(&self, last: EventCounts) -> EventCounts {
+        let value = |source: &Option<Source>, key| files::keyed_in(source.as_ref()?.file(), key);
+        EventCounts {
+            oom_kills: value(&self.memory, "oom_kill").unwrap_or(last.oom_kills),
+            forks_refused: value(&self.pids, "max").unwrap_or(last.forks_refused),
+        }
+    }
+
+    /// Waits until something may have been counted since this was last asked; for ever where
+    /// the kernel tells nothing. May be dropped and asked again without missing anything.
+    pub async fn changed(&self) {
+        tokio::select! {
+            () = changed(self.memory.as_ref()) => {}
+            () = changed(self.pids.as_ref()) => {}
+        }
+    }
+}
+
+impl Source {
+    fn of(file: File) -> Self {
+        Watched::new(file).map_or_else(
+            |(file, error)| {
+                warn_once(&error);
+                Self::Unwatched(file)
+            },
+            Self::Watched,
+        )
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Self::Watched(watched) => watched.file(),
+            Self::Unwatched(file) => file,
+        }
+    }
+}
+
+async fn changed(source: Option<&Source>) {
+    // It fails when the runtime is going, and with it whoever waits.
+    match source {
+        Some(Source::Watched(watched)) if watched.changed().await.is_ok() => {}
+        _ => future::pending().await,
+    }
+}
+
+/// It would be the same for every session.
+fn warn_once(error: &io::Error) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!(
+            %error,
+            "cgroup events can not be watched: limits that are reached are counted when the \
+             execution ends"
+        );
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn leaf(memory: &str, pids: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("memory.events"), memory).unwrap();
+        std::fs::write(dir.path().join("pids.events"), pids).unwrap();
+        dir
+    }
+
+    /// epoll(7) refuses ordinary files, as it would all files were its limit reached.
+    #[tokio::test]
+    async fn what_can_not_be_watched_is_read_all_the_same() {
+        let dir = leaf("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 1\n", "max 3\n");
+        let events = Events::open(dir.path());
+        assert!(matches!(events.pids, Some(Source::Unwatched(_))));
+        let first = events.read(EventCounts::default());
+        assert_eq!(first, EventCounts { oom_kills: 2, forks_refused: 3 });
+        std::fs::write(dir.path().join("pids.events"), "max 70\n").unwrap();
+        let second = events.read(first);
+        assert_eq!(second.since(first), EventCounts { oom_kills: 0, forks_refused: 67 });
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_counts_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let last = EventCounts { oom_kills: 1, forks_refused: 2 };
+        for events in [Events::open(dir.path()), Events::default()] {
+            assert_eq!(events.read(last), last);
+        }
+        let dir = leaf("", "nonsense");
+        assert_eq!(Events::open(dir.path()).read(last), last);
+    }
+}

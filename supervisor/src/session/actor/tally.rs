@@ -1,0 +1,147 @@
+//! What the scope counts against the session: told to the metrics as it happens, and kept for
+//! the answer of the execution it happened to.
+
+use super::{Actor, Step};
+use crate::cgroup::{EventCounts, Events, Scope, UsedUp};
+use crate::session::cause::Evidence;
+
+/// Counts, and how far they have been told. Nothing is told twice: each time it is what came
+/// after the last.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    events: Events,
+    /// What the metrics know.
+    counted: EventCounts,
+    /// What answers have said.
+    answered: EventCounts,
+}
+
+impl Tally {
+    pub(super) fn of(events: Events) -> Self {
+        Self { events, ..Self::default() }
+    }
+
+    /// Waits for the kernel to count something. May be dropped without missing it.
+    pub(super) async fn changed(&self) {
+        self.events.changed().await;
+    }
+
+    /// What was counted since this was last asked, and whether any of that is the first of its
+    /// kind since the last answer.
+    fn count(&mut self) -> (EventCounts, bool) {
+        let now = self.events.read(self.counted);
+        let before = std::mem::replace(&mut self.counted, now);
+        let (new, told) = (now.since(before), before.since(self.answered));
+        let is_first = (new.oom_kills > 0 && told.oom_kills == 0)
+            || (new.forks_refused > 0 && told.forks_refused == 0);
+        (new, is_first)
+    }
+
+    /// What has been counted since the last answer, for this one.
+    fn take(&mut self) -> EventCounts {
+        let before = std::mem::replace(&mut self.answered, self.counted);
+        self.counted.since(before)
+    }
+
+    /// The same of the forks alone: processes that were killed are for the answer that tells of
+    /// the kernel's end.
+    fn take_refusals(&mut self) -> u64 {
+        let told = EventCounts { oom_kills: self.answered.oom_kills, ..self.counted };
+        let before = std::mem::replace(&mut self.answered, told);
+        told.since(before).forks_refused
+    }
+}
+
+impl Actor {
+    /// The kernel says that something was counted.
+    pub(super) fn notified(&mut self) -> Step {
+        self.count();
+        Step::Continue(())
+    }
+
+    fn count(&mut self) {
+        let (new, is_first) = self.tally.count();
+        let EventCounts { oom_kills, forks_refused } = new;
+        self.means.observer.limits_reached(oom_kills, forks_refused);
+        // The rest is in the answer: code can have thousands of forks refused in a second.
+        if is_first {
+            let session = &self.session.identity.id;
+            let execution = self.running.as_ref().map(|running| running.number);
+            tracing::info!(session, execution, oom_kills, forks_refused, "limits were reached");
+        }
+    }
+
+    /// Forks refused since the last answer. The kernel may not have told of all of them yet.
+    pub(super) fn refusals(&mut self) -> u64 {
+        self.count();
+        self.tally.take_refusals()
+    }
+
+    /// What has been counted since the last answer, all of it.
+    pub(super) fn gather(&mut self) -> Evidence {
+        self.count();
+        let peak = self.session.scope.get().and_then(Scope::memory_peak_bytes);
+        let counts = self.tally.take();
+        let used_up = if counts.oom_kills > 0 { self.blame.ask() } else { UsedUp::default() };
+        Evidence::of(counts, peak, used_up)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    struct Leaf(tempfile::TempDir, Tally);
+
+    impl Leaf {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let mut leaf = Self(dir, Tally::default());
+            leaf.put(0, 0);
+            leaf.1 = Tally::of(Events::open(leaf.0.path()));
+            leaf
+        }
+
+        fn put(&mut self, oom_kills: u64, forks_refused: u64) {
+            let file = |name: &str| self.0.path().join(name);
+            fs::write(file("memory.events"), format!("oom 0\noom_kill {oom_kills}\n")).unwrap();
+            fs::write(file("pids.events"), format!("max {forks_refused}\n")).unwrap();
+        }
+
+        fn count(&mut self, oom_kills: u64, forks_refused: u64) -> (EventCounts, bool) {
+            self.put(oom_kills, forks_refused);
+            self.1.count()
+        }
+    }
+
+    fn counts(oom_kills: u64, forks_refused: u64) -> EventCounts {
+        EventCounts { oom_kills, forks_refused }
+    }
+
+    #[tokio::test]
+    async fn everything_is_counted_once_and_answered_once() {
+        let mut leaf = Leaf::new();
+        assert_eq!(leaf.count(0, 0), (counts(0, 0), false));
+        assert_eq!(leaf.count(0, 5), (counts(0, 5), true));
+        assert_eq!(leaf.count(0, 7), (counts(0, 2), false), "the second of its kind");
+        assert_eq!(leaf.1.take_refusals(), 7);
+        assert_eq!(leaf.1.take_refusals(), 0);
+        assert_eq!(leaf.count(0, 8), (counts(0, 1), true), "the first after an answer");
+        assert_eq!(leaf.count(2, 8), (counts(2, 0), true), "the first of another kind");
+        assert_eq!(leaf.1.take_refusals(), 1);
+        assert_eq!(leaf.1.take(), counts(2, 0), "kept for the kernel's end");
+        assert_eq!(leaf.1.take(), counts(0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_scope_that_is_gone_takes_nothing_back() {
+        let mut leaf = Leaf::new();
+        leaf.count(1, 3);
+        let path = leaf.0.path().join("pids.events");
+        fs::write(path, "").unwrap();
+        assert_eq!(leaf.1.count(), (counts(0, 0), false));
+        assert_eq!(leaf.1.take(), counts(1, 3));
+    }
+}
