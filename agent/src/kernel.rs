@@ -163,7 +163,7 @@ impl Kernel {
         self.pid
     }
 
-    /// Its meter, once it is confined.
+    /// Its meter, once it is ready.
     pub(crate) const fn meter(&self) -> Option<&Meter> {
         self.meter.as_ref()
     }
@@ -192,7 +192,6 @@ impl Kernel {
             Ok(Some(KernelReport::Confined { pid, protection })) => {
                 let pid = Pid::from_raw(pid.try_into().unwrap_or_default());
                 self.pid = Some(pid);
-                self.meter = Some(Meter::new(pid));
                 self.protection = protection;
                 Confinement::Pending
             }
@@ -206,6 +205,13 @@ impl Kernel {
             Ok(None) => Confinement::Pending,
             Err(error) => Confinement::Failed(failure("read a kernel's report", error)),
         }
+    }
+
+    /// It says that it is ready. Only now can its files in /proc be opened: before execve(2), and
+    /// for a moment after its pipes have closed, it is not dumpable (`begin_new_exec` in fs/exec.c).
+    pub(crate) fn ready(&mut self) {
+        self.stage = Stage::Up;
+        self.meter = self.pid.map(Meter::new);
     }
 
     /// Hands it code. Its time runs from here.

@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
     fn kernel_said(&mut self, message: FromKernel) -> Result<(), Failure> {
         match message {
             FromKernel::Ready => {
-                self.kernel.stage = Stage::Up;
+                self.kernel.ready();
                 self.ever_ready = true;
                 self.tell(&FromAgent::KernelReady {
                     generation: self.kernel.generation,

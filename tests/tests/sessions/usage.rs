@@ -42,6 +42,22 @@ fn executions_do_not_pay_for_what_was_used_before_them() {
     assert!(second.0["usage"]["cpu_ms"].as_f64().unwrap() < 400.0, "{second}");
 }
 
+/// A kernel's files in /proc can be opened only some time after it was born: each of many has to be
+/// measured from its first execution on.
+#[test]
+fn every_kernel_is_measured_from_its_first_execution_on() {
+    let daemon = Daemon::start();
+    for _ in 0..10 {
+        let session = daemon.session();
+        for _ in 0..2 {
+            let outcome = session.execute("data = b'x' * (32 << 20)").ok();
+            let peak = outcome.0["usage"]["memory_peak_bytes"].as_u64().unwrap();
+            assert!(peak > 32 << 20, "{outcome}");
+            let _fresh_kernel = session.reset();
+        }
+    }
+}
+
 #[test]
 fn what_no_controller_counts_is_null() {
     let daemon = Daemon::start();
