@@ -12,8 +12,8 @@ use vivarium_protocol::layer::{Report, Status};
 
 use crate::cgroup::{Layout, Mounts};
 use crate::chain::chain;
-use crate::engine::{DEFAULT_TENANT, Engine};
 use crate::engine::types::EnvironmentInfo;
+use crate::engine::{DEFAULT_TENANT, Engine};
 use crate::settings::{Mode, Settings};
 
 /// The result of an examination.

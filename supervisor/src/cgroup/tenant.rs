@@ -42,7 +42,8 @@ impl Tree {
     }
 
     /// Makes a tenant's directory if it is not there, and has its ceilings hold. Lowering
-    /// `memory.max` below what is used returns when the kernel has reclaimed or killed enough.
+    /// `memory.max` below what is used returns when the kernel has reclaimed or killed enough, and
+    /// may end sessions.
     ///
     /// `tenant` has been checked to be a plain name.
     ///

@@ -24,9 +24,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "token_sha256",
         kind: Kind::Texts,
-        preset: Preset::Required(
-            "[\"64 hexadecimal digits\"]",
-        ),
+        preset: Preset::Required("[\"64 hexadecimal digits\"]"),
         flag: None,
         reloads: true,
         doc: "SHA-256 hashes, in 64 hexadecimal digits each, of the tokens that requests of this \
