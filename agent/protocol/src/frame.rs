@@ -13,6 +13,10 @@ pub const MAX_FRAME_BYTES: usize = 48 << 20;
 /// The largest message between agent, launcher and a kernel's report pipe, in bytes.
 pub const MAX_SMALL_FRAME_BYTES: usize = 64 << 10;
 
+/// The largest message to a launcher, in bytes: a command's arguments, of which execve(2) takes
+/// 2 MiB where the stack is limited to 8 MiB.
+pub const MAX_SPAWN_FRAME_BYTES: usize = 3 << 20;
+
 /// Bytes before each message that say how long it is.
 pub const PREFIX_BYTES: usize = 4;
 
@@ -123,12 +127,17 @@ impl Decoder {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::message::{Stream, ToAgent};
+    use crate::message::{Stream, ToAgent, Work};
     use proptest::prelude::*;
 
     #[test]
     fn a_message_survives_being_cut_anywhere() {
-        let message = ToAgent::Execute { execution: 7, code: "1+1".into(), files: vec![] };
+        let message = ToAgent::Execute {
+            execution: 7,
+            work: Work::Code { code: "1+1".into() },
+            files: vec![],
+            outputs: vec![],
+        };
         let bytes = encode(&message, MAX_FRAME_BYTES).unwrap();
         for cut in 0..bytes.len() {
             let mut decoder = Decoder::new(MAX_FRAME_BYTES);

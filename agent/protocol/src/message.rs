@@ -8,9 +8,16 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use self::files::{
+    FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
+};
+pub use self::launcher::{BirthNumber, BirthReport, FromLauncher, Program, ToLauncher};
 use crate::layer::{Layer, Report};
-use crate::outcome::{Exception, KernelEnd, Usage, Value};
+use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
+
+mod files;
+mod launcher;
 
 /// The supervisor's first message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +30,9 @@ pub struct Launch {
 
 /// Number of an execution within its session, from 1, never reused.
 pub type ExecutionNumber = u64;
+
+/// Number of an operation on files within its session, from 1, never reused.
+pub type TransferNumber = u64;
 
 /// Number of a kernel within its session, from 1, never reused.
 pub type Generation = u32;
@@ -37,20 +47,73 @@ pub struct InputFile {
     pub data: Vec<u8>,
 }
 
+/// What an execution runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Work {
+    /// Code, in the kernel.
+    Code {
+        /// It.
+        code: String,
+    },
+    /// A process beside the kernel, under the same restrictions.
+    Command {
+        /// The program, looked for on PATH unless it has a slash, and its arguments.
+        argv: Vec<String>,
+        /// What it reads from its standard input.
+        #[serde(with = "serde_bytes")]
+        stdin: Vec<u8>,
+        /// Its working directory, relative to the workdir; the workdir if empty.
+        cwd: String,
+    },
+    /// What could follow in the code at the cursor. Answered by a value of one part, JSON.
+    Complete {
+        /// The code.
+        code: String,
+        /// Where in it, in characters.
+        cursor: u32,
+    },
+    /// What stands at the cursor. Answered by a value of one part, JSON.
+    Inspect {
+        /// The code.
+        code: String,
+        /// Where in it, in characters.
+        cursor: u32,
+    },
+}
+
 /// Supervisor to agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// Run code. Only when a kernel is ready and none is running.
+    /// Run something. Only when a kernel is ready and nothing is running.
     Execute {
         /// Its number.
         execution: ExecutionNumber,
-        /// The code.
-        code: String,
+        /// What to run.
+        work: Work,
         /// Files to put into the workdir first.
         files: Vec<InputFile>,
+        /// Names of files to bring back, relative to the workdir.
+        outputs: Vec<String>,
     },
-    /// Send SIGINT to the kernel's process group, if this execution is still running.
+    /// Do something with the files of the workdir. At any time, also while something runs. A
+    /// `Read`, `Write` or `Unpack` comes with one end of a stream socket (`SCM_RIGHTS`), over which
+    /// the content goes.
+    File {
+        /// Its number, never reused.
+        transfer: TransferNumber,
+        /// What to do.
+        operation: FileOperation,
+    },
+    /// Send SIGINT to the process group of the kernel or command, if this execution is still
+    /// running.
     Interrupt {
+        /// Which.
+        execution: ExecutionNumber,
+    },
+    /// Kill the command that is this execution, with its process group and what descends from
+    /// it, if it is still running. Its end is told as [`Completion::Signaled`], and the kernel
+    /// goes on. Nothing happens if the execution is not a command: see [`ToAgent::Replace`].
+    Kill {
         /// Which.
         execution: ExecutionNumber,
     },
@@ -72,7 +135,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// How an execution ended, as the kernel tells it. Other ends are told by
+/// How an execution ended, as the kernel or a command's exit tells it. Other ends are told by
 /// [`FromAgent::KernelExited`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Completion {
@@ -82,6 +145,19 @@ pub enum Completion {
     Error,
     /// A `KeyboardInterrupt` that nobody caught.
     Interrupted,
+    /// A command exited with this code.
+    Exited(i32),
+    /// A command was killed by this signal.
+    Signaled(i32),
+}
+
+/// Files that were made or changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// The files, by name; not those that are gone again.
+    pub files: Vec<FileEntry>,
+    /// Whether there are more.
+    pub more: bool,
 }
 
 /// Agent to supervisor.
@@ -96,7 +172,8 @@ pub enum FromAgent {
         /// Every layer, in order, as read back from inside.
         protection: Vec<Report>,
     },
-    /// The execution's code has been handed to a ready kernel: its time runs from here.
+    /// The execution's code has been handed to a ready kernel, or its command has been executed:
+    /// its time runs from here.
     Started {
         /// Which.
         execution: ExecutionNumber,
@@ -134,6 +211,20 @@ pub enum FromAgent {
         /// It.
         exception: Exception,
     },
+    /// Something to be shown.
+    Display {
+        /// Which execution.
+        execution: ExecutionNumber,
+        /// It.
+        display: Display,
+    },
+    /// A file that was asked for. After the code has ended, before `Done` or `KernelExited`.
+    File {
+        /// Which execution.
+        execution: ExecutionNumber,
+        /// It.
+        file: OutputFile,
+    },
     /// The execution is over, and all it printed has been sent.
     Done {
         /// Which.
@@ -146,6 +237,16 @@ pub enum FromAgent {
         stderr_dropped: u64,
         /// What it used.
         usage: Usage,
+        /// Files of the workdir that were made or changed since the execution before.
+        changes: Changes,
+    },
+    /// The answer to [`ToAgent::File`]: at once for what has no content to follow; for a `Read`
+    /// before the content; for a `Write` or `Unpack` after it.
+    FileDone {
+        /// Which.
+        transfer: TransferNumber,
+        /// What came of it.
+        reply: Result<FileReply, FileProblem>,
     },
     /// A kernel is gone. If an execution was running it is over, and all it printed has been
     /// sent. The agent starts the next kernel by itself, unless this one was
@@ -163,6 +264,8 @@ pub enum FromAgent {
         stderr_dropped: u64,
         /// What the execution used.
         usage: Usage,
+        /// As in [`FromAgent::Done`]; empty if no execution was running.
+        changes: Changes,
     },
     /// CPU time of the execution is used up; the supervisor decides what follows.
     CpuLimitReached {
@@ -204,41 +307,4 @@ pub struct Failure {
     pub reason: String,
     /// What an operator can do.
     pub fix: String,
-}
-
-/// Agent to launcher. `Spawn` carries, as `SCM_RIGHTS`, the kernel's stdout, stderr, control
-/// socket, program and report pipe, in this order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ToLauncher {
-    /// Start a kernel in this session.
-    Spawn,
-}
-
-/// Launcher to agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FromLauncher {
-    /// The session's mappings are written and its kernel leaf is known: go on.
-    Mapped,
-    /// The kernel has ended: `wait4(2)`'s status and usage.
-    Exited {
-        /// How.
-        end: KernelEnd,
-        /// What it used in all its life, with the children it waited for.
-        usage: Usage,
-    },
-}
-
-/// What a kernel says on its report pipe, once, before it becomes Python. End of file after it
-/// means that Python was executed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum KernelReport {
-    /// Every layer was applied and read back.
-    Confined {
-        /// Its pid inside the session.
-        pid: u32,
-        /// Every layer, in order.
-        protection: Vec<Report>,
-    },
-    /// It could not be confined or executed, and is gone.
-    Failed(Failure),
 }

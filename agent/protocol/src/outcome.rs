@@ -99,6 +99,44 @@ pub struct Value {
     pub mime: Vec<MimePart>,
 }
 
+/// Something to be shown, in the order in which the code showed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Display {
+    /// What to do with it.
+    pub kind: DisplayKind,
+    /// Which display it is, where the code has named it (IPython's `display_id`).
+    pub id: Option<String>,
+    /// Its representations.
+    pub mime: Vec<MimePart>,
+}
+
+/// What to do with a display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisplayKind {
+    /// Show it.
+    Display,
+    /// Show it in place of the one with its id.
+    Update,
+    /// Forget what was shown so far. Has no representations.
+    Clear,
+    /// An image: a figure that was shown, saved, or left open.
+    Image,
+    /// A frame of an animation.
+    VideoFrame,
+}
+
+/// A file that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputFile {
+    /// Its name as it was asked for.
+    pub name: String,
+    /// Its size in bytes; 0 if it could not be read.
+    pub size_bytes: u64,
+    /// Its content, or why there is none.
+    pub content: Result<serde_bytes::ByteBuf, String>,
+}
+
 /// What an execution used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

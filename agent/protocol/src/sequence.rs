@@ -57,7 +57,7 @@ impl Sequence {
         use Phase::{Over, Ready, Running, Sent, Starting};
         let next = match (self.phase, message) {
             (Over, _) => None,
-            (phase, FromAgent::Described(_)) => Some(phase),
+            (phase, FromAgent::Described(_) | FromAgent::FileDone { .. }) => Some(phase),
             (_, FromAgent::Failed(_)) => Some(Over),
             (Starting, FromAgent::KernelReady { .. }) => Some(Ready),
             (Sent(n), FromAgent::Started { execution }) if n == *execution => Some(Running(n)),
@@ -67,6 +67,8 @@ impl Sequence {
                 FromAgent::Output { execution, .. }
                 | FromAgent::Value { execution, .. }
                 | FromAgent::Exception { execution, .. }
+                | FromAgent::Display { execution, .. }
+                | FromAgent::File { execution, .. }
                 | FromAgent::CpuLimitReached { execution, .. },
             ) if n == *execution => Some(Running(n)),
             (Running(n), FromAgent::Done { execution, .. }) if n == *execution => Some(Ready),
@@ -98,6 +100,9 @@ const fn name(message: &FromAgent) -> &'static str {
         FromAgent::Output { .. } => "output",
         FromAgent::Value { .. } => "value",
         FromAgent::Exception { .. } => "exception",
+        FromAgent::Display { .. } => "display",
+        FromAgent::File { .. } => "file",
+        FromAgent::FileDone { .. } => "file_done",
         FromAgent::Done { .. } => "done",
         FromAgent::KernelExited { .. } => "kernel_exited",
         FromAgent::CpuLimitReached { .. } => "cpu_limit_reached",
@@ -119,6 +124,7 @@ mod tests {
             stdout_dropped: 0,
             stderr_dropped: 0,
             usage: Usage::default(),
+            changes: crate::message::Changes::default(),
         }
     }
 

@@ -1,0 +1,127 @@
+//! Operations on the files of a session's workdir.
+
+use serde::{Deserialize, Serialize};
+
+/// What to do with files of the workdir. Paths are relative to it, and resolved beneath it
+/// through no symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileOperation {
+    /// Send a regular file's content, or part of it.
+    Read {
+        /// Which file.
+        path: String,
+        /// From which byte on.
+        offset: u64,
+        /// At most so many bytes; all if `None`.
+        length: Option<u64>,
+    },
+    /// Make a file of what comes, or replace the one that is there when all of it has come.
+    Write {
+        /// Which file.
+        path: String,
+    },
+    /// Unpack the tar archive that comes. Directories and regular files only.
+    Unpack {
+        /// Into which directory; the workdir if empty.
+        path: String,
+    },
+    /// List a directory.
+    List {
+        /// Which; the workdir if empty.
+        path: String,
+        /// Whether also what is in directories below it.
+        recursive: bool,
+        /// Names after this one, in byte order.
+        after: String,
+        /// At most so many.
+        limit: u32,
+    },
+    /// Remove a file, a link, or a directory with all that is in it.
+    Delete {
+        /// Which.
+        path: String,
+    },
+}
+
+/// What came of an operation on files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileReply {
+    /// The content of this file follows, `length` bytes of it, unless it shrinks meanwhile.
+    Reading {
+        /// The file.
+        entry: FileEntry,
+        /// How much follows.
+        length: u64,
+    },
+    /// The files are written.
+    Written {
+        /// How many.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// What is there.
+    Listed {
+        /// In byte order of their paths.
+        entries: Vec<FileEntry>,
+        /// Whether there are more.
+        more: bool,
+    },
+    /// It is gone.
+    Deleted,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its path, relative to the workdir. Bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// When it was last modified, in milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link. Never followed.
+    Link,
+    /// A pipe, socket or device. Never opened.
+    Other,
+}
+
+/// Why nothing came of an operation on files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileProblem {
+    /// What kind of reason.
+    pub kind: FileProblemKind,
+    /// In words.
+    pub detail: String,
+}
+
+/// What kind of reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileProblemKind {
+    /// The path is not one beneath the workdir, or goes through a symbolic link.
+    Path,
+    /// Nothing is there.
+    NotFound,
+    /// What is there is not a regular file, or not a directory where one is needed.
+    Kind,
+    /// No space, or no inode, is left to the session, or the file would be too large.
+    NoSpace,
+    /// The archive is not one, or holds what is not unpacked.
+    Archive,
+    /// The sender went away before the end, or too many transfers are under way.
+    Aborted,
+    /// The system refused.
+    Io,
+}

@@ -1,0 +1,68 @@
+//! What agent and launcher say to each other, and a process that is being born to its agent.
+
+use serde::{Deserialize, Serialize};
+
+use super::Failure;
+use crate::layer::Report;
+use crate::outcome::{KernelEnd, Usage};
+
+/// Number of a process that the launcher was asked for, within its session, never reused.
+pub type BirthNumber = u64;
+
+/// What a process in the session is to become.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Program {
+    /// The policy's interpreter, running the kernel program.
+    Kernel,
+    /// A command of a tenant's.
+    Command {
+        /// The program, looked for on PATH unless it has a slash, and its arguments.
+        argv: Vec<String>,
+        /// Its working directory, relative to the workdir; the workdir if empty.
+        cwd: String,
+    },
+}
+
+/// Agent to launcher. `Spawn` carries, as `SCM_RIGHTS`, what are to be descriptors 0, 1, 2, … of
+/// the new process, and after them the socket for its [`BirthReport`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToLauncher {
+    /// Start a process in this session.
+    Spawn {
+        /// Its number.
+        birth: BirthNumber,
+        /// What it becomes.
+        program: Program,
+    },
+}
+
+/// Launcher to agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromLauncher {
+    /// The session's mappings are written and its kernel leaf is known: go on.
+    Mapped,
+    /// A process that was asked for has ended, or was not born: `wait4(2)`'s status and usage.
+    Exited {
+        /// Which.
+        birth: BirthNumber,
+        /// How.
+        end: KernelEnd,
+        /// What it used in all its life, with the children it waited for.
+        usage: Usage,
+    },
+}
+
+/// What a process says, once, before it becomes its program. End of file after it means that it
+/// did, or that a command's program could not be executed, which it then tells as shells do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BirthReport {
+    /// Every layer was applied and read back.
+    Confined {
+        /// Its pid inside the session.
+        pid: u32,
+        /// Every layer, in order.
+        protection: Vec<Report>,
+    },
+    /// It could not be confined or executed, and is gone.
+    Failed(Failure),
+}
