@@ -6,14 +6,22 @@ for the next `foreign` call of the same execution; in any other frame, and in `f
 raises KeyboardInterrupt. So there is no moment, be it the very end of the code, at which an
 interrupt hits the runner, and none outlives its execution. The other half of the rule is the
 callers': whatever may run tenant code or block goes through `foreign`, within a `try`.
+
+What tenant code calls of ours (`display`, hooks of its libraries) comes in by `entered`, which
+raises what came meanwhile as it leaves; or it is `interruptible`, and then holds nothing that an
+interrupt would leave half done.
 """
 
+# Also for parts that are loaded later: what the tenant put into sys.modules by then is not theirs.
+import _signal
 import builtins
 import io
 import posix
 import sys
 from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal
+from _thread import get_ident
 from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
+from time import monotonic, process_time
 
 # Of sys.monitoring, since 3.12: the numbers of its tools, and what ends their events.
 TOOLS = range(6) if sys.version_info >= (3, 12) else ()
@@ -44,11 +52,16 @@ class State:
     signal_mask = ()
     streams = {}
     control_is_open = True
+    # The process and thread that Python's signal handlers run in.
+    pid = posix.getpid()
+    thread = get_ident()
+    # What parts that were loaded meanwhile do at the end of an execution.
+    at_end = []
 
 
 def foreign(function, *args):
-    """Calls what may run tenant code, or block. Main thread only, and within a `try`."""
-    if State.interrupted:
+    """Calls what may run tenant code, or block. Within a `try`."""
+    if State.interrupted and get_ident() == State.thread:
         State.interrupted = False
         raise KeyboardInterrupt
     return function(*args)
@@ -71,11 +84,37 @@ class NoInput(io.FileIO):
 INTERRUPTIBLE = {foreign.__code__, NoInput.readinto.__code__}
 
 
+def interruptible(function):
+    """Marks a function of ours, and those within it, as one to raise an interrupt in."""
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        INTERRUPTIBLE.add(code)
+        codes += [constant for constant in code.co_consts if type(constant) is type(code)]
+    return function
+
+
+@interruptible
+def entered(function, *args, **options):
+    """Calls a function of ours for tenant code, in whichever thread that runs."""
+    try:
+        return function(*args, **options)
+    finally:
+        if State.interrupted and get_ident() == State.thread:
+            State.interrupted = False
+            raise KeyboardInterrupt
+
+
+def raises_here(frame):
+    """Whether a signal handler that was called with this frame may raise."""
+    return frame is None or not is_ours(frame.f_code) or frame.f_code in INTERRUPTIBLE
+
+
 def on_sigint(number, frame):
     """The handler of SIGINT; see the top of this file."""
     if not State.running:
         return
-    if frame is None or not is_ours(frame.f_code) or frame.f_code in INTERRUPTIBLE:
+    if raises_here(frame):
         raise KeyboardInterrupt
     State.interrupted = True
 
@@ -97,7 +136,9 @@ def away_from_workdir(function, *args):
 def load(name):
     """A module of the standard library; None if the tenant has another in its place."""
     if name not in modules:
-        away_from_workdir(__import__, name)
+        # The path is one for all threads: one of the tenant's imports as it always does.
+        main = get_ident() == State.thread
+        (away_from_workdir if main else foreign)(__import__, name)
     module = modules.get(name)
     origin = getattr(module, "__file__", None)
     return module if type(origin) is str and origin.startswith(STDLIB) else None
@@ -121,6 +162,11 @@ def start():
     sys.stdin = None
     restore_streams()
     restore()
+
+
+def is_forked():
+    """Whether this is a child of the tenant's that still runs our code."""
+    return not State.control_is_open or posix.getpid() != State.pid
 
 
 def close_control():

@@ -5,6 +5,8 @@ Run the tests with any supported interpreter, which is then also the one under t
 """
 
 import base64
+import collections
+import functools
 import json
 import os
 import pathlib
@@ -18,20 +20,32 @@ import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-PARTS = ("boot", "guard", "kernel", "report", "sources", "wire")
+# What is no part of the kernel program.
+OTHERS = ("bootstrap", "harness", "inspect_interpreter")
+PARTS = sorted(
+    path.stem
+    for path in HERE.glob("*.py")
+    if path.stem not in OTHERS and not path.stem.startswith("test_")
+)
+DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = (HERE / "bootstrap.py").read_text()
-# As `arguments` in agent/src/inspect.rs.
-ARGUMENTS = ["-s", "-P", "-c"] if sys.version_info >= (3, 11) else ["-s", "-c"]
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
 # Generous: this is what a hang costs, not what a test takes.
 PATIENCE_S = 30
 
 
-def inspect():
+# Where the tests of libraries look for them: in the interpreter under test, or the system's.
+INTERPRETERS = (sys.executable, "/usr/bin/python3")
+# What VIVARIUM_TEST_REQUIRE means by python-science.
+SCIENCE = {"PIL", "matplotlib", "numpy", "pandas"}
+
+
+@functools.lru_cache(maxsize=None)
+def inspect(interpreter):
     sources = {name: (HERE / (name + ".py")).read_text() for name in PARTS}
     script = (HERE / "inspect_interpreter.py").read_text()
     done = subprocess.run(
-        [sys.executable, "-s", "-c", script],
+        [interpreter, "-s", "-c", script],
         input=json.dumps(sources).encode(),
         stdout=subprocess.PIPE,
         check=True,
@@ -39,7 +53,26 @@ def inspect():
     return json.loads(done.stdout.decode().rpartition("vivarium-inspect:")[2])
 
 
-PROGRAM = base64.b64decode(inspect()["program"])
+@functools.lru_cache(maxsize=None)
+def interpreter_with(modules):
+    """An interpreter that has these modules, or None."""
+    for interpreter in INTERPRETERS if modules else INTERPRETERS[:1]:
+        script = "import sys\nfor name in sys.argv[1:]: __import__(name)"
+        if not subprocess.run(
+            [interpreter, "-s", "-c", script, *modules], stderr=subprocess.DEVNULL
+        ).returncode:
+            return interpreter
+    return None
+
+
+def needs(*modules):
+    """Of a class of tests: the libraries without which they are skipped."""
+
+    def decorate(tests):
+        tests.needed = modules
+        return tests
+
+    return decorate
 
 
 class Answer:
@@ -47,21 +80,29 @@ class Answer:
 
     completion = value = type = exception = message = traceback = None
     mime = ()
+    # Of each display: kind, id, forms; and what had been printed before it.
+    displays = ()
     stdout = stderr = ""
     exited = None
     began = False
+    interrupts = 0
 
     def __repr__(self):
-        return repr(vars(self))
+        # Of many displays, the last ones.
+        return repr({**vars(self), "displays": list(self.displays)[-5:]})
 
 
 class Kernel:
     """A running kernel."""
 
-    def __init__(self, workdir, **environment):
+    def __init__(self, workdir, interpreter=sys.executable, **environment):
         self.control, theirs = socket.socketpair()
         out, err, program = os.pipe(), os.pipe(), os.memfd_create("program")
-        os.write(program, PROGRAM)
+        inspected = inspect(interpreter)
+        os.write(program, base64.b64decode(inspected["program"]))
+        # As `arguments` in agent/src/inspect.rs.
+        version = tuple(map(int, inspected["version"].split(".")[:2]))
+        arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
         env = {"PATH": os.environ["PATH"], "HOME": workdir, "LANG": "C.UTF-8", **environment}
 
         def descriptors():
@@ -72,7 +113,7 @@ class Kernel:
             os.closerange(5, 256)
 
         self.process = subprocess.Popen(
-            [sys.executable, *ARGUMENTS, BOOTSTRAP],
+            [interpreter, *arguments, BOOTSTRAP],
             cwd=workdir,
             env=env,
             close_fds=False,
@@ -108,19 +149,19 @@ class Kernel:
     def frame(self, answer, interrupts=0):
         """The next frame, collecting output meanwhile; None if the kernel is gone.
 
-        Sends up to `interrupts` SIGINTs, one each time that the code has printed "go".
+        Sends up to `interrupts` SIGINTs in all, one each time that the code has printed "go".
         """
-        sent, began = 0, time.monotonic()
+        began = time.monotonic()
         while True:
+            if answer.interrupts < min(interrupts, answer.stdout.count("go\n")):
+                answer.interrupts += 1
+                time.sleep(0.05)  # Not needed; it lets the code get where it is going.
+                os.killpg(self.process.pid, signal.SIGINT)
             if len(self.inbox) >= 4:
                 end = 4 + int.from_bytes(self.inbox[:4], "little")
                 if len(self.inbox) >= end:
                     frame, self.inbox = self.inbox[4:end], self.inbox[end:]
                     return frame[0], frame[1:]
-            if sent < min(interrupts, answer.stdout.count("go\n")):
-                sent += 1
-                time.sleep(0.05)  # Not needed; it lets the code get where it is going.
-                os.killpg(self.process.pid, signal.SIGINT)
             if time.monotonic() - began > PATIENCE_S:
                 raise AssertionError("the kernel does not answer: %r" % answer)
             ready, _, _ = select.select([self.control, self.out, self.err], [], [], 0.02)
@@ -142,10 +183,14 @@ class Kernel:
 
     def run(self, code, interrupts=0):
         """Runs code; see `frame` for `interrupts`."""
+        return self.ask(1, b"", code, interrupts)
+
+    def ask(self, request, cursor, code, interrupts=0):
         self.count += 1
         answer, number = Answer(), self.count.to_bytes(8, "little")
+        answer.displays = []
         code = code.encode()
-        self.send(1, number + len(code).to_bytes(4, "little") + code)
+        self.send(request, number + cursor + len(code).to_bytes(4, "little") + code)
         while True:
             frame = self.frame(answer, interrupts)
             if frame is None:
@@ -158,16 +203,25 @@ class Kernel:
                 assert not answer.began, answer
                 answer.began = True
                 continue
-            interrupts, texts = 0, Texts(payload[8:])
+            texts = Texts(payload[8:])
+            if kind != 6:
+                interrupts = 0
             if kind == 2:
                 answer.value, answer.type = texts.next(), texts.next()
-                answer.mime = [(texts.next(), texts.next()) for _ in range(texts.number())]
+                answer.mime = texts.forms()
             elif kind == 3:
                 answer.exception, answer.message = texts.next(), texts.next()
                 answer.traceback = texts.next()
             elif kind == 4:
                 answer.completion = COMPLETIONS[payload[8]]
                 texts.rest = texts.rest[1:]
+            elif kind == 6:
+                # All that was printed before it is in the pipes by now.
+                self.drain(answer, select.select([self.out, self.err], [], [], 0)[0])
+                kind_of_display, texts.rest = DISPLAY_KINDS[texts.rest[0]], texts.rest[1:]
+                shown = Display(kind_of_display, texts.next(), texts.forms(), answer.stdout)
+                answer.displays.append(shown)
+                self.send(5, number)
             assert not texts.rest, (kind, texts.rest)
             if kind == 4:
                 break
@@ -177,6 +231,12 @@ class Kernel:
             self.drain(answer, ready)
             if not ready or len(answer.stdout) + len(answer.stderr) == before:
                 return answer
+
+
+class Display(collections.namedtuple("Display", "kind id mime stdout")):
+    def __repr__(self):
+        sizes = {name: len(data) for name, data in self.mime.items()}
+        return "<%s %r of %r>" % (self.kind, self.id, sizes)
 
 
 class Texts:
@@ -189,24 +249,36 @@ class Texts:
         value, self.rest = int.from_bytes(self.rest[:4], "little"), self.rest[4:]
         return value
 
-    def next(self):
+    def next(self, decoded=True):
         size = self.number()
         text, self.rest = self.rest[:size], self.rest[size:]
         assert len(text) == size
-        return text.decode()
+        return text.decode() if decoded else text
+
+    def forms(self):
+        """Representations: MIME type -> bytes."""
+        return {self.next(): self.next(decoded=False) for _ in range(self.number())}
 
 
 class KernelTest(unittest.TestCase):
     maxDiff = None
+    needed = ()
 
     def setUp(self):
+        self.interpreter = interpreter_with(self.needed)
+        if self.interpreter is None:
+            missing = "no interpreter here has %s" % ", ".join(self.needed)
+            required = os.environ.get("VIVARIUM_TEST_REQUIRE", "").split(",")
+            if "python-science" in required and SCIENCE.issuperset(self.needed):
+                self.fail(missing)
+            self.skipTest(missing)
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.workdir = scratch.name
         self.kernel = self.start()
 
     def start(self, **environment):
-        kernel = Kernel(self.workdir, **environment)
+        kernel = Kernel(self.workdir, self.interpreter, **environment)
         self.addCleanup(kernel.close)
         return kernel
 
@@ -219,6 +291,30 @@ class KernelTest(unittest.TestCase):
         answer = self.kernel.run(code, interrupts)
         self.assertEqual((answer.completion, answer.exception), ("error", exception), answer)
         return answer
+
+    def shown(self, code):
+        """What an execution displays: (kind, id, forms) each."""
+        return [tuple(display[:3]) for display in self.run_ok(code).displays]
+
+    def set_budget(self, seconds):
+        """Gives rendering less time, so that tests of it are not long."""
+        self.run_ok(
+            "import gc, sys\ndisplay()\nbudget, = (it for it in gc.get_objects() if type(it) is"
+            " type(sys) and it.__name__ == 'budget')\nassert budget.SECONDS == 5\n"
+            "budget.SECONDS = %r\nbudget.AGAIN_SECONDS = 0.1\ndel budget, gc" % seconds
+        )
+
+    def complete(self, code, cursor=None):
+        return self.assist(3, code, cursor)
+
+    def inspect(self, code, cursor=None):
+        return self.assist(4, code, cursor)
+
+    def assist(self, request, code, cursor):
+        cursor = len(code) if cursor is None else cursor
+        answer = self.kernel.ask(request, cursor.to_bytes(4, "little"), code)
+        self.assertEqual((answer.completion, answer.value, answer.type), ("ok", "", ""), answer)
+        return json.loads(answer.mime["application/json"])
 
     def assert_usable(self):
         self.assertEqual(self.run_ok("1+1").value, "2")

@@ -13,7 +13,10 @@ It must never
 - raise an interrupt in itself (guard.py), or let a forked child return into its loop.
 
 Decisions:
-- A final expression's value, if not None, becomes `_`, unless the code gave `_` a value itself.
+- A final expression's value, if not None, becomes `_`, unless the code gave `_` a value itself;
+  see interactive.py. It is shown in the forms that IPython's conventions give it (render.py).
+- A request to complete or inspect takes its turn like an execution, and changes nothing.
+- Lines of IPython's syntax are looked at only in a source that is not Python (magics.py).
 - `sys.stdout` and `sys.stderr` are the same objects for the life of the kernel (a logging
   handler keeps its stream). What the code puts in their place stays there too, as in IPython,
   until it is closed, detached or None; then the originals come back.
@@ -26,6 +29,8 @@ from posix import _exit, getpid, write
 from sys import exc_info
 
 import guard
+import imports
+import interactive
 import report
 import sources
 import wire
@@ -39,6 +44,9 @@ TOP_LEVEL_AWAIT = 0x2000
 CO_COROUTINE = 0x80
 CO_FUTURE = 0x1FE0000
 
+# What has no richer form than its repr, and a repr that runs no tenant code.
+PLAIN = {int, float, complex, bool, str, bytes}
+
 # A longer source is compiled without the detour over Python's AST objects, which take some 700
 # bytes and 5 microseconds for every short statement.
 AST_MAX_CHARS = 256 << 10
@@ -47,23 +55,22 @@ AST_MAX_CHARS = 256 << 10
 class State:
     """What changes while the kernel lives."""
 
-    pid = getpid()
     execution = None
     completion = wire.OK
     # What went wrong in the runner itself, and whether the agent was told how it all came out.
     failure = None
     told = False
     has_ast_types = False
-    max_text_bytes = wire.TEXT_MAX_BYTES
+    max_result_bytes = wire.RESULT_MAX_BYTES
     future_flags = 0
-    last_value = None
     loop = None
 
 
 def main():
     """Serves executions until the agent closes the control socket."""
     guard.start()
-    sources.start()
+    imports.start()
+    interactive.start()
     send(wire.READY)
     while True:
         try:
@@ -86,13 +93,14 @@ def serve():
     if State.execution is None:
         kind, payload = wire.receive()
         if kind == wire.CONFIG:
+            State.max_result_bytes = int.from_bytes(payload, "little")
             # The agent sends a value's repr on twice, as such and as text/plain.
-            half = int.from_bytes(payload, "little") // 2
-            State.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
+            half = State.max_result_bytes // 2
+            wire.state.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
             return
         State.execution, State.completion = payload[:8], wire.ERROR
         State.told, State.failure = False, None
-        State.completion = execute(payload[:8], payload[12:].decode())
+        State.completion = execute(kind, payload[:8], payload[8:])
     guard.restore()
     if State.failure is not None and not State.told:
         failure, State.failure, State.told = State.failure, None, True
@@ -106,21 +114,28 @@ def serve():
         compile("0", "", "eval", ONLY_AST, True)
 
 
-def execute(execution, source):
+def execute(kind, execution, request):
     """Runs one execution and sends what came of it, all but the end. Gives its completion."""
     guard.State.interrupted = False
     guard.State.running = True
+    wire.state.room = State.max_result_bytes
     outcome = failure = None
     try:
         # From here on an interrupt is for this code: the agent holds it back until it hears this.
         send(wire.STARTED, execution)
-        outcome = run("<execution %d>" % int.from_bytes(execution, "little"), source)
+        if kind == wire.EXECUTE:
+            wire.state.shown_for = execution
+            outcome = run(int.from_bytes(execution, "little"), request[4:].decode())
+        else:
+            outcome = assist(kind, request[8:].decode(), int.from_bytes(request[:4], "little"))
     except BaseException:
         failure = exc_info()
+    if kind == wire.EXECUTE and guard.State.at_end:
+        failure = end(failure)
     guard.stop_tracing()  # A repr may have started it again.
     # An interrupt that came too late for the code is not for what follows.
     guard.State.interrupted = False
-    if getpid() != State.pid:
+    if getpid() != guard.State.pid:
         leave_child(failure)
     completion = wire.OK
     if failure is not None:
@@ -137,12 +152,30 @@ def execute(execution, source):
     return completion
 
 
-def run(name, source):
+def end(failure):
+    """Does what there is to do at the end of an execution. Gives its failure."""
+    interrupted = failure is not None and issubclass(failure[0], KeyboardInterrupt)
+    # Whoever interrupts is waiting for the end.
+    if interrupted or getpid() != guard.State.pid:
+        return failure
+    try:
+        for function in list(guard.State.at_end):
+            function()
+    except KeyboardInterrupt:
+        return failure or exc_info()
+    except BaseException:
+        pass
+    return failure
+
+
+def run(number, source):
     """Runs a source. Gives the VALUE frame of its final expression, in pieces, or None."""
     if source.startswith("\ufeff"):
         source = source[1:]
-    sources.keep(name, source)
-    body, last = compiled(name, source)
+    name = "<execution %d>" % number
+    forgotten = sources.keep(name, source)
+    interactive.note_source(number, sources.sources.get(name, ""), forgotten)
+    body, last = translated(name, source)
     names = vars(guard.main_module)
     value = None
     try:
@@ -153,33 +186,61 @@ def run(name, source):
             value = run_code(last, names)
     finally:
         guard.stop_tracing()
-    if value is None or getpid() != State.pid:
+    if value is None or getpid() != guard.State.pid:
         return None
-    if names.get("_", State.last_value) is State.last_value:
-        names["_"] = State.last_value = value
+    interactive.note_value(number, value)
     return value_frame(value)
 
 
 def value_frame(value):
     """The VALUE frame of a value, in pieces."""
-    error = None
+    text, forms = None, ()
+    if type(value) in PLAIN:
+        try:
+            text = foreign(repr, value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            pass  # It will be told of there:
+    if text is None:
+        import render
+
+        text, forms = render.of_value(value)
+    text = string(text, wire.state.max_text_bytes)
+    name = string(report.type_name(type(value)) or "object", wire.NAME_MAX_BYTES)
+    wire.state.room -= len(text)
+    if not forms:
+        return (wire.VALUE, text, name, number(0))
+    wire.state.room -= wire.size_of(forms)
+    return (wire.VALUE, text, name, *wire.forms(forms))
+
+
+def assist(kind, source, cursor):
+    """Completes or inspects. Gives a VALUE frame without a type, in pieces."""
+    import assistance
+
+    answer = assistance.answer(kind == wire.COMPLETE, source, cursor)
+    form = ("application/json", answer.encode("utf-8", "backslashreplace"))
+    return (wire.VALUE, string("", 0), string("", 0), *wire.forms([form]))
+
+
+def translated(name, source):
+    """As `compiled`, also of a source with lines of IPython's syntax."""
     try:
-        text = foreign(repr, value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as caught:
+        return compiled(name, source)
+    except SyntaxError as caught:
         error = caught
-    if error is not None:
-        text = report.unrepresentable(value, error)
-    # The agent adds text/plain, which is the repr. Richer forms will be told here.
-    forms = []
-    return (
-        wire.VALUE,
-        string(text, State.max_text_bytes),
-        string(report.type_name(type(value)), wire.NAME_MAX_BYTES),
-        number(len(forms)),
-        *forms,
-    )
+    import magics
+
+    original, source = source, magics.translation(source, error)
+    while source is not None:
+        try:
+            return compiled(name, source)
+        except SyntaxError as caught:
+            error = caught
+        source = magics.translation(source, error)
+    magics.point_at_original(error, original)
+    raise error
 
 
 def compiled(name, source):

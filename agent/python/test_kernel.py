@@ -1,9 +1,11 @@
 """What honest code relies on: values, `__main__`, top-level await."""
 
 import pathlib
+import re
+import subprocess
 import sys
 
-from harness import KernelTest
+from harness import HERE, PARTS, KernelTest
 
 
 class Values(KernelTest):
@@ -114,7 +116,7 @@ class Main(KernelTest):
     def test_the_runner_is_in_no_module(self):
         answer = self.run_ok(
             "import sys\n[n for n, m in sys.modules.items() if n in"
-            " ('boot', 'kernel', 'guard', 'wire', 'report', 'sources')]"
+            " ('boot', 'kernel', 'guard', 'wire', 'report', 'sources', 'show', 'imports')]"
         )
         self.assertEqual(answer.value, "[]")
         self.assertEqual(
@@ -192,6 +194,32 @@ class Main(KernelTest):
         self.assertIn("line 2, in <module>\n    1/0\nZeroDivisionError: division", trace)
         self.run_error("async def f(): pass\nawait f()", "RuntimeError")
         self.assertEqual(self.run_ok("1+1").value, "2")
+
+
+class Parts(KernelTest):
+    def test_the_agent_carries_every_part(self):
+        text = (HERE.parent / "src/inspect.rs").read_text()
+        carried = re.findall(r'\("(\w+)", include_str!\("\.\./python/\1\.py"\)\)', text)
+        self.assertEqual(carried, PARTS)
+
+    def test_little_is_loaded_before_it_is_needed(self):
+        loaded = (
+            "import gc, sys\nm = type(sys)\nsorted(it.__name__ for it in gc.get_objects()"
+            " if type(it) is m and it.__name__ in %r)" % (PARTS,)
+        )
+        parts = "['guard', 'imports', 'interactive', 'kernel', 'report', 'sources', 'wire']"
+        self.assertEqual(self.run_ok("1+1").value, "2")
+        # Not a list, which has to be rendered.
+        self.assertEqual(
+            self.run_ok(loaded.replace("sorted(", "str(sorted(") + ")").value, repr(parts)
+        )
+
+    def test_no_module_is_loaded_that_python_has_not(self):
+        arguments = ["-s", "-P", "-c"] if sys.version_info >= (3, 11) else ["-s", "-c"]
+        script = "import sys; print(' '.join(sorted(sys.modules)))"
+        bare = subprocess.run([sys.executable, *arguments, script], stdout=subprocess.PIPE)
+        ours = self.run_ok(script).stdout.split()
+        self.assertEqual(sorted({*ours} - {*bare.stdout.decode().split()}), [])
 
 
 class Await(KernelTest):

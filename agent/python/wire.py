@@ -7,21 +7,30 @@ a violation there, so nothing here may send more.
 """
 
 import posix
+from _thread import RLock
 from posix import _exit, readv, write
 
 CONTROL_FD = 3
 
 # Frames from the agent.
-EXECUTE, CONFIG = 1, 2
+EXECUTE, CONFIG, COMPLETE, INSPECT, SHOWN = 1, 2, 3, 4, 5
 # Frames to the agent.
-READY, VALUE, EXCEPTION, DONE, STARTED = 1, 2, 3, 4, 5
+READY, VALUE, EXCEPTION, DONE, STARTED, DISPLAY = 1, 2, 3, 4, 5, 6
 # How an execution completed.
 OK, ERROR, INTERRUPTED = 0, 1, 2
+# What to do with a display.
+SHOW, UPDATE, CLEAR, IMAGE, VIDEO_FRAME = 0, 1, 2, 3, 4
+# What became of one.
+SENT, NO_ROOM, NO_CHANNEL = 0, 1, 2
 
 TEXT_MAX_BYTES = 1 << 20
 NAME_MAX_BYTES = 4 << 10
 MESSAGE_MAX_BYTES = 64 << 10
 TRACEBACK_MAX_BYTES = 256 << 10
+# Of all representations in one frame, however much an execution may give.
+RESULT_MAX_BYTES = 45 << 20
+# What a display takes of that at least, so that their number is bounded too.
+DISPLAY_LEAST_BYTES = 256
 
 # Exit status when the control socket no longer works (EX_OSERR of sysexits.h).
 EXIT_CONTROL_LOST = 71
@@ -36,8 +45,65 @@ chunk = bytearray(64 << 10)
 sizes = []
 
 
+# Held while a frame is written: threads of the tenant's may display something. Reentrant, for
+# the tenant's signal handlers run in between.
+lock = RLock()
+
+
+class State:
+    """What changes while the kernel lives. An object: to set a class's attributes is slow."""
+
+    # The execution that displays are for, and how many bytes it may still give.
+    shown_for = None
+    room = 0
+    busy = False
+    # Frames that came while a display waited to be taken.
+    early = []
+    max_text_bytes = TEXT_MAX_BYTES
+
+
+state = State()
+
+
 def send(kind, *parts):
-    """Sends one frame, all of it, or ends the kernel."""
+    """Sends one frame, all of it, or ends the kernel. The runner's."""
+    with lock:
+        if kind == DONE:
+            state.shown_for = None
+        state.busy = True
+        try:
+            write_frame(kind, parts)
+        finally:
+            state.busy = False
+
+
+def send_display(size, *parts):
+    """Sends a DISPLAY frame of so many bytes of representations. Says what became of it.
+
+    When it returns, what is printed next comes behind it. For any thread, at any time, also
+    within `send`: then, or when nothing runs, it is not sent.
+    """
+    with lock:
+        if state.shown_for is None or state.busy:
+            return NO_CHANNEL
+        size = max(size, DISPLAY_LEAST_BYTES)
+        if size > min(state.room, RESULT_MAX_BYTES):
+            return NO_ROOM
+        state.room -= size
+        state.busy = True
+        try:
+            write_frame(DISPLAY, (state.shown_for, *parts))
+            while True:
+                frame = read_frame()
+                if frame[0] == SHOWN:
+                    return SENT
+                state.early.append(frame)
+        finally:
+            state.busy = False
+
+
+def write_frame(kind, parts):
+    """Writes a frame. With the lock held."""
     payload = b"".join(parts)
     frame = memoryview(number(len(payload) + 1) + bytes([kind]) + payload)
     while frame:
@@ -51,6 +117,15 @@ def send(kind, *parts):
 
 
 def receive():
+    """The next frame's type and payload. The runner's."""
+    while True:
+        frame = state.early.pop(0) if state.early else read_frame()
+        # For a display that the code has written by hand, it may be.
+        if frame[0] != SHOWN:
+            return frame
+
+
+def read_frame():
     """The next frame's type and payload. Ends the kernel at the end of the stream."""
     while True:
         if len(inbox) >= 4:
@@ -109,3 +184,16 @@ def string(text, max_bytes, keep_end=False):
         cut = cut.decode("utf-8", "ignore").encode()
         data = note + b"\n" + cut if keep_end else cut + b" " + note
     return number(len(data)) + data
+
+
+def size_of(representations):
+    """How much representations take of what an execution may give, as the agent counts it too."""
+    return sum(len(mime_type) + len(data) for mime_type, data in representations)
+
+
+def forms(representations):
+    """Representations, (MIME type, bytes) each, as they stand in a frame, in pieces."""
+    pieces = [number(len(representations))]
+    for mime_type, data in representations:
+        pieces += string(mime_type, NAME_MAX_BYTES), number(len(data)), data
+    return pieces

@@ -9,25 +9,36 @@
 //! |---|---|---|---|
 //! | agent | 1 | EXECUTE | `u64` execution, string code |
 //! | agent | 2 | CONFIG | `u64` most bytes of results per execution |
+//! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
+//! | agent | 4 | INSPECT | the same |
+//! | agent | 5 | SHOWN | `u64` execution: its last display has been passed on |
 //! | kernel | 1 | READY | |
 //! | kernel | 2 | VALUE | `u64` execution, string repr, string type, `u32` count, then as often: string MIME type, blob |
 //! | kernel | 3 | EXCEPTION | `u64` execution, string type, string message, string traceback |
 //! | kernel | 4 | DONE | `u64` execution, `u8` completion: 0 ok, 1 error, 2 interrupted |
 //! | kernel | 5 | STARTED | `u64` execution: from here on an interrupt is for its code |
+//! | kernel | 6 | DISPLAY | `u64` execution, `u8` kind: 0 display, 1 update, 2 clear, 3 image, 4 video frame; string id (empty: none), `u32` count, then as often: string MIME type, blob |
 //!
-//! EXECUTE only when the kernel is idle, CONFIG at any time. A value's repr is also its
-//! `text/plain`, so that is not sent but added here.
+//! A kernel waits for SHOWN after each DISPLAY: what it prints meanwhile would be read with what it
+//! printed before. EXECUTE, COMPLETE and INSPECT only when the kernel is idle, CONFIG at any time. COMPLETE and
+//! INSPECT are answered as an execution is, by a VALUE of no type and no repr, with one
+//! representation, JSON. A value's repr is also its `text/plain`, so that is not sent but added
+//! here, unless the value has another `text/plain`.
 //!
 //! Tenant code can write to this socket, so nothing on it is believed: a frame is bounded before
 //! it is buffered, its strings before they are copied, and [`Turn`] knows which may come. After a
 //! [`WireError`] the kernel must be killed; there is no way back in step with it.
 
+mod error;
+mod parse;
 mod turn;
 
+pub(crate) use error::WireError;
+use parse::parse;
 pub(crate) use turn::Turn;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::message::{Completion, ExecutionNumber};
-use vivarium_protocol::outcome::{Exception, MimePart, Value};
+use vivarium_protocol::outcome::{Display, Exception, Value};
 
 /// What a frame may hold beside the results it was made for: names, lengths, a traceback.
 const FRAME_OVERHEAD_BYTES: usize = 1 << 20;
@@ -35,86 +46,11 @@ const FRAME_OVERHEAD_BYTES: usize = 1 << 20;
 /// Left of [`MAX_FRAME_BYTES`] when a value goes on to the supervisor with its repr twice.
 const SUPERVISOR_RESERVE_BYTES: usize = 2 << 20;
 
-/// The most bytes of each string, as in `agent/python/wire.py`.
-const TEXT_MAX_BYTES: usize = 1 << 20;
-const NAME_MAX_BYTES: usize = 4 << 10;
-const MESSAGE_MAX_BYTES: usize = 64 << 10;
-const TRACEBACK_MAX_BYTES: usize = 256 << 10;
-
-/// The most representations of one value.
-const MIME_PARTS_MAX: usize = 64;
-
 /// Bytes before each frame that say how long it is.
 const PREFIX_BYTES: usize = 4;
 
 /// A buffer that has grown over this is given back once it is empty.
 const BUFFER_KEPT_BYTES: usize = 64 << 10;
-
-/// Why a kernel is not to be believed any more.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WireError {
-    /// A frame that is longer than any may be.
-    #[error("the kernel announced a frame of {len} bytes, and {max} is the most")]
-    TooLong {
-        /// How long it is said to be.
-        len: usize,
-        /// How long it may be.
-        max: usize,
-    },
-    /// A frame without as much as a type.
-    #[error("the kernel sent an empty frame")]
-    Empty,
-    /// A type that does not exist.
-    #[error("the kernel sent a frame of unknown type {0}")]
-    UnknownType(u8),
-    /// A frame that ends within a field.
-    #[error("the kernel's {frame} frame ends within its {field}")]
-    Short {
-        /// Which frame.
-        frame: &'static str,
-        /// Which field.
-        field: &'static str,
-    },
-    /// A field that is larger than it may be.
-    #[error("the kernel's {frame} frame has a {field} of {len}, and {max} is the most")]
-    TooLarge {
-        /// Which frame.
-        frame: &'static str,
-        /// Which field.
-        field: &'static str,
-        /// Its size or count.
-        len: usize,
-        /// The most it may be.
-        max: usize,
-    },
-    /// A string that is not UTF-8.
-    #[error("the kernel's {frame} frame has a {field} that is not UTF-8")]
-    NotText {
-        /// Which frame.
-        frame: &'static str,
-        /// Which field.
-        field: &'static str,
-    },
-    /// A frame with more after its last field.
-    #[error("the kernel's {frame} frame has {len} bytes after its end")]
-    Trailing {
-        /// Which frame.
-        frame: &'static str,
-        /// How many.
-        len: usize,
-    },
-    /// A completion that does not exist.
-    #[error("the kernel sent the unknown completion {0}")]
-    UnknownCompletion(u8),
-    /// A frame that may not come now.
-    #[error("the kernel sent {frame} while {phase}")]
-    OutOfTurn {
-        /// What came.
-        frame: String,
-        /// What it was doing.
-        phase: String,
-    },
-}
 
 /// Kernel to agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,6 +76,13 @@ pub(crate) enum FromKernel {
         /// It.
         exception: Exception,
     },
+    /// Something to be shown, of a running execution.
+    Display {
+        /// Which execution.
+        execution: ExecutionNumber,
+        /// It.
+        display: Display,
+    },
     /// An execution is over.
     Done {
         /// Which.
@@ -157,6 +100,7 @@ impl FromKernel {
             Self::Started { execution } => format!("STARTED of execution {execution}"),
             Self::Value { execution, .. } => format!("VALUE of execution {execution}"),
             Self::Exception { execution, .. } => format!("EXCEPTION of execution {execution}"),
+            Self::Display { execution, .. } => format!("DISPLAY of execution {execution}"),
             Self::Done { execution, completion } => {
                 format!("DONE ({completion:?}) of execution {execution}")
             }
@@ -176,11 +120,31 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 
 /// The frame that runs code. Its length must fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_execute(execution: ExecutionNumber, code: &str) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(PREFIX_BYTES + 13 + code.len());
+    encode_code(1, execution, &[], code)
+}
+
+/// The frame that asks what could follow at the cursor, which is counted in characters.
+pub(crate) fn encode_complete(execution: ExecutionNumber, code: &str, cursor: u32) -> Vec<u8> {
+    encode_code(3, execution, &cursor.to_le_bytes(), code)
+}
+
+/// The frame that asks what stands at the cursor, which is counted in characters.
+pub(crate) fn encode_inspect(execution: ExecutionNumber, code: &str, cursor: u32) -> Vec<u8> {
+    encode_code(4, execution, &cursor.to_le_bytes(), code)
+}
+
+fn encode_code(kind: u8, execution: ExecutionNumber, cursor: &[u8], code: &str) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(PREFIX_BYTES + 16 + code.len());
     payload.extend(execution.to_le_bytes());
+    payload.extend(cursor);
     payload.extend(length(code.len()));
     payload.extend(code.as_bytes());
-    frame(1, &payload)
+    frame(kind, &payload)
+}
+
+/// The frame that lets a kernel go on after a display.
+pub(crate) fn encode_shown(execution: ExecutionNumber) -> Vec<u8> {
+    frame(5, &execution.to_le_bytes())
 }
 
 /// The frame that says how much a kernel may send; `None` is unlimited.
@@ -242,112 +206,6 @@ impl Decoder {
             self.buffer = Vec::new();
         }
         Ok(Some(message))
-    }
-}
-
-/// One frame, without its length.
-fn parse(body: &[u8]) -> Result<FromKernel, WireError> {
-    let (&kind, rest) = body.split_first().ok_or(WireError::Empty)?;
-    let parse_payload = match kind {
-        1 => |_: &mut Fields<'_>| Ok(FromKernel::Ready),
-        2 => parse_value,
-        3 => parse_exception,
-        4 => parse_done,
-        5 => |fields: &mut Fields<'_>| Ok(FromKernel::Started { execution: fields.execution()? }),
-        unknown => return Err(WireError::UnknownType(unknown)),
-    };
-    let frame = ["READY", "VALUE", "EXCEPTION", "DONE", "STARTED"]
-        .get(usize::from(kind).wrapping_sub(1))
-        .copied()
-        .unwrap_or("unknown");
-    let mut fields = Fields { frame, rest };
-    let message = parse_payload(&mut fields)?;
-    match fields.rest.len() {
-        0 => Ok(message),
-        len => Err(WireError::Trailing { frame, len }),
-    }
-}
-
-fn parse_value(fields: &mut Fields<'_>) -> Result<FromKernel, WireError> {
-    const TEXT_PLAIN: &str = "text/plain";
-    let execution = fields.execution()?;
-    let repr = fields.string("repr", TEXT_MAX_BYTES)?;
-    let type_name = fields.string("type", NAME_MAX_BYTES)?;
-    let count = fields.length("count of representations", MIME_PARTS_MAX)?;
-    let mut mime = Vec::with_capacity(count + 1);
-    for _ in 0..count {
-        let mime_type = fields.string("MIME type", NAME_MAX_BYTES)?;
-        // Bounded by the frame.
-        let data = fields.blob("representation", usize::MAX)?.to_vec();
-        mime.push(MimePart { mime_type, data });
-    }
-    if mime.iter().all(|part| part.mime_type != TEXT_PLAIN) {
-        mime.insert(0, MimePart { mime_type: TEXT_PLAIN.into(), data: repr.clone().into() });
-    }
-    Ok(FromKernel::Value { execution, value: Value { repr, type_name, mime } })
-}
-
-fn parse_exception(fields: &mut Fields<'_>) -> Result<FromKernel, WireError> {
-    let execution = fields.execution()?;
-    let type_name = fields.string("type", NAME_MAX_BYTES)?;
-    let message = fields.string("message", MESSAGE_MAX_BYTES)?;
-    let traceback = fields.string("traceback", TRACEBACK_MAX_BYTES)?;
-    Ok(FromKernel::Exception { execution, exception: Exception { type_name, message, traceback } })
-}
-
-fn parse_done(fields: &mut Fields<'_>) -> Result<FromKernel, WireError> {
-    let execution = fields.execution()?;
-    let [completion] = fields.array("completion")?;
-    let completion = match completion {
-        0 => Completion::Ok,
-        1 => Completion::Error,
-        2 => Completion::Interrupted,
-        unknown => return Err(WireError::UnknownCompletion(unknown)),
-    };
-    Ok(FromKernel::Done { execution, completion })
-}
-
-/// What is left of a frame's fields.
-struct Fields<'a> {
-    frame: &'static str,
-    rest: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], WireError> {
-        let frame = self.frame;
-        let (taken, rest) =
-            self.rest.split_first_chunk().ok_or(WireError::Short { frame, field })?;
-        self.rest = rest;
-        Ok(*taken)
-    }
-
-    fn execution(&mut self) -> Result<ExecutionNumber, WireError> {
-        self.array("execution").map(u64::from_le_bytes)
-    }
-
-    /// A length or count, refused if over `max`.
-    fn length(&mut self, field: &'static str, max: usize) -> Result<usize, WireError> {
-        let len = u32::from_le_bytes(self.array(field)?) as usize;
-        if len > max {
-            return Err(WireError::TooLarge { frame: self.frame, field, len, max });
-        }
-        Ok(len)
-    }
-
-    fn blob(&mut self, field: &'static str, max: usize) -> Result<&'a [u8], WireError> {
-        let len = self.length(field, max)?;
-        let short = WireError::Short { frame: self.frame, field };
-        let (taken, rest) = self.rest.split_at_checked(len).ok_or(short)?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn string(&mut self, field: &'static str, max: usize) -> Result<String, WireError> {
-        let frame = self.frame;
-        let bytes = self.blob(field, max)?;
-        let text = str::from_utf8(bytes).map_err(|_| WireError::NotText { frame, field })?;
-        Ok(text.to_owned())
     }
 }
 

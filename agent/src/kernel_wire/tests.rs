@@ -1,6 +1,10 @@
 //! Frames as the kernel sends them, and as no kernel should.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+use proptest::prelude::{any, prop, prop_assert};
+use vivarium_protocol::outcome::{DisplayKind, MimePart};
+
+use super::parse::TEXT_MAX_BYTES;
 use super::*;
 
 const MAX: usize = 4 << 20;
@@ -21,6 +25,15 @@ fn value(execution: u64, repr: &[u8], mime: &[(&[u8], &[u8])]) -> Vec<u8> {
 fn exception(execution: u64, message: &[u8], traceback: &[u8]) -> Vec<u8> {
     let texts = [string(b"ValueError"), string(message), string(traceback)].concat();
     frame(3, &[&execution.to_le_bytes()[..], &texts].concat())
+}
+
+fn display(execution: u64, kind: u8, id: &[u8], mime: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut payload = [&execution.to_le_bytes()[..], &[kind], &string(id)].concat();
+    payload.extend((mime.len() as u32).to_le_bytes());
+    for (kind, data) in mime {
+        payload.extend([string(kind), string(data)].concat());
+    }
+    frame(6, &payload)
 }
 
 fn started(execution: u64) -> Vec<u8> {
@@ -45,31 +58,30 @@ fn follow(turn: &mut Turn, bytes: &[u8]) -> Result<(), WireError> {
     decode(bytes)?.iter().try_for_each(|message| turn.accept(message))
 }
 
-/// A fixed sequence of numbers (xorshift), so that a failure can be repeated.
-fn numbers(mut seed: u64) -> impl FnMut() -> u64 {
-    move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    }
-}
-
 #[test]
 fn every_frame_is_understood_however_it_is_cut() {
     let bytes = [
         frame(1, &[]),
         value(1, b"2", &[(b"text/html", b"\xff<b>")]),
+        display(1, 0, b"id", &[(b"text/plain", b"x"), (b"image/png", b"\x89PNG")]),
+        display(1, 2, b"", &[]),
         done(1, 0),
         exception(2, b"no", b"Traceback"),
         done(2, 1),
     ]
     .concat();
     let whole = decode(&bytes).unwrap();
-    assert_eq!(whole.len(), 5);
+    assert_eq!(whole.len(), 7);
     let FromKernel::Value { value, .. } = &whole[1] else { unreachable!() };
     let kinds: Vec<_> = value.mime.iter().map(|part| (&*part.mime_type, &*part.data)).collect();
     assert_eq!(kinds, [("text/plain", &b"2"[..]), ("text/html", b"\xff<b>")]);
+    let part =
+        |mime_type: &str, data: &[u8]| MimePart { mime_type: mime_type.into(), data: data.into() };
+    let mime = vec![part("text/plain", b"x"), part("image/png", b"\x89PNG")];
+    let shown = Display { kind: DisplayKind::Display, id: Some("id".to_owned()), mime };
+    assert_eq!(whole[2], FromKernel::Display { execution: 1, display: shown });
+    let cleared = Display { kind: DisplayKind::Clear, id: None, mime: Vec::new() };
+    assert_eq!(whole[3], FromKernel::Display { execution: 1, display: cleared });
     for size in 1..bytes.len() {
         let mut decoder = Decoder::new(MAX);
         let mut messages = Vec::new();
@@ -84,8 +96,24 @@ fn every_frame_is_understood_however_it_is_cut() {
 }
 
 #[test]
+fn an_answer_of_no_type_has_no_text() {
+    let payload =
+        [&[7, 0, 0, 0, 0, 0, 0, 0][..], &string(b""), &string(b""), &[1, 0, 0, 0]].concat();
+    let json = [string(b"application/json"), string(b"{}")].concat();
+    let answer = decode(&frame(2, &[payload, json].concat())).unwrap();
+    let [FromKernel::Value { value, .. }] = &*answer else { unreachable!() };
+    assert_eq!(value.mime.len(), 1);
+    assert_eq!(value.mime[0].mime_type, "application/json");
+}
+
+#[test]
 fn what_the_agent_sends() {
+    let complete = b"\x13\0\0\0\x03\x07\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\xc3\xa9";
+    assert_eq!(encode_complete(7, "é", 1), complete);
+    let inspect = b"\x12\0\0\0\x04\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
+    assert_eq!(encode_inspect(7, "a", 1), inspect);
     assert_eq!(encode_execute(7, "é"), b"\x0f\0\0\0\x01\x07\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9");
+    assert_eq!(encode_shown(7), b"\x09\0\0\0\x05\x07\0\0\0\0\0\0\0");
     assert_eq!(encode_config(Some(258)), b"\x09\0\0\0\x02\x02\x01\0\0\0\0\0\0");
     assert_eq!(encode_config(None), b"\x09\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff");
 }
@@ -114,6 +142,15 @@ fn nonsense_is_refused_by_name() {
         (frame(4, &[0; 8]), "the kernel's DONE frame ends within its completion"),
         (frame(4, &[0; 10]), "the kernel's DONE frame has 1 bytes after its end"),
         (done(1, 3), "the kernel sent the unknown completion 3"),
+        (display(1, 5, b"", &[]), "the kernel sent a display of unknown kind 5"),
+        (
+            display(1, 2, b"", &[(b"text/plain", b"x")]),
+            "the kernel's DISPLAY frame has a count of representations of 1, and 0 is the most",
+        ),
+        (
+            display(1, 0, &[b'x'; 4097], &[]),
+            "the kernel's DISPLAY frame has a display id of 4097, and 4096 is the most",
+        ),
         (
             value(1, &huge, &[]),
             "the kernel's VALUE frame has a repr of 1048577, and 1048576 is the most",
@@ -139,8 +176,12 @@ fn nonsense_is_refused_by_name() {
 
 #[test]
 fn every_prefix_and_every_changed_byte_is_an_answer_not_a_panic() {
-    let valid =
-        [value(1, b"[1, 2]", &[(b"image/png", b"\x89PNG")]), exception(1, b"m", b"t")].concat();
+    let valid = [
+        value(1, b"[1, 2]", &[(b"image/png", b"\x89PNG")]),
+        display(1, 1, b"id", &[(b"text/html", b"<b>")]),
+        exception(1, b"m", b"t"),
+    ]
+    .concat();
     for end in 0..valid.len() {
         drop(decode(&valid[..end]));
     }
@@ -153,26 +194,51 @@ fn every_prefix_and_every_changed_byte_is_an_answer_not_a_panic() {
     }
 }
 
-#[test]
-fn random_bytes_never_panic_and_never_grow_the_buffer() {
-    let mut next = numbers(0x9E37_79B9_7F4A_7C15);
-    for _ in 0..20_000 {
-        let len = (next() % 64) as usize;
-        let mut bytes: Vec<u8> = (0..len).map(|_| (next() % 6) as u8).collect();
-        if next().is_multiple_of(2) {
-            // A plausible length, so that the payload is looked at.
-            let length = (len.saturating_sub(PREFIX_BYTES) as u32).to_le_bytes();
-            bytes.splice(..bytes.len().min(PREFIX_BYTES), length);
+proptest::proptest! {
+    /// Some with a plausible length and type, so that the payload is looked at.
+    #[test]
+    fn random_bytes_never_panic_and_never_grow_the_buffer(
+        frames in prop::collection::vec(
+            (any::<bool>(), 0_u8..8, prop::collection::vec(0_u8..7, 0..64)),
+            0..8,
+        ),
+        cut in 1_usize..40,
+    ) {
+        let mut bytes = Vec::new();
+        for (framed, kind, payload) in frames {
+            bytes.extend(if framed { frame(kind, &payload) } else { payload });
         }
-        let mut decoder = Decoder::new(64);
+        let mut decoder = Decoder::new(66);
         let mut turn = Turn::default();
-        for piece in bytes.chunks(7) {
+        for piece in bytes.chunks(cut) {
             decoder.push(piece);
-            while let Ok(Some(message)) = decoder.next() {
-                drop(turn.accept(&message));
+            loop {
+                match decoder.next() {
+                    Ok(Some(message)) => drop(turn.accept(&message)),
+                    Ok(None) => break,
+                    // The kernel would be killed here.
+                    Err(_) => return Ok(()),
+                }
             }
+            prop_assert!(decoder.buffer.len() <= 66 + PREFIX_BYTES);
         }
-        assert!(decoder.buffer.len() <= 64 + PREFIX_BYTES + 7);
+    }
+
+    /// Whatever is shown comes out as it went in.
+    #[test]
+    fn displays_survive_the_wire(
+        kind in 0_u8..5,
+        id in "[a-z]{0,8}",
+        mime in prop::collection::vec(("[a-z]/[a-z]", prop::collection::vec(any::<u8>(), 0..50)), 0..64),
+    ) {
+        let mime: Vec<_> = if kind == 2 { Vec::new() } else { mime };
+        let parts: Vec<_> = mime.iter().map(|(kind, data)| (kind.as_bytes(), &**data)).collect();
+        let messages = decode(&display(3, kind, id.as_bytes(), &parts)).unwrap();
+        let [FromKernel::Display { execution: 3, display }] = &*messages else { unreachable!() };
+        prop_assert!(display.id.as_deref().unwrap_or("") == id);
+        let came: Vec<_> =
+            display.mime.iter().map(|part| (part.mime_type.clone(), part.data.clone())).collect();
+        prop_assert!(came == mime);
     }
 }
 
@@ -189,9 +255,15 @@ fn executions_take_their_turn() {
     let mut turn = Turn::default();
     follow(&mut turn, &frame(1, &[])).unwrap();
     turn.sent(1);
-    follow(&mut turn, &[started(1), value(1, b"2", &[]), done(1, 0)].concat()).unwrap();
+    let shown = || display(1, 0, b"", &[]);
+    let all = [started(1), shown(), value(1, b"2", &[]), shown(), done(1, 0)];
+    follow(&mut turn, &all.concat()).unwrap();
     turn.sent(2);
-    follow(&mut turn, &[started(2), exception(2, b"", b""), done(2, 1)].concat()).unwrap();
+    follow(
+        &mut turn,
+        &[started(2), exception(2, b"", b""), display(2, 3, b"", &[]), done(2, 1)].concat(),
+    )
+    .unwrap();
     turn.sent(3);
     follow(&mut turn, &[started(3), exception(3, b"", b""), done(3, 2)].concat()).unwrap();
     turn.sent(4);
@@ -211,6 +283,21 @@ fn what_comes_out_of_turn_is_refused() {
         ),
         (Some(5), ready(), "READY while execution 5 had not begun"),
         (Some(5), value(5, b"", &[]), "VALUE of execution 5 while execution 5 had not begun"),
+        (
+            Some(5),
+            display(5, 0, b"", &[]),
+            "DISPLAY of execution 5 while execution 5 had not begun",
+        ),
+        (
+            Some(5),
+            [started(5), display(4, 0, b"", &[])].concat(),
+            "DISPLAY of execution 4 while execution 5 was running",
+        ),
+        (
+            Some(5),
+            [started(5), done(5, 0), display(5, 0, b"", &[])].concat(),
+            "DISPLAY of execution 5 while nothing was running",
+        ),
         (
             Some(5),
             [started(5), started(5)].concat(),

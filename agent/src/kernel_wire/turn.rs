@@ -46,6 +46,11 @@ impl Turn {
             (Running(now), FromKernel::Value { execution, .. }) if now == *execution => {
                 Some(Valued(now))
             }
+            // Also behind its value or exception: figures left open are shown at its end.
+            (
+                phase @ (Running(now) | Valued(now) | Raised(now)),
+                FromKernel::Display { execution, .. },
+            ) if now == *execution => Some(phase),
             // It may have hit the kernel's own code, before it could even begin.
             (Sent(now) | Running(now), FromKernel::Exception { execution, .. })
                 if now == *execution =>

@@ -1,0 +1,202 @@
+"""Completion: names, attributes, keys of dictionaries, modules to import, and paths.
+
+Which of them is asked for is told by the line that ends at the cursor alone.
+"""
+
+from budget import RenderingTimeout, call
+from guard import builtins, load, main_module, sys
+from interactive import members_of, mro_of
+from names import MISSING, ModuleType, attribute, follow, kind_of, name_before, raw_attribute
+
+MATCHES_MAX = 500
+MATCH_MAX_CHARS = 256
+# Of a directory, or of all modules there are.
+ENTRIES_MAX = 5000
+
+
+def complete(source, cursor):
+    """What could stand at the cursor: {matches: [{text, type}], start, end}."""
+    line = source[:cursor].rpartition("\n")[2]
+    quote, start = open_string(line)
+    if start == len(line) + 1:
+        prefix, found = "", []
+    elif quote:
+        prefix = line[start:]
+        key_of = line[: start - len(quote)].rstrip()
+        if key_of.endswith("["):
+            found = keys(follow(name_before(key_of[:-1])), quote)
+        else:
+            prefix = prefix.rpartition("/")[2]
+            found = paths(line[start : len(line) - len(prefix)])
+    else:
+        prefix, found = code_matches(line)
+    matches = {}
+    try:
+        for text, kind in found:
+            if text.startswith(prefix) and len(text) <= MATCH_MAX_CHARS and text not in matches:
+                matches[text] = kind
+            if len(matches) > ENTRIES_MAX:
+                break
+    except RenderingTimeout:
+        pass  # Then these are those that were found in time.
+    # Private names last, and only if they are asked for.
+    if not prefix.startswith("_"):
+        matches = {text: kind for text, kind in matches.items() if not text.startswith("_")}
+    ordered = sorted(matches, key=lambda text: (text.startswith("_"), text))[:MATCHES_MAX]
+    return {
+        "matches": [{"text": text, "type": matches[text]} for text in ordered],
+        "start": cursor - len(prefix),
+        "end": cursor,
+    }
+
+
+def open_string(line):
+    """The quotes of the string that is open at a line's end, and where its content starts.
+
+    No quotes if none is open; and a place behind the end in a comment.
+    """
+    at, quote, start = 0, "", 0
+    while at < len(line):
+        character = line[at]
+        if quote:
+            if character == "\\":
+                at += 1
+            elif line.startswith(quote, at):
+                at += len(quote) - 1
+                quote = ""
+        elif character == "#":
+            return "", len(line) + 1
+        elif character in "'\"":
+            quote = character * 3 if line.startswith(character * 3, at) else character
+            at += len(quote) - 1
+            start = at + 1
+        at += 1
+    return quote, start
+
+
+def code_matches(line):
+    """The name that is being written, and what it could become."""
+    words = line.split()
+    dotted = name_before(line)
+    before, dot, prefix = dotted.rpartition(".")
+    if words[:1] == ["import"] or (words[:1] == ["from"] and "import" not in words):
+        return prefix, modules(before)
+    if words[:1] == ["from"] and not dot:
+        return prefix, members_of_module(words[1])
+    if line[: len(line) - len(dotted)].endswith(".") or dotted.startswith("."):
+        return prefix, ()  # Of an expression that is not a name.
+    if dot:
+        return prefix, attributes(follow(before))
+    opened = line[: len(line) - len(prefix)].rstrip()
+    if not prefix and opened.endswith("["):
+        return prefix, keys(follow(name_before(opened[:-1])), "")
+    return prefix, visible_names()
+
+
+def visible_names():
+    for name, value in list(vars(main_module).items()):
+        if type(name) is str:
+            yield name, kind_of(value)
+    for name in load("keyword").kwlist:
+        yield name, "keyword"
+    for name, value in list(vars(builtins).items()):
+        yield name, kind_of(value)
+
+
+def attributes(value):
+    if value is MISSING:
+        return
+    try:
+        names = call(dir, value)
+    except (KeyboardInterrupt, RenderingTimeout):
+        raise
+    except BaseException:
+        names = sorted({name for kind in mro_of(type(value)) for name in members_of(kind)})
+    for name in names:
+        if type(name) is str:
+            yield name, kind_of(raw_attribute(value, name))
+
+
+def keys(value, quote):
+    """Keys of a dictionary, columns of a data frame, fields of an array: of strings, in quotes."""
+    if isinstance(value, dict):
+        found = dict.keys(value)
+    else:
+        frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+        if isinstance(frame, type) and isinstance(value, frame):
+            found = call(getattr, value, "columns")
+        else:
+            dtype = attribute(value, "dtype")
+            found = (attribute(dtype, "names") if dtype is not MISSING else ()) or ()
+    for key in call(list, found) if found is not MISSING else ():
+        if type(key) is str and quote not in key or not quote and type(key) in (str, int):
+            yield key if quote else repr(key), "key"
+
+
+def paths(directory):
+    """What is in a directory, which ends in a slash or is the working directory."""
+    os = load("os")
+    try:
+        entries = call(os.scandir, call(os.path.expanduser, directory) or ".")
+    except OSError:
+        return
+    with entries:
+        for _, entry in zip(range(ENTRIES_MAX), entries):
+            is_directory = entry.is_dir()
+            yield entry.name + "/" * is_directory, "directory" if is_directory else "file"
+
+
+def modules(package):
+    """Modules that can be imported: of a package, or at the top."""
+    if not package:
+        for name in sys.builtin_module_names:
+            yield name, "module"
+        places = sys.path
+    else:
+        for name in list(sys.modules):
+            if type(name) is str and name.startswith(package + "."):
+                yield name[len(package) + 1 :].partition(".")[0], "module"
+        places = package_path(package)
+    for place in list(places):
+        for name in call(module_names, place):
+            yield name, "module"
+
+
+def package_path(package):
+    """Where a package's modules are. None of it is imported: only of the top that is a path."""
+    loaded = sys.modules.get(package)
+    if loaded is not None:
+        return getattr(loaded, "__path__", ())
+    if "." in package:
+        top, _, rest = package.rpartition(".")
+        return [place + "/" + rest for place in package_path(top)]
+    spec = call(load("importlib.machinery").PathFinder.find_spec, package)
+    return getattr(spec, "submodule_search_locations", None) or ()
+
+
+def module_names(place):
+    """Modules and packages in a directory."""
+    os = load("os")
+    suffixes = load("importlib.machinery").all_suffixes()
+    names = []
+    try:
+        with os.scandir(place or ".") as entries:
+            for _, entry in zip(range(ENTRIES_MAX), entries):
+                name = entry.name
+                for suffix in suffixes:
+                    if name.endswith(suffix):
+                        names.append(name[: -len(suffix)])
+                        break
+                else:
+                    names.append(name)
+    except OSError:
+        pass
+    return [name for name in names if name.isidentifier()]
+
+
+def members_of_module(name):
+    """What can be imported from a module: all it has if it is loaded, else its own modules."""
+    module = sys.modules.get(name)
+    if isinstance(module, ModuleType):
+        yield from attributes(module)
+    yield from modules(name)

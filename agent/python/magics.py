@@ -1,0 +1,162 @@
+"""Lines of IPython's syntax, in a source that is not Python: `!command`, `%magic`, `name?`.
+
+Of a source that does not compile, the line that is at fault is looked at, and translated if it is
+one of a few that are common: to one line, so that line numbers stay. A source that is Python is
+never looked at, and what is not translated stays the error it is, with a word on what there is.
+
+- `!command` and a cell after `%%bash` or `%%sh` run in a shell. Nothing is put in for `{name}`.
+- `%time` and `%%time` tell how long it took; `%%writefile` writes a file; `name?` is `help(name)`.
+- `%matplotlib` and `%config` do nothing: plots are shown anyway.
+- `pip install` by either says why it can not work, and the rest goes on: what it was to bring is
+  often there.
+"""
+
+import guard
+from guard import builtins, foreign, interruptible, load, monotonic, process_time
+from show import flush, write_note
+from sources import lines_of
+
+HINT = (
+    "lines that begin with ! or %% are IPython's. Here work !command, %%time, %%%%time, %%%%bash, "
+    "%%%%sh and %%%%writefile; for %s use Python itself, or the commands of the session's API"
+)
+PIP = (
+    "not run: %s. The packages of a session are those of its environment's interpreter, which is "
+    "read-only; ask whoever runs this service for others. What is installed can be imported"
+)
+IGNORED = {"config", "matplotlib"}
+HELPER = "__vivarium_line__"
+
+
+class State:
+    """What changes while the kernel lives."""
+
+    # When a `%time` began: wall clock, CPU time.
+    timing = None
+
+
+def translation(source, error):
+    """The source with the line that is at fault translated. None if there is nothing to do."""
+    lines = lines_of(source)
+    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        return cell(lines, first)
+    at = error.lineno - 1 if type(error.lineno) is int else -1
+    if not 0 <= at < len(lines):
+        return None
+    line = lines[at].strip()
+    text = one_line(line, last=not "".join(lines[at + 1 :]).strip())
+    if text is not None:
+        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+        return made([*lines[:at], indent + text + "\n", *lines[at + 1 :]])
+    if line.startswith(("!", "%")):
+        error.msg = "%s (%s)" % (error.msg, HINT % line.split()[0])
+    return None
+
+
+def cell(lines, first):
+    """The translation of a cell with a magic of its own, in its first line; None if unknown."""
+    name, _, argument = lines[first][2:].strip().partition(" ")
+    before, rest = lines[:first], lines[first + 1 :]
+    # `lines_of` ends the last line too, whether it was ended or not.
+    text = "".join(rest)[:-1]
+    text = text if text.endswith("\n") else text + "\n"
+    if name == "time":
+        return made([*before, "%s('time')\n" % HELPER, *rest])
+    if name in ("bash", "sh"):
+        line = "%s(%r, %r)\n" % (HELPER, name, text)
+    elif name == "writefile" and argument.strip():
+        line = "%s('writefile', %r, %r)\n" % (HELPER, argument.strip(), text)
+    else:
+        return None
+    return made([*before, line, *["\n"] * len(rest)])
+
+
+def point_at_original(error, source):
+    """Has an error in a line that was translated show the line as it was."""
+    lines = lines_of(source)
+    at = error.lineno - 1 if type(error.lineno) is int else -1
+    if 0 <= at < len(lines) and type(error.text) is str and HELPER in error.text:
+        error.text, error.offset, error.end_offset = lines[at], 1, 0
+
+
+def made(lines):
+    """A translated source, and what it calls put in its place."""
+    setattr(builtins, HELPER, line_helper)
+    return "".join(lines)
+
+
+def one_line(line, last):
+    """A line of IPython's in Python, or None."""
+    if line.startswith("!"):
+        command = line.lstrip("!").strip()
+        return "%s(%r, %r)" % (HELPER, "pip" if is_pip(command) else "!", command)
+    if line.startswith("%") and not line.startswith("%%"):
+        name, _, rest = line[1:].partition(" ")
+        if name in IGNORED:
+            return "pass"
+        if name in ("pip", "conda", "mamba"):
+            return "%s('pip', %r)" % (HELPER, line)
+        if name == "time" and rest.strip():
+            # As the last line, it has the execution's value.
+            end = "" if last else "; %s('time end')" % HELPER
+            return "%s('time'); %s%s" % (HELPER, rest.strip(), end)
+        return None
+    name = line.strip("?")
+    if line != name and all(part.isidentifier() for part in name.split(".")):
+        return "help(%s)" % name
+    return None
+
+
+def is_pip(command):
+    words = command.split()
+    if words[:1] and words[0].startswith("python") and words[1:2] == ["-m"]:
+        words = words[2:]
+    return words[:1] in (["pip"], ["pip3"], ["conda"]) and "install" in words
+
+
+@interruptible
+def line_helper(kind, text="", content=None):
+    """What translated lines call."""
+    if kind == "pip":
+        write_note(PIP % text)
+    elif kind == "writefile":
+        write_file(text, content)
+    elif kind == "time":
+        State.timing = monotonic(), process_time()
+        if end_timing not in guard.State.at_end:
+            guard.State.at_end.append(end_timing)
+    elif kind == "time end":
+        end_timing()
+    else:
+        run_shell(text, None if kind in ("!", "sh") else kind)
+
+
+@interruptible
+def run_shell(command, shell):
+    flush()
+    subprocess = load("subprocess")
+    executable = load("shutil").which(shell) if shell else None
+    subprocess.run(command, shell=True, executable=executable, stdin=subprocess.DEVNULL)
+
+
+@interruptible
+def write_file(argument, content):
+    append = argument.startswith("-a ")
+    path = argument[3:].strip() if append else argument
+    with load("io").open(path.strip("'\""), "a" if append else "w", encoding="utf-8") as file:
+        file.write(content)
+    print("%s %s" % ("Appending to" if append else "Writing", path))
+
+
+def end_timing():
+    """Tells the times since `%time`, once."""
+    if State.timing is not None:
+        (wall, cpu), State.timing = State.timing, None
+        text = "CPU time: %s\nWall time: %s"
+        times = process_time() - cpu, monotonic() - wall
+        foreign(print, text % tuple(in_words(seconds) for seconds in times))
+
+
+def in_words(seconds):
+    return "%.3g s" % seconds if seconds >= 1 else "%.3g ms" % (seconds * 1e3)
