@@ -1,165 +1,227 @@
-//! Files put into the workdir on a client's behalf.
+//! The files of the workdir, as the agent reads and writes them on a client's behalf.
 //!
 //! The workdir is the tenant's, so any name in it may be a trap: a symbolic link out of it, a
 //! FIFO that blocks, a directory swapped while we look. Every open is one openat2(2) beneath
-//! the workdir through no link at all, never blocks, and is used only if it turns out to be a
-//! regular file.
+//! the workdir, through no link and onto no other mount, never blocks (`O_NONBLOCK`: neither on
+//! a FIFO nor on a lease, fcntl(2)), and is used only if it turns out to be what is wanted.
+//!
+//! The agent may open more than the tenant's own processes (`CAP_DAC_OVERRIDE`). Beneath the
+//! workdir that is nothing of anybody else's: its filesystem holds only what the tenant made or
+//! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`.
 
+mod delete;
+mod error;
+mod list;
+mod new_file;
+mod reading;
+mod receiving;
+mod tar;
+mod unpack;
+
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::fchown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
-use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
-use vivarium_protocol::message::InputFile;
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
+use nix::unistd::{Gid, Uid, fchown};
+use vivarium_protocol::message::{FileEntry, FileKind, InputFile};
 
-/// Why a file could not be put there.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
-    /// The name is no path beneath the workdir.
-    #[error("the name must be a relative path without \"..\" or \".\"")]
-    Name,
-    /// What stands at the name is not a regular file.
-    #[error("there is something that is not a regular file at this name")]
-    NotRegular,
-    /// A link, or something else the path must not go through.
-    #[error("the path goes through a symbolic link, or out of the workdir")]
-    Escapes,
-    /// The system refused.
-    #[error("{0}")]
-    Io(#[from] io::Error),
+pub(crate) use delete::Deleting;
+pub(crate) use error::FileError;
+pub(crate) use list::Listing;
+pub(crate) use new_file::NewFile;
+pub(crate) use reading::Reading;
+pub(crate) use receiving::Receiving;
+
+/// A directory beneath which everything stays: the workdir, or one in it.
+#[derive(Debug)]
+pub(crate) struct Workdir {
+    root: OwnedFd,
+    owner: Option<u32>,
+    max_file_bytes: Option<u64>,
 }
 
-impl From<Errno> for FileError {
-    fn from(errno: Errno) -> Self {
-        match errno {
-            Errno::ELOOP | Errno::EXDEV => Self::Escapes,
-            // A FIFO without a reader, a socket, a directory.
-            Errno::ENXIO | Errno::EISDIR => Self::NotRegular,
-            other => Self::Io(other.into()),
+impl Workdir {
+    /// The workdir at `path`. What is made in it belongs to `owner`, where that is not the
+    /// agent's own id, and is no larger than `max_file_bytes`.
+    ///
+    /// # Errors
+    /// If it can not be opened.
+    pub(crate) fn open(
+        path: &Path,
+        owner: Option<u32>,
+        max_file_bytes: Option<u64>,
+    ) -> Result<Self, FileError> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        Ok(Self { root: open(path, flags, Mode::empty())?, owner, max_file_bytes })
+    }
+
+    /// The directory at `path` as one beneath which everything stays, made if it is missing.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub(crate) fn beneath(&self, path: &Path) -> Result<Self, FileError> {
+        let root = self.make_directories(path)?;
+        Ok(Self { root, owner: self.owner, max_file_bytes: self.max_file_bytes })
+    }
+
+    /// Writes a file of an execution's, making the directories it lies in.
+    ///
+    /// # Errors
+    /// [`FileError`]; nothing has then been replaced.
+    pub(crate) fn put(&self, file: &InputFile) -> Result<(), FileError> {
+        let mut new = NewFile::create(self, &checked(&file.name)?)?;
+        new.write(&file.data)?;
+        new.commit(false)
+    }
+
+    /// Opens the regular file at `path` for reading.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub(crate) fn open_file(&self, path: &Path) -> Result<(File, FileStat), FileError> {
+        let opened = open_beneath(&self.root, path, OFlag::O_RDONLY | OFlag::O_NOCTTY)?;
+        let stat = fstat(&opened)?;
+        if kind(&stat) == FileKind::File {
+            Ok((opened.into(), stat))
+        } else {
+            Err(FileError::NotRegular)
+        }
+    }
+
+    /// Opens the directory at `path`, or this one if that is empty, to open others in it.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub(crate) fn open_directory(&self, path: &str) -> Result<OwnedFd, FileError> {
+        if path.is_empty() {
+            return Ok(self.root.try_clone()?);
+        }
+        open_beneath(&self.root, &checked(path)?, OFlag::O_PATH | OFlag::O_DIRECTORY)
+    }
+
+    /// What stands at `path`, without opening it.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub(crate) fn stat(&self, path: &Path) -> Result<FileStat, FileError> {
+        Ok(fstat(&open_beneath(&self.root, path, OFlag::O_PATH)?)?)
+    }
+
+    /// Opens the directory that `path` lies in; with the name it has there.
+    fn open_parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), FileError> {
+        let name = path.file_name().ok_or(FileError::Name)?;
+        let parent = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => open_beneath(&self.root, parent, OFlag::O_PATH | OFlag::O_DIRECTORY)?,
+            None => self.root.try_clone()?,
+        };
+        Ok((parent, name))
+    }
+
+    /// Opens the directory at `path`, making it and those it lies in where they are missing.
+    fn make_directories(&self, path: &Path) -> Result<OwnedFd, FileError> {
+        let mut at = self.root.try_clone()?;
+        for part in path.components() {
+            let part = Path::new(part.as_os_str());
+            at = match mkdirat(&at, part, Mode::from_bits_truncate(0o755)) {
+                Ok(()) => {
+                    let made = open_beneath(&at, part, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+                    self.give(&made)?;
+                    made
+                }
+                Err(Errno::EEXIST) => open_beneath(&at, part, OFlag::O_PATH | OFlag::O_DIRECTORY)?,
+                Err(errno) => return Err(errno.into()),
+            };
+        }
+        Ok(at)
+    }
+
+    /// Makes the owner the owner.
+    fn give(&self, file: &impl AsFd) -> Result<(), FileError> {
+        match self.owner {
+            Some(id) => Ok(fchown(file, Some(Uid::from_raw(id)), Some(Gid::from_raw(id)))?),
+            None => Ok(()),
         }
     }
 }
 
-/// Writes `file` beneath `workdir`, making the directories it lies in, all owned by `owner`.
-///
-/// # Errors
-/// [`FileError`]; nothing outside the workdir has then been touched.
-pub(crate) fn put(workdir: &Path, file: &InputFile, owner: Option<u32>) -> Result<(), FileError> {
-    let name = checked_name(&file.name)?;
-    let directory = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let root = open(workdir, OFlag::O_PATH | directory, Mode::empty())?;
-    make_parents(&root, &name, owner)?;
-    let flags =
-        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let opened = openat2(&root, &name, beneath(flags).mode(Mode::from_bits_truncate(0o644)))?;
-    let kind = SFlag::from_bits_truncate(fstat(&opened)?.st_mode) & SFlag::S_IFMT;
-    if kind != SFlag::S_IFREG {
-        return Err(FileError::NotRegular);
+impl AsFd for Workdir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
-    give(&opened, owner)?;
-    let mut opened = File::from(opened);
-    opened.set_len(0)?;
-    opened.write_all(&file.data)?;
-    Ok(())
 }
 
-/// How every path of a tenant's is resolved.
-fn beneath(flags: OFlag) -> OpenHow {
-    OpenHow::new().flags(flags).resolve(
-        ResolveFlag::RESOLVE_BENEATH
-            | ResolveFlag::RESOLVE_NO_SYMLINKS
-            | ResolveFlag::RESOLVE_NO_MAGICLINKS,
-    )
+/// Opens `path` as every path of a tenant's is opened: see the module.
+pub(crate) fn open_beneath(
+    directory: &impl AsFd,
+    path: &Path,
+    flags: OFlag,
+) -> Result<OwnedFd, FileError> {
+    let more = match (flags.contains(OFlag::O_PATH), flags.contains(OFlag::O_DIRECTORY)) {
+        // Names a file without opening it: then a link may be what is named.
+        (true, false) => OFlag::O_NOFOLLOW,
+        (true, true) => OFlag::empty(),
+        (false, _) => OFlag::O_NONBLOCK,
+    };
+    let mode = if flags.contains(OFlag::O_CREAT) { 0o644 } else { 0 };
+    let how = OpenHow::new()
+        .flags(flags | more | OFlag::O_CLOEXEC)
+        .mode(Mode::from_bits_truncate(mode))
+        .resolve(
+            ResolveFlag::RESOLVE_BENEATH
+                | ResolveFlag::RESOLVE_NO_SYMLINKS
+                | ResolveFlag::RESOLVE_NO_MAGICLINKS
+                | ResolveFlag::RESOLVE_NO_XDEV,
+        );
+    Ok(openat2(directory, path, how)?)
 }
 
 /// The name as a path of plain components.
-fn checked_name(name: &str) -> Result<PathBuf, FileError> {
+///
+/// # Errors
+/// [`FileError::Name`] if it is none.
+pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
     let path = Path::new(name);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if name.is_empty() || name.contains('\0') || name.ends_with('/') || !plain {
+    // Components leave out what means nothing; that it is not left out here makes a path's
+    // text the one way to name a file.
+    let exact = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
+    if name.is_empty() || name.contains('\0') || !plain || !exact {
         return Err(FileError::Name);
     }
     Ok(path.to_owned())
 }
 
-/// Makes the directories that `name` lies in, those that are missing.
-fn make_parents(root: &OwnedFd, name: &Path, owner: Option<u32>) -> Result<(), FileError> {
-    let parents = name.parent().into_iter().flat_map(Path::components);
-    let mut at = root.try_clone()?;
-    for part in parents {
-        let part = Path::new(part.as_os_str());
-        let made = match mkdirat(&at, part, Mode::from_bits_truncate(0o755)) {
-            Ok(()) => true,
-            Err(Errno::EEXIST) => false,
-            Err(errno) => return Err(errno.into()),
-        };
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let next = openat2(&at, part, beneath(flags))?;
-        if made {
-            give(&next, owner)?;
-        }
-        at = next;
+/// What is told of the file at `path`.
+pub(crate) fn entry(path: String, stat: &FileStat) -> FileEntry {
+    FileEntry {
+        path,
+        kind: kind(stat),
+        size_bytes: size_bytes(stat),
+        modified_ms: stat
+            .st_mtime
+            .saturating_mul(1000)
+            .saturating_add(stat.st_mtime_nsec.saturating_div(1_000_000)),
     }
-    Ok(())
 }
 
-/// Makes `owner` the owner, where it is not the agent's own id.
-fn give(file: &impl AsFd, owner: Option<u32>) -> io::Result<()> {
-    owner.map_or(Ok(()), |id| fchown(file, Some(id), Some(id)))
+/// What a file is.
+pub(crate) fn kind(stat: &FileStat) -> FileKind {
+    match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFREG => FileKind::File,
+        SFlag::S_IFDIR => FileKind::Directory,
+        SFlag::S_IFLNK => FileKind::Link,
+        _ => FileKind::Other,
+    }
+}
+
+/// A file's size.
+pub(crate) fn size_bytes(stat: &FileStat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::*;
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    fn input(name: &str) -> InputFile {
-        InputFile { name: name.to_owned(), data: b"data".to_vec() }
-    }
-
-    #[test]
-    fn a_file_lands_where_it_says() {
-        let workdir = tempfile::tempdir().unwrap();
-        put(workdir.path(), &input("a/b/c.txt"), None).unwrap();
-        assert_eq!(fs::read(workdir.path().join("a/b/c.txt")).unwrap(), b"data");
-        put(workdir.path(), &InputFile { data: b"2".to_vec(), ..input("a/b/c.txt") }, None)
-            .unwrap();
-        assert_eq!(fs::read(workdir.path().join("a/b/c.txt")).unwrap(), b"2");
-    }
-
-    #[test]
-    fn names_that_climb_are_refused() {
-        let workdir = tempfile::tempdir().unwrap();
-        for name in ["", "/etc/x", "../x", "a/../../x", "a/..", ".", "a/", "a\0b"] {
-            assert!(matches!(put(workdir.path(), &input(name), None), Err(FileError::Name)));
-        }
-    }
-
-    #[test]
-    fn planted_links_and_pipes_are_refused() {
-        let outside = tempfile::tempdir().unwrap();
-        let workdir = tempfile::tempdir().unwrap();
-        let target = outside.path().join("target");
-        fs::write(&target, "host").unwrap();
-        symlink(&target, workdir.path().join("link")).unwrap();
-        symlink(outside.path(), workdir.path().join("dir")).unwrap();
-        nix::unistd::mkfifo(&workdir.path().join("fifo"), Mode::S_IRWXU).unwrap();
-        fs::create_dir(workdir.path().join("sub")).unwrap();
-        for (name, escapes) in [("link", true), ("dir/x", true), ("fifo", false), ("sub", false)] {
-            let error = put(workdir.path(), &input(name), None).unwrap_err();
-            match error {
-                FileError::Escapes => assert!(escapes, "{name}"),
-                FileError::NotRegular => assert!(!escapes, "{name}"),
-                other => panic!("{name}: {other}"),
-            }
-        }
-        assert_eq!(fs::read_to_string(&target).unwrap(), "host");
-        assert!(!outside.path().join("x").exists());
-    }
-}
+mod tests;

@@ -25,11 +25,27 @@ pub(crate) const BOOTSTRAP: &str = include_str!("../python/bootstrap.py");
 const SCRIPT: &str = include_str!("../python/inspect_interpreter.py");
 
 /// The parts of the kernel program, by the names they import each other.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 22] = [
+    ("animations", include_str!("../python/animations.py")),
+    ("assistance", include_str!("../python/assistance.py")),
     ("boot", include_str!("../python/boot.py")),
+    ("budget", include_str!("../python/budget.py")),
+    ("completion", include_str!("../python/completion.py")),
+    ("figures", include_str!("../python/figures.py")),
     ("guard", include_str!("../python/guard.py")),
+    ("imports", include_str!("../python/imports.py")),
+    ("inspection", include_str!("../python/inspection.py")),
+    ("interactive", include_str!("../python/interactive.py")),
     ("kernel", include_str!("../python/kernel.py")),
+    ("known", include_str!("../python/known.py")),
+    ("magics", include_str!("../python/magics.py")),
+    ("names", include_str!("../python/names.py")),
+    ("notebook", include_str!("../python/notebook.py")),
+    ("notebook_media", include_str!("../python/notebook_media.py")),
+    ("notebook_text", include_str!("../python/notebook_text.py")),
+    ("render", include_str!("../python/render.py")),
     ("report", include_str!("../python/report.py")),
+    ("show", include_str!("../python/show.py")),
     ("sources", include_str!("../python/sources.py")),
     ("wire", include_str!("../python/wire.py")),
 ];

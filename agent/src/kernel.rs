@@ -5,7 +5,7 @@
 //! are read, and one out of turn ends the kernel.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
@@ -13,25 +13,24 @@ use nix::fcntl::OFlag;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
-use vivarium_protocol::frame::{Decoder as FrameDecoder, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
-    ExecutionNumber, Failure, Generation, KernelReport, Stream, ToLauncher,
+    BirthNumber, ExecutionNumber, Failure, Generation, Program, Stream,
 };
 use vivarium_protocol::outcome::KernelEnd;
 use vivarium_protocol::policy::Policy;
 
 use crate::kernel_wire::{self, FromKernel, Turn, WireError};
-use crate::launch::failure;
+use crate::launch::{failure, open_null};
 use crate::output::Output;
-use crate::stream::{self, StreamError};
+use crate::spawn::{Arrival, Confined, Launcher, Progress, is_retry};
 use crate::usage::Meter;
 
 /// How far a kernel has come.
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Not yet Python: its layers are being applied, and will be told here.
-    Confining(UnixStream, FrameDecoder),
+    Confining(Arrival),
     /// Python, not yet ready.
     Booting,
     /// Waits for code, or runs some.
@@ -40,19 +39,15 @@ pub(crate) enum Stage {
     Gone,
 }
 
-/// The execution a kernel is running.
+/// What a kernel is given to do.
 #[derive(Debug)]
-pub(crate) struct Running {
-    /// Its number.
-    pub(crate) execution: ExecutionNumber,
-    /// Whether the kernel has begun with it.
-    pub(crate) begun: bool,
-    /// Whether it is to be interrupted as soon as it has.
-    pub(crate) interrupt_held: bool,
-    /// CPU time of the session when it began, in microseconds.
-    pub(crate) cpu_before_us: u64,
-    /// When CPU time is next looked at; `None` when it is not limited, or was told already.
-    pub(crate) next_cpu_check: Option<Instant>,
+pub(crate) enum Task<'a> {
+    /// Run this code.
+    Code(&'a str),
+    /// Say what could follow in it at the cursor, which counts characters.
+    Complete(&'a str, u32),
+    /// Say what stands in it at the cursor, which counts characters.
+    Inspect(&'a str, u32),
 }
 
 /// One kernel.
@@ -64,14 +59,13 @@ pub(crate) struct Kernel {
     pub(crate) stage: Stage,
     /// What its layers reported.
     pub(crate) protection: Vec<Report>,
-    /// What it is running.
-    pub(crate) running: Option<Running>,
     /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
     /// Why it is being killed, where the signal alone would not tell.
     pub(crate) doom: Option<KernelEnd>,
     /// When it is killed if its end has not been told by then: it let go of its channel.
     pub(crate) patience: Option<Instant>,
+    birth: BirthNumber,
     pid: Option<Pid>,
     meter: Option<Meter>,
     control: UnixStream,
@@ -92,16 +86,6 @@ pub(crate) enum Heard {
     Closed,
 }
 
-/// What reading a kernel's report gave.
-pub(crate) enum Confinement {
-    /// More has to come.
-    Pending,
-    /// It is Python now.
-    Executed,
-    /// It is not going to be.
-    Failed(Failure),
-}
-
 impl Kernel {
     /// Asks the launcher for a kernel.
     ///
@@ -110,33 +94,33 @@ impl Kernel {
     pub(crate) fn spawn(
         policy: &Policy,
         generation: Generation,
-        launcher: &UnixStream,
+        launcher: &mut Launcher,
     ) -> Result<Self, Failure> {
         let made = |error| failure("make a kernel's channels", error);
         let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
+        let stdin = open_null().map_err(made)?;
         let (stdout, stdout_end) = channel().map_err(made)?;
         let (stderr, stderr_end) = channel().map_err(made)?;
         let (control, control_end) = UnixStream::pair().map_err(made)?;
-        let (report, report_end) = UnixStream::pair().map_err(made)?;
         let program = program(&policy.interpreter.program).map_err(made)?;
-        let ends = [
-            stdout_end.as_raw_fd(),
-            stderr_end.as_raw_fd(),
-            control_end.as_raw_fd(),
-            program.as_raw_fd(),
-            report_end.as_raw_fd(),
+        let descriptors = [
+            stdin.as_fd(),
+            stdout_end.as_fd(),
+            stderr_end.as_fd(),
+            control_end.as_fd(),
+            program.as_fd(),
         ];
-        stream::send_with(launcher, &ToLauncher::Spawn, &ends, MAX_SMALL_FRAME_BYTES)
+        let arrival = launcher
+            .spawn(Program::Kernel, &descriptors)
             .map_err(|error| failure("ask for a kernel", error))?;
         control.set_nonblocking(true).map_err(made)?;
-        report.set_nonblocking(true).map_err(made)?;
         let output_cap = policy.limits.max_output_bytes.get();
         let result_cap = policy.limits.max_result_bytes.get();
         Ok(Self {
             generation,
-            stage: Stage::Confining(report, FrameDecoder::new(MAX_SMALL_FRAME_BYTES)),
+            birth: arrival.birth(),
+            stage: Stage::Confining(arrival),
             protection: Vec::new(),
-            running: None,
             outputs: [
                 Output::new(stdout, Stream::Stdout, output_cap).map_err(made)?,
                 Output::new(stderr, Stream::Stderr, output_cap).map_err(made)?,
@@ -153,9 +137,14 @@ impl Kernel {
         })
     }
 
-    /// Whether code can be given to it.
-    pub(crate) const fn is_idle(&self) -> bool {
-        matches!(self.stage, Stage::Up) && self.running.is_none() && self.doom.is_none()
+    /// Whether it is there to be given code.
+    pub(crate) const fn is_up(&self) -> bool {
+        matches!(self.stage, Stage::Up) && self.doom.is_none()
+    }
+
+    /// Its number with the launcher.
+    pub(crate) const fn birth(&self) -> BirthNumber {
+        self.birth
     }
 
     /// Its pid inside the session, once it is confined.
@@ -173,37 +162,20 @@ impl Kernel {
         self.control_open.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
-    /// Reads its report on being confined.
-    pub(crate) fn read_report(&mut self) -> Confinement {
-        let Stage::Confining(report, decoder) = &mut self.stage else {
-            return Confinement::Pending;
+    /// Reads its report on being confined. Nothing is pending where there is none to come.
+    pub(crate) fn read_report(&mut self) -> Result<(), Failure> {
+        let Stage::Confining(arrival) = &mut self.stage else {
+            return Ok(());
         };
-        let mut buffer = [0; 4096];
-        let ended = match (&*report).read(&mut buffer) {
-            Ok(0) => true,
-            Ok(count) => {
-                decoder.push(buffer.get(..count).unwrap_or_default());
-                false
-            }
-            Err(error) if is_retry(&error) => return Confinement::Pending,
-            Err(error) => return Confinement::Failed(failure("read a kernel's report", error)),
-        };
-        match decoder.next_message::<KernelReport>() {
-            Ok(Some(KernelReport::Confined { pid, protection })) => {
-                let pid = Pid::from_raw(pid.try_into().unwrap_or_default());
+        match arrival.read() {
+            Progress::Pending => Ok(()),
+            Progress::Executed(Confined { pid, protection }) => {
                 self.pid = Some(pid);
                 self.protection = protection;
-                Confinement::Pending
-            }
-            Ok(Some(KernelReport::Failed(failed))) => Confinement::Failed(failed),
-            // execve closed the pipe: what stands at its end is Python.
-            Ok(None) if ended && self.pid.is_some() => {
                 self.stage = Stage::Booting;
-                Confinement::Executed
+                Ok(())
             }
-            Ok(None) if ended => Confinement::Failed(failure("start a kernel", "it said nothing")),
-            Ok(None) => Confinement::Pending,
-            Err(error) => Confinement::Failed(failure("read a kernel's report", error)),
+            Progress::Failed(failed) => Err(failed),
         }
     }
 
@@ -214,10 +186,20 @@ impl Kernel {
         self.meter = self.pid.map(Meter::new);
     }
 
-    /// Hands it code. Its time runs from here.
-    pub(crate) fn execute(&mut self, execution: ExecutionNumber, code: &str) {
+    /// Hands it something to do. Its time runs from here.
+    pub(crate) fn give(&mut self, execution: ExecutionNumber, task: &Task<'_>) {
         self.turn.sent(execution);
-        self.outbox.extend(kernel_wire::encode_execute(execution, code));
+        self.outbox.extend(match *task {
+            Task::Code(code) => kernel_wire::encode_execute(execution, code),
+            Task::Complete(code, at) => kernel_wire::encode_complete(execution, code, at),
+            Task::Inspect(code, at) => kernel_wire::encode_inspect(execution, code, at),
+        });
+        self.write();
+    }
+
+    /// Lets it go on after a display.
+    pub(crate) fn shown(&mut self, execution: ExecutionNumber) {
+        self.outbox.extend(kernel_wire::encode_shown(execution));
         self.write();
     }
 
@@ -267,33 +249,9 @@ impl Kernel {
         Ok(Some(message))
     }
 
-    /// Sends SIGINT to its process group, if it runs `execution`. Before the kernel has begun
-    /// with it, it could only ignore the signal, which is then held back.
-    pub(crate) fn interrupt(&mut self, execution: ExecutionNumber) {
-        match &mut self.running {
-            Some(running) if running.execution == execution => {
-                running.interrupt_held = !running.begun;
-                if running.begun {
-                    self.send_interrupt();
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The kernel has begun with what it was given.
-    pub(crate) fn begun(&mut self) {
-        if let Some(running) = &mut self.running {
-            running.begun = true;
-            if std::mem::take(&mut running.interrupt_held) {
-                self.send_interrupt();
-            }
-        }
-    }
-
     /// SIGINT to its process group. Where that has already ended there is nobody to send it to,
-    /// which is as good.
-    fn send_interrupt(&self) {
+    /// which is as good. Before the kernel has begun with its code it could only ignore it.
+    pub(crate) fn interrupt(&self) {
         if let Some(pid) = self.pid {
             let _gone = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGINT).is_err();
         }
@@ -307,13 +265,4 @@ fn program(bytes: &[u8]) -> io::Result<OwnedFd> {
     file.write_all(bytes)?;
     io::Seek::rewind(&mut file)?;
     Ok(file.into())
-}
-
-fn is_retry(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Whether a stream error means that the peer is gone rather than wrong.
-pub(crate) const fn is_gone(error: &StreamError) -> bool {
-    matches!(error, StreamError::Closed | StreamError::Io(_))
 }

@@ -1,10 +1,10 @@
 //! The launcher: makes a session's namespaces and its agent, and stays outside them to let
-//! kernels be born.
+//! kernels and commands be born.
 //!
 //! It is single-threaded, started by the supervisor with an empty environment and the control
-//! socket as its standard input. A kernel has to be born outside: only a process outside can
-//! put it straight into its cgroup ([`birth`]), and only one that has the id of the user
-//! namespace's owner can then enter the session.
+//! socket as its standard input. A tenant's process has to be born outside: only a process
+//! outside can put it straight into its cgroup ([`birth`]), and only one that has the id of the
+//! user namespace's owner can then enter the session.
 //!
 //! It must never act on anything tenant code says: all it hears is `Spawn` from the agent.
 
@@ -24,9 +24,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
-use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
+use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Launch, ToLauncher};
+use vivarium_protocol::message::{
+    BirthNumber, Failure, FromAgent, FromLauncher, Launch, ToLauncher,
+};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use crate::sandbox::{Context, Inside, Outside, clone_diagnosis, clone_flags};
@@ -66,7 +68,7 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     umask(Mode::from_bits_truncate(0o022));
     let context = receive_policy(control)?;
 
-    // Kernels whose first parent is gone become ours, so that their end is told by wait(2).
+    // Processes whose first parent is gone become ours, so that their end is told by wait(2).
     prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
     let (to_agent, to_launcher) =
         UnixStream::pair().map_err(|error| failure("socketpair", error))?;
@@ -137,20 +139,22 @@ fn serve(
     mask.thread_block().map_err(|error| failure("block SIGCHLD", error))?;
     let children = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(|error| failure("signalfd", error))?;
-    let mut kernel = None;
+    let mut born = Vec::new();
     loop {
-        if reap(&children, to_agent, agent, &mut kernel) {
+        if reap(&children, to_agent, agent, &mut born) {
             return Ok(ExitCode::SUCCESS);
         }
         if !wait_for_either(to_agent.as_fd(), children.as_fd())? {
             continue;
         }
-        match stream::receive_with::<ToLauncher>(to_agent, MAX_SMALL_FRAME_BYTES) {
-            Ok((ToLauncher::Spawn, fds)) => {
-                kernel = birth::give_birth(context, inside, &fds)?;
-                if kernel.is_none() {
-                    let end = KernelEnd::NotStarted("it was not born".to_owned());
-                    tell_end(to_agent, end, Usage::default());
+        match stream::receive_with::<ToLauncher>(to_agent, MAX_SPAWN_FRAME_BYTES) {
+            Ok((ToLauncher::Spawn { birth, program }, fds)) => {
+                match birth::give_birth(context, inside, &program, &fds)? {
+                    Some(pid) => born.push((birth, pid)),
+                    None => {
+                        let end = KernelEnd::NotStarted("it was not born".to_owned());
+                        tell_end(to_agent, birth, end, Usage::default());
+                    }
                 }
             }
             // The agent's end of the socket closes with the agent: its end follows.
@@ -160,8 +164,8 @@ fn serve(
 }
 
 /// Waits for the agent's end. Everybody else's has to be collected meanwhile: a pid namespace,
-/// and PID 1 of it, end only after every process in it has been waited for, and the kernel is
-/// the launcher's to wait for (pid_namespaces(7)).
+/// and PID 1 of it, end only after every process in it has been waited for, and those born here
+/// are the launcher's to wait for (pid_namespaces(7)).
 fn await_end(agent: Pid) -> ExitCode {
     while let Ok(Some(ended)) = sys::wait(Wait::ForAny) {
         if ended.pid == agent {
@@ -183,17 +187,23 @@ fn wait_for_either(messages: BorrowedFd<'_>, children: BorrowedFd<'_>) -> Result
     Ok(children.any() != Some(true) && messages.any() == Some(true))
 }
 
-/// Collects every child that has ended and tells the agent of the kernel; whether the agent
-/// is among them. Without a pid namespace the tenant's orphans come here too.
-fn reap(children: &SignalFd, to_agent: &UnixStream, agent: Pid, kernel: &mut Option<Pid>) -> bool {
+/// Collects every child that has ended and tells the agent of those that were `born` for it;
+/// whether the agent itself is among them. Without a pid namespace the tenant's orphans come
+/// here too.
+fn reap(
+    children: &SignalFd,
+    to_agent: &UnixStream,
+    agent: Pid,
+    born: &mut Vec<(BirthNumber, Pid)>,
+) -> bool {
     while let Ok(Some(_)) = children.read_signal() {}
     let mut agent_ended = false;
     while let Ok(Some(ended)) = sys::wait(Wait::IfAny) {
         agent_ended |= ended.pid == agent;
-        if *kernel == Some(ended.pid) {
-            *kernel = None;
+        if let Some(index) = born.iter().position(|(_, pid)| *pid == ended.pid) {
+            let (birth, _) = born.swap_remove(index);
             let usage = Usage { cpu_us: ended.cpu_us, memory_peak_bytes: ended.memory_peak_bytes };
-            tell_end(to_agent, end_of(ended.status), usage);
+            tell_end(to_agent, birth, end_of(ended.status), usage);
         }
     }
     agent_ended
@@ -208,9 +218,9 @@ fn end_of(status: ExitStatus) -> KernelEnd {
     }
 }
 
-/// Tells the agent how the kernel ended. An agent that is gone needs no telling: its own end
+/// Tells the agent how a process ended. An agent that is gone needs no telling: its own end
 /// comes next.
-fn tell_end(to_agent: &UnixStream, end: KernelEnd, usage: Usage) {
-    let told = FromLauncher::Exited { end, usage };
+fn tell_end(to_agent: &UnixStream, birth: BirthNumber, end: KernelEnd, usage: Usage) {
+    let told = FromLauncher::Exited { birth, end, usage };
     let _gone = stream::send(to_agent, &told, MAX_SMALL_FRAME_BYTES).is_err();
 }

@@ -6,15 +6,21 @@
 //!
 //! | module | where it runs | what it does |
 //! |---|---|---|
-//! | [`launch`] | outside | makes the namespaces and the agent; lets kernels be born in them |
+//! | [`launch`] | outside | makes the namespaces and the agent; lets kernels and commands be born in them |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
 //! | [`kernel`] | PID 1 inside | one Python kernel and the agent's ends of its channels |
+//! | [`command`] | PID 1 inside | one command of a tenant's, beside the kernel |
+//! | [`spawn`] | PID 1 inside | asking the launcher for either |
+//! | [`files`] | PID 1 inside | the workdir's files, read and written for the API |
+//! | [`changes`] | PID 1 inside | which of them an execution made or changed |
 //! | [`kernel_wire`] | PID 1 inside | the bounded messages of a kernel, which is not believed |
 //! | [`sandbox`] | both | the layers |
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
 //! | [`sys`] | everywhere | the only `unsafe` code |
 
+mod changes;
+mod command;
 mod files;
 mod init;
 mod inspect;
@@ -24,6 +30,7 @@ mod launch;
 mod output;
 mod sandbox;
 mod session;
+mod spawn;
 mod stream;
 mod sys;
 mod usage;

@@ -1,8 +1,8 @@
 //! The sandbox: the ordered list of layers, and the two moments at which they are applied.
 //!
 //! [`enter`] runs in the agent, PID 1 of the session's new namespaces. [`restrict`] runs in
-//! each kernel process after it has joined the session and before it becomes Python. Both walk
-//! [`LAYERS`] in order. Nothing here decides anything: what is allowed is
+//! each kernel or command after it has joined the session and before it becomes its program.
+//! Both walk [`LAYERS`] in order. Nothing here decides anything: what is allowed is
 //! [`vivarium_protocol::policy`], how it is applied is one file per layer.
 //!
 //! A layer that is planned and does not apply, or reads back as not applied, is an error that
@@ -94,12 +94,12 @@ pub(crate) trait LayerCode: Sync {
         Ok(())
     }
 
-    /// In the kernel process, before it is Python.
+    /// In the kernel or command, before it is its program.
     fn restrict(&self, _: &Context) -> Result<(), LayerError> {
         Ok(())
     }
 
-    /// In the kernel process, after every layer's [`LayerCode::restrict`]: reads back what is
+    /// In the kernel or command, after every layer's [`LayerCode::restrict`]: reads back what is
     /// now true. [`LayerError`] if it contradicts the policy.
     fn verify(&self, _: &Context) -> Result<Report, LayerError>;
 }

@@ -4,8 +4,14 @@
 //! replace. What it guarantees is that a kernel's end is told once, with its evidence, after
 //! all the kernel printed; that nothing of a kernel outlives it; and that the next one starts.
 
+mod commands;
+mod control;
+mod cpu;
 mod ending;
 mod execution;
+mod results;
+mod streams;
+mod transfers;
 mod wait;
 
 use std::collections::VecDeque;
@@ -14,22 +20,27 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
-use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
+use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
     Description, Failure, FromAgent, FromLauncher, Generation, ToAgent,
 };
-use vivarium_protocol::outcome::KernelEnd;
+use vivarium_protocol::outcome::{KernelEnd, Usage};
 
-use crate::kernel::{Confinement, Heard, Kernel, Stage};
+use crate::changes::Tracker;
+use crate::files::Workdir;
+use crate::kernel::{Heard, Kernel, Stage};
 use crate::kernel_wire::FromKernel;
 use crate::launch::failure;
 use crate::sandbox::Context;
+use crate::spawn::Launcher;
 use crate::sys::{self, Wait};
-use crate::{stream, usage};
+use crate::usage;
 
-use self::execution::Request;
+use self::control::Control;
+use self::execution::{Request, Running};
+use self::transfers::Transfers;
 use self::wait::Event;
 
 /// How long the end of a kernel that let go of its channel may take to be told.
@@ -39,12 +50,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     context: &'a Context,
-    control: &'a UnixStream,
-    launcher: UnixStream,
+    control: Control<'a>,
+    launcher: Launcher,
     children: SignalFd,
-    decoder: Decoder,
     kernel: Kernel,
+    running: Option<Running>,
     pending: VecDeque<Request>,
+    workdir: Workdir,
+    transfers: Transfers,
+    changes: Tracker,
     ever_ready: bool,
 }
 
@@ -73,15 +87,22 @@ impl<'a> Session<'a> {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let children =
             SignalFd::with_flags(&mask, flags).map_err(|error| failure("signalfd", error))?;
-        let kernel = Kernel::spawn(&context.policy, 1, &launcher)?;
+        let mut launcher = Launcher::new(launcher);
+        let kernel = Kernel::spawn(&context.policy, 1, &mut launcher)?;
+        // After the kernel was asked for, which is what a session's start waits for.
+        let workdir = open_workdir(context)?;
+        let changes = Tracker::new(&workdir);
         Ok(Self {
             context,
-            control,
+            control: Control::new(control),
             launcher,
             children,
-            decoder: Decoder::new(MAX_FRAME_BYTES),
             kernel,
+            running: None,
             pending: VecDeque::new(),
+            workdir,
+            transfers: Transfers::default(),
+            changes,
             ever_ready: false,
         })
     }
@@ -89,96 +110,118 @@ impl<'a> Session<'a> {
     /// Runs until the supervisor lets go.
     ///
     /// # Errors
-    /// If the session can not go on.
+    /// If the session can not go on. All that was to be told before has been.
     pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let ended = self.serve();
+        if ended.is_err() {
+            self.control.flush();
+        }
+        ended
+    }
+
+    fn serve(&mut self) -> Result<(), Failure> {
         loop {
             // Also when there is always something else to do: a flood of output must not keep
             // the clock from being looked at.
             if self.is_late() {
                 self.look_at_clock()?;
             }
-            let next = match self.wait()? {
-                Event::Supervisor => self.hear_supervisor()?,
-                Event::Launcher => self.hear_launcher()?,
-                Event::Report => self.hear_report()?,
-                Event::Kernel { readable, writable } => self.hear_kernel(readable, writable)?,
-                Event::Output => self.pass_output()?,
-                Event::Children => self.reap(),
-                Event::Deadline => self.look_at_clock()?,
-            };
-            if next == Next::Over {
-                ending::kill_all(); // PID 1's end does the same; without a namespace this does
-                return Ok(());
+            for event in self.wait()? {
+                if self.take_up(event)? == Next::Over {
+                    ending::kill_all(); // PID 1's end does the same; without a namespace this does
+                    return Ok(());
+                }
             }
         }
     }
 
-    /// Sends a message to the supervisor. Its being gone shows at the next read.
-    fn tell(&self, message: &FromAgent) -> Result<(), Failure> {
-        match stream::send(self.control, message, MAX_FRAME_BYTES) {
-            Err(error) if !crate::kernel::is_gone(&error) => {
-                Err(failure("tell the supervisor", error))
+    /// Does what an event asks for, as far as that can be done at once. An event may be of
+    /// something that the one before has ended: there is then nothing to be read.
+    fn take_up(&mut self, event: Event) -> Result<Next, Failure> {
+        match event {
+            Event::Supervisor { readable, writable } => {
+                if writable {
+                    self.control.write();
+                }
+                return if readable { self.hear_supervisor() } else { Ok(Next::Continue) };
             }
-            _ => Ok(()),
+            Event::Launcher => self.hear_launcher()?,
+            Event::Children => self.reap(),
+            Event::Report => self.hear_report()?,
+            Event::CommandReport => self.hear_command(false)?,
+            Event::Kernel { readable, writable } => self.hear_kernel(readable, writable)?,
+            Event::Output => self.pass_output()?,
+            Event::Input => {
+                if let Some(command) = self.running.as_mut().and_then(Running::command_mut) {
+                    command.write_input();
+                }
+            }
+            Event::Changes => self.changes.gather(),
+            Event::Transfer(number) => self.step_transfer(number)?,
         }
+        Ok(Next::Continue)
     }
 
     fn hear_supervisor(&mut self) -> Result<Next, Failure> {
-        let mut buffer = vec![0; 64 << 10];
-        let count = std::io::Read::read(&mut &*self.control, &mut buffer).unwrap_or(0);
-        if count == 0 {
+        if !self.control.read() {
             return Ok(Next::Over);
         }
-        self.decoder.push(buffer.get(..count).unwrap_or_default());
         let wrong = |error| failure("read from the supervisor", error);
-        while let Some(message) = self.decoder.next_message::<ToAgent>().map_err(wrong)? {
+        while let Some(message) = self.control.next_message().map_err(wrong)? {
             match message {
-                ToAgent::Execute { execution, code, files } => {
-                    self.pending.push_back(Request { execution, code, files });
+                ToAgent::Execute { execution, work, files, outputs } => {
+                    self.pending.push_back(Request { execution, work, files, outputs });
                     self.start_pending()?;
                 }
-                ToAgent::Interrupt { execution } => self.kernel.interrupt(execution),
+                ToAgent::File { transfer, operation } => {
+                    self.begin_transfer(transfer, operation)?;
+                }
+                ToAgent::Interrupt { execution } => self.interrupt(execution),
+                ToAgent::Kill { execution } => self.kill_command(execution),
                 ToAgent::Replace => self.replace()?,
-                ToAgent::Describe => self.tell(&FromAgent::Described(self.describe()))?,
+                ToAgent::Describe => {
+                    let description = self.describe();
+                    self.control.tell(&FromAgent::Described(description))?;
+                }
                 ToAgent::Close => return Ok(Next::Over),
             }
         }
         Ok(Next::Continue)
     }
 
-    fn hear_launcher(&mut self) -> Result<Next, Failure> {
-        match stream::receive(&self.launcher, MAX_SMALL_FRAME_BYTES) {
-            Ok(FromLauncher::Exited { end, usage }) => self.kernel_ended(end, usage),
+    fn hear_launcher(&mut self) -> Result<(), Failure> {
+        match self.launcher.hear() {
+            Ok(FromLauncher::Exited { birth, end, usage }) if birth == self.kernel.birth() => {
+                self.kernel_ended(end, usage)
+            }
+            Ok(FromLauncher::Exited { birth, end, usage }) => self.command_ended(birth, end, usage),
             Ok(FromLauncher::Mapped) => Err(failure("hear the launcher", "it spoke out of turn")),
             // Without a launcher there are no more kernels.
             Err(error) => Err(failure("hear the launcher", error)),
         }
     }
 
-    fn hear_report(&mut self) -> Result<Next, Failure> {
+    fn hear_report(&mut self) -> Result<(), Failure> {
         match self.kernel.read_report() {
-            Confinement::Pending | Confinement::Executed => Ok(Next::Continue),
-            Confinement::Failed(failed) if !self.ever_ready => Err(failed),
-            Confinement::Failed(failed) => {
+            Ok(()) => Ok(()),
+            Err(failed) if !self.ever_ready => Err(failed),
+            Err(failed) => {
                 self.kernel.stage = Stage::Booting; // its report is over
                 self.doom(KernelEnd::NotStarted(failed.to_string()));
-                Ok(Next::Continue)
+                Ok(())
             }
         }
     }
 
-    fn hear_kernel(&mut self, readable: bool, writable: bool) -> Result<Next, Failure> {
+    fn hear_kernel(&mut self, readable: bool, writable: bool) -> Result<(), Failure> {
         if writable {
             self.kernel.write();
         }
-        if !readable {
-            return Ok(Next::Continue);
-        }
-        if self.read_kernel()? == Heard::Closed {
+        if readable && self.read_kernel()? == Heard::Closed {
             // Most often it is dying, and wait(2) tells how in a moment.
             self.kernel.patience = Some(Instant::now() + PATIENCE);
         }
-        Ok(Next::Continue)
+        Ok(())
     }
 
     /// Reads from the kernel once, and acts on what it said.
@@ -199,23 +242,23 @@ impl<'a> Session<'a> {
             FromKernel::Ready => {
                 self.kernel.ready();
                 self.ever_ready = true;
-                self.tell(&FromAgent::KernelReady {
+                self.control.tell(&FromAgent::KernelReady {
                     generation: self.kernel.generation,
                     protection: self.kernel.protection.clone(),
                 })?;
                 self.start_pending()
             }
             FromKernel::Started { .. } => {
-                self.kernel.begun();
+                self.begun();
                 Ok(())
             }
-            FromKernel::Value { execution, value } => {
-                self.tell(&FromAgent::Value { execution, value })
-            }
+            FromKernel::Value { value, .. } => self.pass_value(value),
+            FromKernel::Display { display, .. } => self.pass_display(display),
             FromKernel::Exception { execution, exception } => {
-                self.tell(&FromAgent::Exception { execution, exception })
+                self.drain_output()?;
+                self.control.tell(&FromAgent::Exception { execution, exception })
             }
-            FromKernel::Done { execution, completion } => self.finish(execution, completion),
+            FromKernel::Done { completion, .. } => self.finish(completion, Usage::default()),
         }
     }
 
@@ -226,16 +269,30 @@ impl<'a> Session<'a> {
                 self.doom(KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: true });
                 Ok(())
             }
-            Stage::Gone => self.next_kernel().map(drop),
-            Stage::Confining(..) | Stage::Booting => Ok(()),
+            Stage::Gone => self.next_kernel(),
+            Stage::Confining(_) | Stage::Booting => Ok(()),
         }
     }
 
     /// Collects orphans, so that their CPU time is counted and their pids are free.
-    fn reap(&mut self) -> Next {
+    fn reap(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
         while let Ok(Some(_)) = sys::wait(Wait::IfAny) {}
-        Next::Continue
+    }
+
+    /// Something is due: reading of changes, a look at the CPU time, or the end of a kernel that
+    /// let go of its channel.
+    fn look_at_clock(&mut self) -> Result<(), Failure> {
+        let now = Instant::now();
+        let is_due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+        if is_due(self.changes.due()) {
+            self.changes.read(&self.workdir);
+        }
+        if is_due(self.kernel.patience) {
+            self.kernel.patience = None;
+            self.doom(KernelEnd::Protocol("it closed its channel to the agent".to_owned()));
+        }
+        self.check_cpu(now)
     }
 
     fn next_generation(&self) -> Generation {
@@ -243,18 +300,28 @@ impl<'a> Session<'a> {
     }
 
     fn describe(&self) -> Description {
-        let workdir = self.context.policy.inner_workdir();
-        let disk = statvfs(workdir).map_or(0, |disk| {
+        let disk = fstatvfs(&self.workdir).map_or(0, |disk| {
             disk.blocks().saturating_sub(disk.blocks_free()).saturating_mul(disk.fragment_size())
         });
         let is_up = matches!(self.kernel.stage, Stage::Up);
         Description {
             generation: is_up.then_some(self.kernel.generation),
-            execution: self.kernel.running.as_ref().map(|running| running.execution),
+            execution: self.running.as_ref().map(|running| running.execution),
             processes: u32::try_from(usage::processes().len()).unwrap_or(u32::MAX),
             agent_pss_bytes: usage::pss_bytes(getpid()),
             kernel_pss_bytes: self.kernel.pid().map_or(0, usage::pss_bytes),
             disk_bytes: disk,
         }
     }
+}
+
+/// The workdir, as the tenant's own processes would write to it.
+fn open_workdir(context: &Context) -> Result<Workdir, Failure> {
+    let policy = &context.policy;
+    let owner = policy.ids.filter(|_| context.applies(Layer::Namespaces));
+    let owner = owner.map(|_| Context::KERNEL_ID);
+    let max_file_bytes = policy.limits.max_file_size_mb.times(1 << 20);
+    let path = policy.inner_workdir();
+    Workdir::open(path, owner, max_file_bytes.filter(|_| context.applies(Layer::Rlimits)))
+        .map_err(|error| failure(&format!("open the workdir {}", path.display()), error))
 }

@@ -136,17 +136,18 @@ mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
     use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
-    use vivarium_protocol::message::ToLauncher;
+    use vivarium_protocol::message::{Program, ToLauncher};
 
     #[test]
     fn descriptors_travel_with_their_message() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (reader, writer) = nix::unistd::pipe().unwrap();
         let numbers = [writer.as_raw_fd()];
-        send_with(&ours, &ToLauncher::Spawn, &numbers, MAX_SMALL_FRAME_BYTES).unwrap();
+        let spawn = ToLauncher::Spawn { birth: 1, program: Program::Kernel };
+        send_with(&ours, &spawn, &numbers, MAX_SMALL_FRAME_BYTES).unwrap();
         drop(writer);
         let (message, fds) = receive_with::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES).unwrap();
-        assert_eq!((message, fds.len()), (ToLauncher::Spawn, 1));
+        assert_eq!((message, fds.len()), (spawn, 1));
         nix::unistd::write(&fds[0], b"x").unwrap();
         drop(fds);
         let mut text = String::new();

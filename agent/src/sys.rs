@@ -250,26 +250,45 @@ pub(crate) fn replace(target: BorrowedFd<'_>, source: BorrowedFd<'_>) -> io::Res
     check(c_long::from(unsafe { libc::dup2(source.as_raw_fd(), target.as_raw_fd()) })).map(drop)
 }
 
-/// Puts `fds` at the numbers 0, 1, 2, … and closes every other descriptor, for an execve that
-/// follows at once. The last `close_on_exec` of them close with it, the others stay.
-pub(crate) fn place_descriptors(fds: &[BorrowedFd<'_>], close_on_exec: usize) -> io::Result<()> {
+/// Puts `fds` at the numbers 0, 1, 2, … and `last` after them, and closes every other descriptor,
+/// for an execve that follows at once. Gives `last` at its new place, where it closes with it.
+pub(crate) fn place_descriptors(
+    fds: &[BorrowedFd<'_>],
+    last: BorrowedFd<'_>,
+) -> io::Result<OwnedFd> {
     // First all of them above the target range, so that placing one never overwrites another.
-    let above = c_int::try_from(fds.len()).map_err(io::Error::other)?;
-    let staying = fds.len().saturating_sub(close_on_exec);
-    let mut copies = Vec::with_capacity(fds.len());
-    for fd in fds {
+    let above = c_int::try_from(fds.len()).map_err(io::Error::other)?.saturating_add(1);
+    let mut copies = Vec::with_capacity(fds.len() + 1);
+    for fd in fds.iter().chain([&last]) {
         // SAFETY: plain numbers. JUSTIFICATION: nix's wrapper returns what it can not own.
         let copy = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, above) };
         copies.push(c_int::try_from(check(c_long::from(copy))?).map_err(io::Error::other)?);
     }
-    for (index, (target, copy)) in (0..).zip(copies).enumerate() {
-        let flags = if index < staying { 0 } else { libc::O_CLOEXEC };
+    for (target, copy) in (0..).zip(copies) {
+        let flags = if target + 1 == above { libc::O_CLOEXEC } else { 0 };
         // SAFETY: plain numbers; what stood at `target` is replaced on purpose, as the process
         // is about to become another program.
         // JUSTIFICATION: a safe dup3 needs an OwnedFd of the target, which nobody has.
         check(c_long::from(unsafe { libc::dup3(copy, target, flags) }))?;
     }
-    close_from(c_uint::try_from(fds.len()).map_err(io::Error::other)?)
+    close_from(c_uint::try_from(above).map_err(io::Error::other)?)?;
+    owned(c_long::from(above - 1))
+}
+
+/// Gives every signal its default action back: execve(2) would keep those that are ignored, by
+/// Rust's runtime (SIGPIPE) or by who started the daemon (nohup, a shell's `&`).
+pub(crate) fn default_signals() -> io::Result<()> {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: no handler is installed, and the process has one thread.
+        // JUSTIFICATION: nix's wrapper is unsafe too, as it may be given a handler.
+        let before = unsafe { libc::signal(signal, libc::SIG_DFL) };
+        let error = io::Error::last_os_error();
+        // EINVAL: SIGKILL, SIGSTOP, and those that libc keeps for itself.
+        if before == libc::SIG_ERR && error.kind() != io::ErrorKind::InvalidInput {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Sets the soft limit of CPU seconds of another process: prlimit(2). The hard limit stays.

@@ -95,7 +95,10 @@ fn proc_is_ours() -> bool {
 }
 
 /// All descendants of `root`: proc_pid_task_tid_children(5).
-fn descendants(root: Pid) -> Vec<Pid> {
+pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
+    if !proc_is_ours() {
+        return Vec::new();
+    }
     let mut found: Vec<Pid> = Vec::new();
     let mut next = vec![root];
     while let Some(parent) = next.pop() {
@@ -127,6 +130,26 @@ fn field_kib(text: &str, name: &str) -> u64 {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
         .unwrap_or(0)
+}
+
+/// Whether a process has been killed and its end is only a matter of time: it is a zombie, gone,
+/// or has a SIGKILL pending: proc_pid_status(5).
+pub(crate) fn is_dying(pid: Pid) -> bool {
+    if !proc_is_ours() {
+        return false;
+    }
+    fs::read_to_string(format!("/proc/{pid}/status")).map_or(true, |status| has_died(&status))
+}
+
+fn has_died(status: &str) -> bool {
+    const SIGKILL_BIT: u64 = 1 << (libc::SIGKILL - 1);
+    status.lines().filter_map(|line| line.split_once(':')).any(|(name, value)| match name {
+        "State" => value.trim_start().starts_with(['Z', 'X']),
+        "SigPnd" | "ShdPnd" => {
+            u64::from_str_radix(value.trim(), 16).is_ok_and(|set| set & SIGKILL_BIT != 0)
+        }
+        _ => false,
+    })
 }
 
 /// CPU time of a process and its threads, in microseconds; 0 when it is gone.
@@ -180,6 +203,14 @@ mod tests {
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let stat = "7 (a) b) c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0";
         assert_eq!(waited_ticks(stat), Some(78));
+    }
+
+    #[test]
+    fn a_pending_kill_is_the_end() {
+        assert!(has_died("Name:\tx\nState:\tZ (zombie)\n"));
+        assert!(has_died("State:\tR (running)\nSigPnd:\t0000000000000100\n"));
+        assert!(!has_died("State:\tS (sleeping)\nSigPnd:\t0000000000000002\nSigBlk:\tffff\n"));
+        assert!(!is_dying(getpid()));
     }
 
     #[test]

@@ -4,208 +4,14 @@
 //! here it is that the programs of this package keep their side of the protocol.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, clippy::indexing_slicing)]
 
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+mod harness;
+
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use vivarium_protocol::PROTOCOL_VERSION;
-use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
-use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
-use vivarium_protocol::message::{Completion, FromAgent, InputFile, Launch, Stream, ToAgent};
+use harness::{Session, policy};
+use vivarium_protocol::layer::{Layer, Status};
+use vivarium_protocol::message::{Completion, InputFile, ToAgent, Work};
 use vivarium_protocol::outcome::KernelEnd;
-use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
-use vivarium_protocol::sequence::Sequence;
-use vivarium_protocol::units::Limit;
-
-const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
-const PYTHON: &str = "/usr/bin/python3";
-
-fn interpreter() -> Interpreter {
-    let output = Command::new(AGENT).args(["inspect", PYTHON]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let program = value["program"].as_str().unwrap();
-    Interpreter {
-        path: PathBuf::from(PYTHON),
-        prefixes: serde_json::from_value(value["prefixes"].clone()).unwrap(),
-        program: base64::Engine::decode(&base64::engine::general_purpose::STANDARD, program)
-            .unwrap(),
-        version: value["version"].as_str().unwrap().to_owned(),
-    }
-}
-
-fn policy() -> Policy {
-    let limit = |value| Limit::new(value).unwrap();
-    let mut plan = Plan::full();
-    plan.set(
-        Layer::Cgroup,
-        &Intent::Unavailable { detail: "not in this test".into(), fix: String::new() },
-    );
-    Policy {
-        plan,
-        limits: Limits {
-            max_memory_mb: limit(2048),
-            max_cpu_secs: limit(300),
-            max_procs: limit(64),
-            max_open_fds: limit(1024),
-            max_file_size_mb: limit(256),
-            max_disk_mb: limit(64),
-            max_inodes: limit(1000),
-            cpu_cores: CpuCores::ONE,
-            max_output_bytes: limit(1 << 20),
-            max_result_bytes: limit(1 << 20),
-        },
-        network: Network::Loopback,
-        interpreter: interpreter(),
-        env: vec![("LANG".to_owned(), "C.UTF-8".to_owned())],
-        read_paths: vec![],
-        workdir: PathBuf::from("/workspace"),
-        host_workdir: None,
-        cgroup: None,
-        ids: None,
-    }
-}
-
-/// One session, from outside.
-struct Session {
-    launcher: Child,
-    socket: UnixStream,
-    decoder: Decoder,
-    sequence: Sequence,
-    next: u64,
-    protection: Vec<Report>,
-}
-
-/// What became of one execution.
-#[derive(Default, Debug)]
-struct Outcome {
-    repr: Option<String>,
-    exception: Option<String>,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    stdout_dropped: u64,
-    completion: Option<Completion>,
-    end: Option<KernelEnd>,
-    refused: Option<String>,
-}
-
-impl Session {
-    fn launch(policy: Policy) -> Result<Self, String> {
-        let (socket, theirs) = UnixStream::pair().unwrap();
-        let mut command = Command::new(AGENT);
-        command.arg("launch").env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
-        // As root the session's only id would be root's, which is never mapped.
-        if nix::unistd::geteuid().is_root() {
-            use std::os::unix::process::CommandExt;
-            command.uid(65534).gid(65534);
-        }
-        let launcher = command.stdout(Stdio::null()).spawn().unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
-        (&socket).write_all(&frame::encode(&launch, MAX_FRAME_BYTES).unwrap()).unwrap();
-        let mut session = Self {
-            launcher,
-            socket,
-            decoder: Decoder::new(MAX_FRAME_BYTES),
-            sequence: Sequence::default(),
-            next: 1,
-            protection: vec![],
-        };
-        session.wait_until_ready().map(|()| session)
-    }
-
-    fn send(&mut self, message: &ToAgent) {
-        self.socket.write_all(&frame::encode(message, MAX_FRAME_BYTES).unwrap()).unwrap();
-    }
-
-    fn hear(&mut self) -> Option<FromAgent> {
-        loop {
-            if let Some(message) = self.decoder.next_message::<FromAgent>().unwrap() {
-                self.sequence.accept(&message).unwrap();
-                return Some(message);
-            }
-            let mut buffer = vec![0; 64 << 10];
-            let count = self.socket.read(&mut buffer).expect("the agent fell silent");
-            if count == 0 {
-                return None;
-            }
-            self.decoder.push(&buffer[..count]);
-        }
-    }
-
-    fn wait_until_ready(&mut self) -> Result<(), String> {
-        loop {
-            match self.hear() {
-                Some(FromAgent::KernelReady { protection, .. }) => {
-                    self.protection = protection;
-                    return Ok(());
-                }
-                Some(FromAgent::KernelExited { .. }) => {}
-                Some(FromAgent::Failed(failure)) => return Err(failure.to_string()),
-                other => return Err(format!("{other:?}")),
-            }
-        }
-    }
-
-    fn start(&mut self, code: &str, files: Vec<InputFile>) -> u64 {
-        let execution = self.next;
-        self.next += 1;
-        self.sequence.sent(execution);
-        self.send(&ToAgent::Execute { execution, code: code.to_owned(), files });
-        execution
-    }
-
-    fn finish(&mut self) -> Outcome {
-        let mut outcome = Outcome::default();
-        loop {
-            match self.hear().expect("the session ended") {
-                FromAgent::Started { .. } => {}
-                FromAgent::Output { stream: Stream::Stdout, data, .. } => {
-                    outcome.stdout.extend(data);
-                }
-                FromAgent::Output { stream: Stream::Stderr, data, .. } => {
-                    outcome.stderr.extend(data);
-                }
-                FromAgent::Value { value, .. } => outcome.repr = Some(value.repr),
-                FromAgent::Exception { exception, .. } => {
-                    outcome.exception = Some(exception.type_name);
-                }
-                FromAgent::Done { completion, stdout_dropped, .. } => {
-                    outcome.completion = Some(completion);
-                    outcome.stdout_dropped = stdout_dropped;
-                    return outcome;
-                }
-                FromAgent::KernelExited { end, .. } => {
-                    outcome.end = Some(end);
-                    self.wait_until_ready().unwrap();
-                    return outcome;
-                }
-                FromAgent::FilesRefused { reason, .. } => {
-                    outcome.refused = Some(reason);
-                    return outcome;
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    fn execute(&mut self, code: &str) -> Outcome {
-        self.start(code, vec![]);
-        self.finish()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.socket.shutdown(std::net::Shutdown::Both).unwrap();
-        let ended = self.launcher.wait().unwrap();
-        let was_up = !self.protection.is_empty();
-        assert!(ended.success() || !was_up, "the launcher ends with its session: {ended}");
-    }
-}
 
 #[test]
 fn every_layer_but_the_missing_ones_is_enforced() {
@@ -236,6 +42,45 @@ fn values_output_and_exceptions_come_in_turn() {
 }
 
 #[test]
+fn completion_and_inspection_answer_in_json_and_change_nothing() {
+    let mut session = Session::launch(policy()).unwrap();
+    session.execute("unmistakable = 5");
+    let work = Work::Complete { code: "unmista".to_owned(), cursor: 7 };
+    session.start_work(work, vec![], &[]);
+    let complete = session.finish();
+    let work = Work::Inspect { code: "unmistakable".to_owned(), cursor: 3 };
+    session.start_work(work, vec![], &[]);
+    for (outcome, word) in [(complete, "unmistakable"), (session.finish(), "int")] {
+        let [part] = outcome.mime.as_slice() else { panic!("{outcome:?}") };
+        assert_eq!(part.mime_type, "application/json");
+        assert!(String::from_utf8_lossy(&part.data).contains(word), "{part:?}");
+        assert_eq!(outcome.completion, Some(Completion::Ok));
+    }
+    assert_eq!(session.execute("unmistakable").repr.as_deref(), Some("5"));
+}
+
+#[test]
+fn displays_come_in_order_and_within_the_limit_of_results() {
+    let mut session = Session::launch(policy()).unwrap(); // max_result_bytes is 1 MiB
+    let shown = session.execute("display(1); print('between'); display(2); None");
+    let texts: Vec<_> = shown.displays.iter().map(|display| &display.mime[0].data[..]).collect();
+    assert!(texts == [b"1", b"2"]);
+    // A kernel that does not keep to the limit itself: the wire's DISPLAY, written by hand.
+    let forged = "import os, struct\n\
+        def show(size):\n\
+        \x20   string = lambda data: struct.pack('<I', len(data)) + data\n\
+        \x20   body = struct.pack('<BQB', 6, 3, 0) + string(b'') + struct.pack('<I', 1)\n\
+        \x20   body += string(b'text/plain') + string(b'y' * size)\n\
+        \x20   frame = memoryview(string(body))\n\
+        \x20   while frame: frame = frame[os.write(3, frame):]\n\
+        for size in (600 << 10, 600 << 10, 100 << 10): show(size)";
+    session.execute("None");
+    let shown = session.execute(forged);
+    let sizes: Vec<_> = shown.displays.iter().map(|display| display.mime[0].data.len()).collect();
+    assert_eq!((sizes, shown.completion), (vec![600 << 10, 100 << 10], Some(Completion::Ok)));
+}
+
+#[test]
 fn a_dead_kernel_is_told_with_its_evidence_and_replaced() {
     let mut session = Session::launch(policy()).unwrap();
     let end = session.execute("import os; print('last words', flush=True); os._exit(7)");
@@ -258,12 +103,7 @@ fn interrupting_keeps_the_state_and_replacing_does_not() {
     let mut session = Session::launch(policy()).unwrap();
     session.execute("x = 5");
     let execution = session.start("print('go', flush=True)\nwhile True: pass", vec![]);
-    loop {
-        // The code is known to run once it has printed.
-        if let Some(FromAgent::Output { .. }) = session.hear() {
-            break;
-        }
-    }
+    session.wait_for_output(); // it is known to run once it has printed
     session.send(&ToAgent::Interrupt { execution });
     assert_eq!(session.finish().completion, Some(Completion::Interrupted));
     assert_eq!(session.execute("x").repr.as_deref(), Some("5"));

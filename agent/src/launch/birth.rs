@@ -1,115 +1,103 @@
-//! How a kernel is born: in its cgroup, then into the session, then confined, then Python.
+//! How a tenant's process is born: in its cgroup, then into the session, then confined, then
+//! Python or a command.
 //!
 //! ```text
-//! launcher ── clone3(CLONE_INTO_CGROUP) ──▶ entrant ── setns, fork ──▶ kernel
+//! launcher ── clone3(CLONE_INTO_CGROUP) ──▶ entrant ── setns, fork ──▶ kernel or command
 //! ```
 //!
 //! The entrant is needed because setns(2) with a pid namespace takes effect for children only.
-//! It ends at once, and the kernel becomes the launcher's child (`PR_SET_CHILD_SUBREAPER`). A
-//! template, later, takes the launcher's place in this picture and nothing else changes.
+//! It ends at once, and what it forked becomes the launcher's child (`PR_SET_CHILD_SUBREAPER`).
+//! A template, later, takes the launcher's place in this picture and nothing else changes.
+//!
+//! There is one way in, for kernels and commands alike: no layer is applied anywhere else.
 
-use std::ffi::CString;
+mod image;
+
 use std::fs::OpenOptions;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use nix::unistd::{Pid, chdir, execve, getpid, setsid};
+use nix::unistd::{Pid, chdir, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{Failure, KernelReport};
+use vivarium_protocol::message::{BirthReport, Failure, Program};
 
-use super::{failure, open_null};
+use self::image::Image;
+use super::failure;
 use crate::sandbox::{self, Context, Inside};
+use crate::stream;
 use crate::sys::{self, Wait};
-use crate::{inspect, stream};
 
-/// The descriptors that come with `Spawn`, and what has to be found out outside.
-struct Channels<'a> {
-    stdout: BorrowedFd<'a>,
-    stderr: BorrowedFd<'a>,
-    control: BorrowedFd<'a>,
-    program: BorrowedFd<'a>,
-    report: UnixStream,
-    /// What the interpreter's path leads to, outside.
-    interpreter: PathBuf,
+/// A process that is to be born.
+struct Birth<'a> {
+    image: Image,
+    /// Its descriptors, from 0 on.
+    descriptors: &'a [OwnedFd],
+    report: &'a UnixStream,
 }
 
-/// Starts a kernel in the session whose agent is `inside`; its pid as seen from here, or
-/// `None` if it was not born. Why not is told on the report pipe, as is that it could not be
+/// Starts a process in the session whose agent is `inside`; its pid as seen from here, or
+/// `None` if it was not born. Why not is told on the report socket, as is that it could not be
 /// confined or executed.
 ///
 /// # Errors
-/// If the agent sent something else than a kernel's descriptors.
+/// If the agent sent no descriptors.
 pub(super) fn give_birth(
     context: &Context,
     inside: &Inside,
+    program: &Program,
     fds: &[OwnedFd],
 ) -> Result<Option<Pid>, Failure> {
-    let [stdout, stderr, control, program, report] = fds else {
-        return Err(failure("start a kernel", "the agent sent the wrong descriptors"));
+    let Some((report, descriptors)) = fds.split_last() else {
+        return Err(failure("start a process", "the agent sent no descriptors"));
     };
-    let report = report.try_clone().map_err(|error| failure("dup", error))?;
-    let interpreter = &context.policy.interpreter.path;
-    let channels = Channels {
-        stdout: stdout.as_fd(),
-        stderr: stderr.as_fd(),
-        control: control.as_fd(),
-        program: program.as_fd(),
-        report: UnixStream::from(report),
-        interpreter: interpreter.canonicalize().unwrap_or_else(|_| interpreter.clone()),
-    };
-    match start_entrant(context, inside, &channels) {
-        Ok(kernel) => Ok(Some(kernel)),
+    let report = report.try_clone().map_err(|error| failure("dup", error))?.into();
+    let born = Image::of(context, program).and_then(|image| {
+        start_entrant(context, inside, &Birth { image, descriptors, report: &report })
+    });
+    match born {
+        Ok(process) => Ok(Some(process)),
         Err(failure) => {
-            tell(&channels, failure);
+            tell(&report, failure);
             Ok(None)
         }
     }
 }
 
-/// Starts the entrant and waits for its word on which process became the kernel.
-fn start_entrant(
-    context: &Context,
-    inside: &Inside,
-    channels: &Channels<'_>,
-) -> Result<Pid, Failure> {
+/// Starts the entrant and waits for its word on which process it forked.
+fn start_entrant(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
     let leaf = open_leaf(context.policy.cgroup.as_ref().map(|scope| &*scope.kernel))?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let entrant = sys::clone3(0, leaf.as_ref().map(AsFd::as_fd))
         .map_err(|error| failure("clone3 into the kernel's cgroup", error))?;
     let Some(entrant) = entrant else {
         drop(ours);
-        let told = enter_and_fork(context, inside, channels)
-            .map(|kernel| kernel.as_raw())
-            .and_then(|kernel| {
-                stream::send(&theirs, &kernel, MAX_SMALL_FRAME_BYTES)
-                    .map_err(|error| failure("tell the launcher of the kernel", error))
-            });
-        sys::exit_now(told.map_or_else(|failure| tell(channels, failure), |()| 0));
+        let told = enter_and_fork(context, inside, birth).map(|process| process.as_raw()).and_then(
+            |process| {
+                stream::send(&theirs, &process, MAX_SMALL_FRAME_BYTES)
+                    .map_err(|error| failure("tell the launcher of the process", error))
+            },
+        );
+        sys::exit_now(told.map_or_else(|failure| tell(birth.report, failure), |()| 0));
     };
     drop(theirs);
-    let kernel: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
+    let process: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
     sys::wait(Wait::For(entrant)).map_err(|error| failure("wait for the entrant", error))?;
-    kernel.map(Pid::from_raw).map_err(|error| failure("hear of the kernel", error))
+    process.map(Pid::from_raw).map_err(|error| failure("hear of the process", error))
 }
 
-/// The entrant: joins the session and forks the kernel.
-fn enter_and_fork(
-    context: &Context,
-    inside: &Inside,
-    channels: &Channels<'_>,
-) -> Result<Pid, Failure> {
+/// The entrant: joins the session and forks the process.
+fn enter_and_fork(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
     yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
-    match sys::fork().map_err(|error| failure("fork the kernel", error))? {
-        Some(kernel) => Ok(kernel),
+    match sys::fork().map_err(|error| failure("fork in the session", error))? {
+        Some(process) => Ok(process),
         None => {
-            let code = match become_python(context, channels) {
-                Ok(never) => match never {},
-                Err(failure) => tell(channels, failure),
+            let code = match become_program(context, birth) {
+                Ok(code) => code,
+                Err(failure) => tell(birth.report, failure),
             };
             sys::exit_now(code)
         }
@@ -127,69 +115,43 @@ fn yield_to_others(context: &Context) -> Result<(), Failure> {
     std::fs::write(path, "1000").map_err(|error| failure(&format!("write {path}"), error))
 }
 
-/// The kernel: confines itself, says so, and becomes Python.
-fn become_python(
-    context: &Context,
-    channels: &Channels<'_>,
-) -> Result<std::convert::Infallible, Failure> {
-    // A group of its own: SIGINT goes to the kernel and the children it has not parted from.
+/// The process: confines itself, says so, and becomes its program. If it does not, what is left
+/// of it ends with the code that is given.
+fn become_program(context: &Context, birth: &Birth<'_>) -> Result<i32, Failure> {
+    // A group of its own: SIGINT goes to it and the children it has not parted from.
     setsid().map_err(|error| failure("setsid", error))?;
     unblock_signals()?;
-    let null = open_null().map_err(|error| failure("open /dev/null", error))?;
+    sys::default_signals().map_err(|error| failure("reset the signals", error))?;
     let workdir = context.policy.inner_workdir();
-    let (program, arguments) = command(context, &channels.interpreter)?;
     let environment = sandbox::kernel_environment(context)
         .map_err(|error| failure("make the environment", error))?;
     let protection = sandbox::restrict(context)?;
     chdir(workdir).map_err(|error| failure("chdir to the workdir", error))?;
     let pid = u32::try_from(getpid().as_raw()).unwrap_or_default();
-    stream::send(
-        &channels.report,
-        &KernelReport::Confined { pid, protection },
-        MAX_SMALL_FRAME_BYTES,
-    )
-    .map_err(|error| failure("report", error))?;
-    // The report pipe goes last and closes by itself: execve that worked is its end of file.
-    let placed = [
-        null.as_fd(),
-        channels.stdout,
-        channels.stderr,
-        channels.control,
-        channels.program,
-        channels.report.as_fd(),
-    ];
-    sys::place_descriptors(&placed, 1).map_err(|error| failure("place descriptors", error))?;
-    execve(&program, &arguments, &environment)
-        .map_err(|error| failure(&format!("execve {}", program.to_string_lossy()), error))
+    say(birth.report, &BirthReport::Confined { pid, protection })
+        .map_err(|error| failure("report", error))?;
+    // The report socket goes last and closes by itself: execve that worked is its end of file.
+    let placed: Vec<_> = birth.descriptors.iter().map(AsFd::as_fd).collect();
+    let report = birth.report.as_fd();
+    let report = sys::place_descriptors(&placed, report)
+        .map_err(|error| failure("place descriptors", error))?;
+    birth.image.execute(&environment).or_else(|failure| Ok(tell(&report.into(), failure)))
 }
 
-/// The program and its arguments. The program is what the interpreter's path leads to, taken
-/// outside: on the way there may be links through directories that are not in the session. Its
-/// name is the path as configured, by which Python finds its virtual environment, as long as
-/// that is in the session.
-fn command(context: &Context, program: &Path) -> Result<(CString, Vec<CString>), Failure> {
-    let bad = |error| failure("name the interpreter", error);
-    let interpreter = &context.policy.interpreter;
-    let name = if interpreter.path.exists() { &interpreter.path } else { program };
-    let mut arguments = vec![CString::new(name.as_os_str().as_bytes()).map_err(bad)?];
-    for argument in inspect::arguments(&interpreter.version) {
-        arguments.push(CString::new(argument).map_err(bad)?);
-    }
-    Ok((CString::new(program.as_os_str().as_bytes()).map_err(bad)?, arguments))
-}
-
-/// Gives the kernel the signals the launcher blocks for its signalfd.
+/// Gives the process the signals the launcher blocks for its signalfd.
 fn unblock_signals() -> Result<(), Failure> {
     nix::sys::signal::SigSet::all()
         .thread_unblock()
         .map_err(|error| failure("unblock signals", error))
 }
 
-/// Says on the report pipe why there is no kernel; the exit code to end with.
-fn tell(channels: &Channels<'_>, failure: Failure) -> i32 {
-    let told =
-        stream::send(&channels.report, &KernelReport::Failed(failure), MAX_SMALL_FRAME_BYTES);
-    if told.is_ok() { 1 } else { 2 }
+/// Says on the report socket why there is no process; the exit code to end with.
+fn tell(report: &UnixStream, failure: Failure) -> i32 {
+    if say(report, &BirthReport::Failed(failure)).is_ok() { 1 } else { 2 }
+}
+
+fn say(report: &UnixStream, what: &BirthReport) -> Result<(), stream::StreamError> {
+    stream::send(report, what, MAX_SMALL_FRAME_BYTES)
 }
 
 /// Opens a cgroup to be born in; `None` if there is no cgroup layer.

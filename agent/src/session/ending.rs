@@ -5,10 +5,11 @@ use std::os::fd::AsFd;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
-use vivarium_protocol::message::{Failure, FromAgent};
+use vivarium_protocol::message::{Changes, Failure, FromAgent};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
-use super::{Next, Session};
+use super::Session;
+use super::execution::Running;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::launch::failure;
 use crate::sys::{self, Wait};
@@ -26,16 +27,11 @@ impl Session<'_> {
     }
 
     /// The launcher says how the kernel ended: tells the supervisor, and starts the next.
-    pub(super) fn kernel_ended(
-        &mut self,
-        end: KernelEnd,
-        lifetime: Usage,
-    ) -> Result<Next, Failure> {
+    pub(super) fn kernel_ended(&mut self, end: KernelEnd, lifetime: Usage) -> Result<(), Failure> {
         // It may have said that it was done before it ended.
         while self.kernel.doom.is_none() && self.read_kernel()? == Heard::Something {}
         clear_processes();
         let usage = self.usage_of_the_dead(lifetime);
-        let execution = self.kernel.running.take().map(|running| running.execution);
         if !self.ever_ready {
             let [_, stderr] = &mut self.kernel.outputs;
             let mut said = Vec::new();
@@ -45,7 +41,6 @@ impl Session<'_> {
             let reason = format!("it ended before it was ready ({end:?}): {}", said.trim());
             return Err(failure("start the first kernel", reason));
         }
-        let [stdout_dropped, stderr_dropped] = self.end_output(execution)?;
         let killed_by_us = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
         let end = match self.kernel.doom.take() {
             Some(doom) if end == killed_by_us || matches!(doom, KernelEnd::NotStarted(_)) => doom,
@@ -54,29 +49,49 @@ impl Session<'_> {
             }
             _ => end,
         };
-        let generation = self.kernel.generation;
         let not_started = matches!(end, KernelEnd::NotStarted(_));
-        self.tell(&FromAgent::KernelExited {
-            generation,
-            execution,
-            end,
-            stdout_dropped,
-            stderr_dropped,
-            usage,
-        })?;
+        self.tell_exited(end, usage)?;
         if not_started {
             // Trying for ever would be a loop of crashes; the supervisor asks again or gives up.
             self.kernel.stage = Stage::Gone;
-            return Ok(Next::Continue);
+            return Ok(());
         }
         self.next_kernel()
     }
 
+    /// Tells of the kernel's end, and of the execution that it took with it.
+    fn tell_exited(&mut self, end: KernelEnd, usage: Usage) -> Result<(), Failure> {
+        // A command that was not executed yet has not been told as started.
+        let arriving = self
+            .running
+            .as_ref()
+            .filter(|running| running.command().is_some_and(|command| command.report().is_some()));
+        if let Some(execution) = arriving.map(|running| running.execution) {
+            self.control.tell(&FromAgent::Started { execution })?;
+        }
+        let [stdout_dropped, stderr_dropped] = self.end_output()?;
+        let running = self.running.take();
+        let mut changes = Changes::default();
+        if let Some(running) = &running {
+            self.send_outputs(running)?;
+            changes = self.changes_of(running);
+        }
+        self.control.tell(&FromAgent::KernelExited {
+            generation: self.kernel.generation,
+            execution: running.map(|running: Running| running.execution),
+            end,
+            stdout_dropped,
+            stderr_dropped,
+            usage,
+            changes,
+        })
+    }
+
     /// Starts the next kernel.
-    pub(super) fn next_kernel(&mut self) -> Result<Next, Failure> {
-        let policy = &self.context.policy;
-        self.kernel = Kernel::spawn(policy, self.next_generation(), &self.launcher)?;
-        Ok(Next::Continue)
+    pub(super) fn next_kernel(&mut self) -> Result<(), Failure> {
+        let generation = self.next_generation();
+        self.kernel = Kernel::spawn(&self.context.policy, generation, &mut self.launcher)?;
+        Ok(())
     }
 }
 

@@ -1,26 +1,37 @@
 //! What the session waits for.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use vivarium_protocol::message::Failure;
+use vivarium_protocol::message::{Failure, TransferNumber};
 
 use super::Session;
+use super::execution::Running;
 use crate::kernel::Stage;
 use crate::launch::failure;
 
-/// What happened first. In this order where several did: what the supervisor wants comes
-/// before all, and output before the word that it is over is settled by draining.
-#[derive(Debug, Clone, Copy)]
+/// What happened. All that did is taken up before the session waits again, each for one bounded
+/// step: so nothing that there is always more of (output, a transfer) keeps anything else from
+/// its turn. In this order, as what the supervisor wants comes before all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The supervisor wrote, or is gone.
-    Supervisor,
+    /// The supervisor wrote, or is gone, or reads again.
+    Supervisor {
+        /// It can be read.
+        readable: bool,
+        /// It can be written.
+        writable: bool,
+    },
     /// The launcher wrote, or is gone.
     Launcher,
+    /// A process has ended.
+    Children,
     /// A new kernel tells of its layers.
     Report,
+    /// A new command tells of its layers.
+    CommandReport,
     /// The kernel's channel can be read or written.
     Kernel {
         /// It can be read.
@@ -30,50 +41,84 @@ pub(super) enum Event {
     },
     /// There is output.
     Output,
-    /// A process has ended.
-    Children,
-    /// The nearest deadline has passed.
-    Deadline,
+    /// A command takes input.
+    Input,
+    /// Files of the workdir are being changed.
+    Changes,
+    /// An operation on files can go on.
+    Transfer(TransferNumber),
 }
 
+/// What is polled, and what it means.
+type Source<'a> = (PollFd<'a>, Event);
+
 impl Session<'_> {
-    /// Waits for the next event.
+    /// Waits until something happens or is due; what happened, in order.
     ///
     /// # Errors
     /// If poll(2) fails.
-    pub(super) fn wait(&self) -> Result<Event, Failure> {
-        let readable = PollFlags::POLLIN;
-        let mut fds = vec![
-            (PollFd::new(self.control.as_fd(), readable), Event::Supervisor),
-            (PollFd::new(self.launcher.as_fd(), readable), Event::Launcher),
-            (PollFd::new(self.children.as_fd(), readable), Event::Children),
-        ];
-        if let Stage::Confining(report, _) = &self.kernel.stage {
-            fds.push((PollFd::new(report.as_fd(), readable), Event::Report));
-        }
-        if let Some((channel, wants_write)) = self.kernel.control() {
-            let flags = if wants_write { readable | PollFlags::POLLOUT } else { readable };
-            let event = Event::Kernel { readable: false, writable: false };
-            fds.push((PollFd::new(channel, flags), event));
-        }
-        for output in self.kernel.outputs.iter().filter_map(|output| output.fd()) {
-            fds.push((PollFd::new(output, readable), Event::Output));
-        }
-        let (mut polled, events): (Vec<_>, Vec<_>) = fds.into_iter().unzip();
+    pub(super) fn wait(&self) -> Result<Vec<Event>, Failure> {
+        let jobs: Vec<_> = self.transfers.jobs().map(Event::Transfer).collect();
+        let (mut polled, events): (Vec<_>, Vec<_>) = self.sources().into_iter().unzip();
         loop {
-            match poll(&mut polled, timeout(self.deadline())) {
-                Ok(0) => return Ok(Event::Deadline),
+            let timeout =
+                if jobs.is_empty() { timeout(self.deadline()) } else { PollTimeout::ZERO };
+            match poll(&mut polled, timeout) {
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(failure("poll", error)),
-                Ok(_) => {
-                    let mut ready = polled.iter().zip(&events);
-                    let first = ready.find(|(fd, _)| fd.any().unwrap_or(true));
-                    if let Some((fd, event)) = first {
-                        return Ok(with_readiness(*event, fd.revents().unwrap_or(readable)));
-                    }
-                }
+                Ok(_) => break,
             }
         }
+        let happened = polled.iter().zip(events).filter(|(fd, _)| fd.any().unwrap_or(true));
+        let mut happened: Vec<_> = happened
+            .map(|(fd, event)| with_readiness(event, fd.revents().unwrap_or(PollFlags::POLLIN)))
+            .collect();
+        happened.dedup(); // one for both streams
+        happened.extend(jobs);
+        Ok(happened)
+    }
+
+    fn sources(&self) -> Vec<Source<'_>> {
+        let source = |fd, flags, event| (PollFd::new(fd, flags), event);
+        let readable = |fd, event| source(fd, PollFlags::POLLIN, event);
+        let both = |wants_write| {
+            if wants_write { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN }
+        };
+        // Which it is of the two is known after poll(2).
+        let supervisor = Event::Supervisor { readable: false, writable: false };
+        let mut sources = vec![
+            source(self.control.as_fd(), both(self.control.wants_write()), supervisor),
+            readable(self.launcher.as_fd(), Event::Launcher),
+            readable(self.children.as_fd(), Event::Children),
+        ];
+        if let Stage::Confining(arrival) = &self.kernel.stage {
+            sources.push(readable(arrival.as_fd(), Event::Report));
+        }
+        let command = self.running.as_ref().and_then(Running::command);
+        if let Some(report) = command.and_then(|command| command.report()) {
+            sources.push(readable(report, Event::CommandReport));
+        }
+        // A supervisor that does not keep up is not given more. It goes on being heard.
+        if !self.control.is_full() {
+            if let Some((channel, wants_write)) = self.kernel.control() {
+                let event = Event::Kernel { readable: false, writable: false };
+                sources.push(source(channel, both(wants_write), event));
+            }
+            let outputs = command.filter(|command| command.is_up()).map(|command| &command.outputs);
+            let outputs = self.kernel.outputs.iter().chain(outputs.into_iter().flatten());
+            let outputs = outputs.filter_map(|output| output.fd());
+            sources.extend(outputs.map(|output| readable(output, Event::Output)));
+        }
+        if let Some(input) = command.and_then(|command| command.input()) {
+            sources.push(source(input, PollFlags::POLLOUT, Event::Input));
+        }
+        sources.extend(self.changes.fd().map(|fd| readable(fd, Event::Changes)));
+        sources.extend(self.transfers.sources().map(
+            |(number, socket, flags): (TransferNumber, BorrowedFd<'_>, PollFlags)| {
+                source(socket, flags, Event::Transfer(number))
+            },
+        ));
+        sources
     }
 
     /// Whether the nearest deadline has passed.
@@ -83,17 +128,17 @@ impl Session<'_> {
 
     /// When something has to be looked at though nothing happens.
     fn deadline(&self) -> Option<Instant> {
-        let cpu = self.kernel.running.as_ref().and_then(|running| running.next_cpu_check);
-        [cpu, self.kernel.patience].into_iter().flatten().min()
+        let cpu = self.running.as_ref().and_then(|running| running.next_cpu_check);
+        [cpu, self.kernel.patience, self.changes.due()].into_iter().flatten().min()
     }
 }
 
 fn with_readiness(event: Event, flags: PollFlags) -> Event {
+    let readable = flags.intersects(!PollFlags::POLLOUT);
+    let writable = flags.contains(PollFlags::POLLOUT);
     match event {
-        Event::Kernel { .. } => Event::Kernel {
-            readable: flags.intersects(!PollFlags::POLLOUT),
-            writable: flags.contains(PollFlags::POLLOUT),
-        },
+        Event::Kernel { .. } => Event::Kernel { readable, writable },
+        Event::Supervisor { .. } => Event::Supervisor { readable, writable },
         other => other,
     }
 }

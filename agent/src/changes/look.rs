@@ -1,0 +1,133 @@
+//! Looking through directories, to watch them and to find what is changed in them.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::dir::{Dir, Entry, Type};
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::inotify::AddWatchFlags;
+use nix::sys::stat::fstatat;
+use vivarium_protocol::message::FileKind;
+
+use super::{Changed, Tracker, is_tools_own};
+use crate::files::{FileError, Workdir, kind, open_beneath};
+
+/// The most directories watched. Each takes some 1 KiB of the host's kernel memory, and all
+/// sessions of a user share `fs.inotify.max_user_watches`.
+const WATCHES_MAX: usize = 1024;
+
+/// The most directory entries looked at between two times of being asked.
+const LOOKED_AT_MAX: usize = 10_000;
+
+/// What makes or changes a file, or moves it in or out. Closing counts, as what is written by
+/// way of a mapping is not told otherwise.
+const EVENTS: AddWatchFlags = AddWatchFlags::IN_CREATE
+    .union(AddWatchFlags::IN_MODIFY)
+    .union(AddWatchFlags::IN_CLOSE_WRITE)
+    .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_MOVED_FROM)
+    .union(AddWatchFlags::IN_DELETE)
+    .union(AddWatchFlags::IN_ONLYDIR);
+
+impl Tracker {
+    /// Watches the directory at `path` and all below it, and notes which files in them changed.
+    pub(super) fn look_through(&mut self, workdir: &Workdir, path: PathBuf, changed: Changed) {
+        let mut next = vec![path];
+        while let Some(path) = next.pop() {
+            match self.look_into(workdir, &path, changed, &mut next) {
+                // It is gone again, or has become something else, of which an event will tell.
+                Ok(()) | Err(FileError::NotFound | FileError::NotDirectory) => {}
+                Err(_) => self.give_up(),
+            }
+        }
+    }
+
+    /// There is more than is looked at.
+    const fn give_up(&mut self) {
+        self.blind = true;
+        self.more = true;
+    }
+
+    /// Whether all that may be looked at has been.
+    const fn is_tired(&self) -> bool {
+        self.looked_at >= LOOKED_AT_MAX
+    }
+
+    fn look_into(
+        &mut self,
+        workdir: &Workdir,
+        path: &Path,
+        changed: Changed,
+        next: &mut Vec<PathBuf>,
+    ) -> Result<(), FileError> {
+        let name = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let directory = open_beneath(workdir, name, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+        // Before it is read, so that nothing is missed in between.
+        self.watch(&directory, path);
+        for found in Dir::from_fd(directory.try_clone()?)?.iter() {
+            let found = found?;
+            let name = OsStr::from_bytes(found.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if self.is_tired() && self.blind {
+                self.more = true; // and next time it is looked at again
+                return Ok(());
+            }
+            match kind_of(&found, &directory, name) {
+                FileKind::Directory if is_tools_own(path, name) => {}
+                FileKind::Directory if next.len() < WATCHES_MAX => next.push(path.join(name)),
+                FileKind::Directory => self.give_up(),
+                // Once all that may be looked at has been, directories are still to be watched,
+                // so that from then on events tell of what is in them.
+                FileKind::File if self.is_tired() => self.more = true,
+                FileKind::File if is_changed(&directory, name, changed) => {
+                    self.add(path.join(name));
+                }
+                FileKind::File | FileKind::Link | FileKind::Other => {}
+            }
+            self.looked_at = self.looked_at.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Watches a directory. inotify_add_watch(2) takes a path only: this one leads to the
+    /// directory that is open, whatever has been put in its place.
+    fn watch(&mut self, directory: &OwnedFd, path: &Path) {
+        let watched = match &self.inotify {
+            Some(inotify) if self.watched.len() < WATCHES_MAX => {
+                let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
+                inotify.add_watch(link.as_str(), EVENTS)
+            }
+            _ => Err(Errno::ENOSPC),
+        };
+        match watched {
+            Ok(watch) => drop(self.watched.insert(watch, path.to_owned())),
+            Err(_) => self.blind = true,
+        }
+    }
+}
+
+/// What an entry is. Some filesystems do not say in the directory.
+fn kind_of(found: &Entry, directory: &OwnedFd, name: &OsStr) -> FileKind {
+    match found.file_type() {
+        Some(Type::Directory) => FileKind::Directory,
+        Some(Type::File) => FileKind::File,
+        Some(_) => FileKind::Other,
+        None => fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+            .map_or(FileKind::Other, |stat| kind(&stat)),
+    }
+}
+
+/// Whether the file counts as changed.
+fn is_changed(directory: &OwnedFd, name: &OsStr, changed: Changed) -> bool {
+    match changed {
+        Changed::All => true,
+        Changed::None => false,
+        Changed::Since(since) => fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| (stat.st_ctime, stat.st_ctime_nsec) >= since),
+    }
+}

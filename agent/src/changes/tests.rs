@@ -1,0 +1,183 @@
+//! What is told of a workdir in which all sorts of things are done.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write;
+
+use super::*;
+
+struct Fixture {
+    directory: tempfile::TempDir,
+    workdir: Workdir,
+    tracker: Tracker,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("old")).unwrap();
+        fs::write(directory.path().join("old/file"), "1").unwrap();
+        wait_for_tick();
+        let workdir = Workdir::open(directory.path(), None, None).unwrap();
+        let tracker = Tracker::new(&workdir);
+        Self { directory, workdir, tracker }
+    }
+
+    /// As where there is no inotify instance left.
+    fn blind() -> Self {
+        let mut fixture = Self::new();
+        fixture.tracker.inotify = None;
+        fixture.tracker.blind = true;
+        wait_for_tick();
+        fixture.tracker.begin();
+        fixture
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "data").unwrap();
+    }
+
+    fn take(&mut self) -> (Vec<String>, bool) {
+        let changes = self.tracker.take(&self.workdir, &[]);
+        (changes.files.into_iter().map(|file| file.path).collect(), changes.more)
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let (names, more) = self.take();
+        assert!(!more);
+        names
+    }
+}
+
+/// Files are stamped by a clock that moves in ticks.
+fn wait_for_tick() {
+    let before = now();
+    while now() == before {}
+}
+
+#[test]
+fn what_is_made_changed_and_moved_is_told_once() {
+    for mut fixture in [Fixture::new(), Fixture::blind()] {
+        assert_eq!(fixture.names(), [""; 0]);
+        fixture.write("a");
+        fixture.write("new/deep/er/b");
+        fs::OpenOptions::new()
+            .append(true)
+            .open(fixture.at("old/file"))
+            .unwrap()
+            .write_all(b"2")
+            .unwrap();
+        fixture.write("gone");
+        fs::remove_file(fixture.at("gone")).unwrap();
+        fixture.write("before");
+        fs::rename(fixture.at("before"), fixture.at("old/after")).unwrap();
+        std::os::unix::fs::symlink("a", fixture.at("link")).unwrap();
+        fs::create_dir(fixture.at("empty")).unwrap();
+        assert_eq!(fixture.names(), ["a", "new/deep/er/b", "old/after", "old/file"]);
+        wait_for_tick();
+        fixture.tracker.begin();
+        assert_eq!(fixture.names(), [""; 0]);
+        // Directories that came meanwhile are watched from then on.
+        fixture.write("new/deep/er/c");
+        assert_eq!(fixture.names(), ["new/deep/er/c"]);
+    }
+}
+
+#[test]
+fn directories_that_are_moved_are_followed() {
+    let mut fixture = Fixture::new();
+    fixture.write("d/e/f");
+    assert_eq!(fixture.names(), ["d/e/f"]);
+    fs::rename(fixture.at("d"), fixture.at("x")).unwrap();
+    fs::rename(fixture.at("x"), fixture.at("y")).unwrap();
+    assert_eq!(fixture.names(), ["y/e/f"]);
+    fixture.write("y/e/g");
+    assert_eq!(fixture.names(), ["y/e/g"]);
+    fs::remove_dir_all(fixture.at("y")).unwrap();
+    fixture.write("y/h");
+    assert_eq!(fixture.names(), ["y/h"]);
+}
+
+#[test]
+fn what_tools_keep_for_themselves_is_not_told() {
+    let mut fixture = Fixture::new();
+    for name in
+        [".cache/x", ".config/matplotlib/y", "pkg/__pycache__/m.pyc", "pkg/m.py", "d/.hidden/z"]
+    {
+        fixture.write(name);
+    }
+    fixture.write(".profile");
+    assert_eq!(fixture.names(), [".profile", "d/.hidden/z", "pkg/m.py"]);
+}
+
+#[test]
+fn what_is_written_for_the_api_is_not_told_until_it_is_changed() {
+    let mut fixture = Fixture::new();
+    fixture.write("in/put");
+    fixture.tracker.own(&fixture.workdir, Path::new("in/put"));
+    fixture.write("in/other");
+    assert_eq!(fixture.names(), ["in/other"]);
+    fixture.write("in/put");
+    assert_eq!(fixture.names(), ["in/put"]);
+}
+
+#[test]
+fn many_changes_are_bounded_and_said_to_be_more() {
+    let mut fixture = Fixture::new();
+    for number in 0..NAMES_MAX + 10 {
+        fixture.write(&format!("{number:06}"));
+    }
+    let (names, more) = fixture.take();
+    assert_eq!((names.len(), more), (TOLD_MAX, true));
+    assert_eq!(fixture.names(), [""; 0]);
+}
+
+#[test]
+fn events_that_were_lost_are_made_up_for() {
+    let mut fixture = Fixture::new();
+    wait_for_tick();
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    fixture.write("a");
+    fixture.write("b");
+    for _ in 0..=limit / 2 {
+        for name in ["a", "b"] {
+            fs::OpenOptions::new()
+                .append(true)
+                .open(fixture.at(name))
+                .unwrap()
+                .write_all(b".")
+                .unwrap();
+        }
+    }
+    fixture.write("lost/after/the/flood");
+    assert_eq!(fixture.names(), ["a", "b", "lost/after/the/flood"]);
+    wait_for_tick();
+    assert_eq!(fixture.names(), [""; 0]);
+    fixture.write("lost/after/the/calm");
+    assert_eq!(fixture.names(), ["lost/after/the/calm"]);
+    assert!(!fixture.tracker.blind, "events are enough again");
+}
+
+#[test]
+fn more_directories_than_are_watched_are_walked() {
+    let mut fixture = Fixture::new();
+    for number in 0..1200 {
+        fs::create_dir(fixture.at(&format!("{number}"))).unwrap();
+    }
+    fixture.take();
+    assert!(fixture.tracker.blind);
+    wait_for_tick();
+    fixture.tracker.begin();
+    for number in 0..1200 {
+        fixture.write(&format!("{number}/f"));
+    }
+    let (names, more) = fixture.take();
+    assert_eq!((names.len(), more), (TOLD_MAX, true));
+}

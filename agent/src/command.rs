@@ -1,0 +1,243 @@
+//! One command of a tenant's, as the agent holds it: a process beside the kernel, born and
+//! confined exactly as that, with pipes for its three standard streams.
+//!
+//! Nothing it does or does not do holds up the agent: its input is written as far as it takes
+//! it, its output is read as the kernel's is.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, pipe2};
+use vivarium_protocol::message::{BirthNumber, Program, Stream};
+
+use crate::output::Output;
+use crate::spawn::{Arrival, Launcher, Progress, is_retry};
+use crate::stream::StreamError;
+use crate::usage;
+
+/// One command.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// Its standard output and standard error.
+    pub(crate) outputs: [Output; 2],
+    birth: BirthNumber,
+    stage: Stage,
+    input: Option<Input>,
+    /// What is to be sent to it as soon as it has been executed.
+    held: Option<Signal>,
+    killed: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Not yet its program.
+    Arriving(Arrival),
+    /// Running, as this process.
+    Up(Pid),
+    /// It never became a program.
+    Failed,
+}
+
+/// What it has not yet read of its input.
+#[derive(Debug)]
+struct Input {
+    pipe: std::fs::File,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Command {
+    /// Asks the launcher for a command that reads `stdin`. Of each output `output_cap` bytes are
+    /// passed on.
+    ///
+    /// # Errors
+    /// [`StreamError::Frame`] if its arguments are too long, else its pipes could not be made
+    /// or the launcher is gone.
+    pub(crate) fn spawn(
+        program: Program,
+        stdin: Vec<u8>,
+        output_cap: Option<u64>,
+        launcher: &mut Launcher,
+    ) -> Result<Self, StreamError> {
+        let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
+        let (stdin_end, input) = channel()?;
+        let (stdout, stdout_end) = channel()?;
+        let (stderr, stderr_end) = channel()?;
+        fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
+        let descriptors = [stdin_end.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()];
+        let arrival = launcher.spawn(program, &descriptors)?;
+        let input = (!stdin.is_empty()).then(|| Input::new(input, stdin));
+        Ok(Self {
+            outputs: [
+                Output::new(stdout, Stream::Stdout, output_cap)?,
+                Output::new(stderr, Stream::Stderr, output_cap)?,
+            ],
+            birth: arrival.birth(),
+            stage: Stage::Arriving(arrival),
+            input,
+            held: None,
+            killed: false,
+        })
+    }
+
+    /// Its number with the launcher.
+    pub(crate) const fn birth(&self) -> BirthNumber {
+        self.birth
+    }
+
+    /// The report to poll, until it has become its program.
+    pub(crate) fn report(&self) -> Option<BorrowedFd<'_>> {
+        match &self.stage {
+            Stage::Arriving(arrival) => Some(arrival.as_fd()),
+            Stage::Up(_) | Stage::Failed => None,
+        }
+    }
+
+    /// Whether it has become its program.
+    pub(crate) const fn is_up(&self) -> bool {
+        matches!(self.stage, Stage::Up(_))
+    }
+
+    /// Reads its report: to the end, once the launcher has said that it is `gone`.
+    pub(crate) fn read_report(&mut self, gone: bool) -> Progress {
+        let Stage::Arriving(arrival) = &mut self.stage else {
+            return Progress::Pending;
+        };
+        let progress = if gone { arrival.read_to_end() } else { arrival.read() };
+        match &progress {
+            Progress::Pending => {}
+            Progress::Executed(confined) => {
+                self.stage = Stage::Up(confined.pid);
+                match self.held.take() {
+                    Some(Signal::SIGKILL) => self.kill(),
+                    Some(signal) => self.signal(signal),
+                    None => {}
+                }
+            }
+            Progress::Failed(_) => self.stage = Stage::Failed,
+        }
+        progress
+    }
+
+    /// The pipe to poll for writing, while there is input left.
+    pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.input.as_ref().map(|input| input.pipe.as_fd())
+    }
+
+    /// Writes as much input as it takes now, and closes the pipe after the last of it.
+    pub(crate) fn write_input(&mut self) {
+        if self.input.as_mut().is_some_and(|input| input.write() == Written::All) {
+            self.input = None;
+        }
+    }
+
+    /// Sends SIGINT to its process group.
+    pub(crate) fn interrupt(&mut self) {
+        self.signal(Signal::SIGINT);
+    }
+
+    /// Kills its process group, and the processes that descend from it as far as they can be
+    /// found: a grandchild in a session of its own has to be an orphan to get away.
+    pub(crate) fn kill(&mut self) {
+        self.killed = true;
+        if let Stage::Up(pid) = self.stage {
+            // Before its end makes orphans of them.
+            for descendant in usage::descendants(pid) {
+                let _gone = kill(descendant, Signal::SIGKILL).is_err();
+            }
+        }
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// Whether it was us who killed it.
+    pub(crate) const fn is_killed(&self) -> bool {
+        self.killed
+    }
+
+    /// Kills what is left of its process group, after it has ended itself. The number can not
+    /// mean another group: it is not given to a new process while the group has a member.
+    pub(crate) fn clear(&mut self) {
+        self.signal(Signal::SIGKILL);
+        self.input = None;
+    }
+
+    /// Sends a signal to its process group, now or as soon as there is one. Where the group has
+    /// already ended there is nobody to send it to, which is as good.
+    fn signal(&mut self, signal: Signal) {
+        match self.stage {
+            Stage::Up(pid) => {
+                let _gone = kill(Pid::from_raw(-pid.as_raw()), signal).is_err();
+            }
+            Stage::Arriving(_) if self.held != Some(Signal::SIGKILL) => self.held = Some(signal),
+            Stage::Arriving(_) | Stage::Failed => {}
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Written {
+    Some,
+    All,
+}
+
+impl Input {
+    fn new(pipe: OwnedFd, bytes: Vec<u8>) -> Self {
+        Self { pipe: pipe.into(), bytes, written: 0 }
+    }
+
+    fn write(&mut self) -> Written {
+        loop {
+            let rest = self.bytes.get(self.written..).unwrap_or_default();
+            if rest.is_empty() {
+                return Written::All;
+            }
+            match self.pipe.write(rest) {
+                Ok(count) => self.written = self.written.saturating_add(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_retry(&error) => return Written::Some,
+                // Nobody reads it any more.
+                Err(_) => return Written::All,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Read;
+
+    fn input(bytes: usize) -> (Input, std::fs::File) {
+        let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        (Input::new(writer, vec![7; bytes]), reader.into())
+    }
+
+    #[test]
+    fn input_that_nobody_reads_waits() {
+        let (mut input, mut reader) = input(1 << 20);
+        assert_eq!(input.write(), Written::Some);
+        let mut seen = 0;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            seen += reader.read(&mut buffer).unwrap();
+            if input.write() == Written::All {
+                break;
+            }
+        }
+        drop(input);
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            seen += count;
+        }
+        assert_eq!(seen, 1 << 20);
+    }
+
+    #[test]
+    fn input_that_nobody_will_read_is_forgotten() {
+        let (mut input, reader) = input(1 << 20);
+        drop(reader);
+        assert_eq!(input.write(), Written::All);
+    }
+}

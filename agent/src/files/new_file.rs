@@ -1,0 +1,154 @@
+//! A file that appears whole or not at all.
+//!
+//! It is written under a temporary name in the directory it will be in, and renamed when it is
+//! complete. The session's own code may see that name, and is free to spoil its own upload. What
+//! the agent tells of the workdir leaves it out, and by inode: any name that were reserved for
+//! it could be taken by the tenant to hide files.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::BuildHasher;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, renameat};
+use nix::sys::stat::{Mode, fchmod, fstat, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use vivarium_protocol::message::FileKind;
+
+use super::{FileError, Workdir, kind, open_beneath};
+
+/// How many temporary names are tried. One is enough, unless somebody makes them up as well.
+const NAMES_TRIED: u32 = 8;
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    directory: OwnedFd,
+    name: OsString,
+    temporary: Option<OsString>,
+    file: File,
+    inode: u64,
+    written: u64,
+    max_bytes: Option<u64>,
+}
+
+impl NewFile {
+    /// Begins a file at `path` beneath `workdir`, making the directories it lies in.
+    ///
+    /// # Errors
+    /// [`FileError`], also for what stands at `path` and is not a regular file.
+    pub(crate) fn create(workdir: &Workdir, path: &Path) -> Result<Self, FileError> {
+        let name = path.file_name().ok_or(FileError::Name)?.to_owned();
+        let directory = workdir.make_directories(path.parent().unwrap_or(Path::new("")))?;
+        check_place(&directory, &name)?;
+        let (temporary, file) = open_temporary(&directory)?;
+        let new = Self {
+            inode: fstat(&file)?.st_ino,
+            directory,
+            name,
+            temporary: Some(temporary),
+            file: file.into(),
+            written: 0,
+            max_bytes: workdir.max_file_bytes,
+        };
+        workdir.give(&new.file)?;
+        Ok(new)
+    }
+
+    /// Its inode, by which it is left out of what is told of the workdir.
+    pub(crate) const fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Bytes written so far.
+    pub(crate) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Adds `data`.
+    ///
+    /// # Errors
+    /// [`FileError::TooLarge`] or [`FileError::NoSpace`] by the session's limits.
+    pub(crate) fn write(&mut self, data: &[u8]) -> Result<(), FileError> {
+        let written = self.written.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+        // RLIMIT_FSIZE is the tenant's processes'; the agent has none.
+        if let Some(max) = self.max_bytes
+            && written > max
+        {
+            return Err(FileError::TooLarge(max));
+        }
+        self.file.write_all(data)?;
+        self.written = written;
+        Ok(())
+    }
+
+    /// Puts it into its place, and whatever file was there out of it.
+    ///
+    /// # Errors
+    /// [`FileError`]; what stood there is still there.
+    pub(crate) fn commit(mut self, executable: bool) -> Result<(), FileError> {
+        if executable {
+            fchmod(&self.file, Mode::from_bits_truncate(0o755))?;
+        }
+        check_place(&self.directory, &self.name)?;
+        if let Some(temporary) = &self.temporary {
+            renameat(&self.directory, temporary.as_os_str(), &self.directory, &*self.name)?;
+            self.temporary = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // If it is gone already, that was the tenant.
+            let flags = UnlinkatFlags::NoRemoveDir;
+            let _gone = unlinkat(&self.directory, temporary.as_os_str(), flags).is_err();
+        }
+    }
+}
+
+/// Refuses what only a regular file may take the place of. For the client's sake, not for
+/// safety: rename(2) follows no link.
+fn check_place(directory: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
+    match fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) => match kind(&stat) {
+            FileKind::File => Ok(()),
+            FileKind::Link => Err(FileError::Escapes),
+            FileKind::Directory | FileKind::Other => Err(FileError::NotRegular),
+        },
+        Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn open_temporary(directory: &OwnedFd) -> Result<(OsString, OwnedFd), FileError> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+    let mut last = FileError::Name;
+    for _ in 0..NAMES_TRIED {
+        let name = fresh_name("upload");
+        match open_beneath(directory, Path::new(&name), flags) {
+            Ok(file) => return Ok((name, file)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// A name that nothing has yet, most likely, and that can not be told in advance.
+pub(super) fn fresh_name(purpose: &str) -> OsString {
+    // std's own source of randomness: its keys are another at each call.
+    format!(".{purpose}-{:016x}", RandomState::new().hash_one(0)).into()
+}
+
+/// As [`AsFd`], so that what is written can be asked about.
+impl AsFd for NewFile {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

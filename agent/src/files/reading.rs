@@ -1,0 +1,73 @@
+//! A file's content on its way to the supervisor, by sendfile(2): it passes through no buffer of
+//! the agent's, however large it is.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::sendfile::sendfile64;
+use vivarium_protocol::message::FileReply;
+
+use super::{FileError, Workdir, entry, size_bytes};
+
+/// How much is sent, at most, before others have their turn.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// A file that is being sent.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    file: File,
+    socket: OwnedFd,
+    offset: i64,
+    left: u64,
+}
+
+impl Reading {
+    /// Begins to send `length` bytes of the file at `path`, from `offset` on; with what is told
+    /// of it before.
+    ///
+    /// # Errors
+    /// [`FileError`]
+    pub(crate) fn start(
+        workdir: &Workdir,
+        path: &str,
+        offset: u64,
+        length: Option<u64>,
+        socket: OwnedFd,
+    ) -> Result<(Self, FileReply), FileError> {
+        let (file, stat) = workdir.open_file(&super::checked(path)?)?;
+        fcntl(&socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let rest = size_bytes(&stat).saturating_sub(offset);
+        let left = length.map_or(rest, |length| length.min(rest));
+        let reply = FileReply::Reading { entry: entry(path.to_owned(), &stat), length: left };
+        let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+        Ok((Self { file, socket, offset, left }, reply))
+    }
+
+    /// Sends as much as the socket takes, within one step; whether that was the last of it. What
+    /// was announced is sent, or less if the file has become shorter, or nobody listens.
+    pub(crate) fn step(&mut self) -> bool {
+        let mut budget = STEP_BYTES;
+        while self.left > 0 && budget > 0 {
+            let most = usize::try_from(self.left.min(budget)).unwrap_or(usize::MAX);
+            match sendfile64(&self.socket, &self.file, Some(&mut self.offset), most) {
+                Ok(0) => return true,
+                Ok(sent) => {
+                    let sent = u64::try_from(sent).unwrap_or(u64::MAX);
+                    self.left = self.left.saturating_sub(sent);
+                    budget = budget.saturating_sub(sent);
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return false,
+                Err(_) => return true,
+            }
+        }
+        self.left == 0
+    }
+
+    /// What to poll for writing.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

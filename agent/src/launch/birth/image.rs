@@ -1,0 +1,193 @@
+//! What a confined process becomes: Python with the kernel program, or a tenant's command.
+//!
+//! A kernel that can not be executed is a failure of ours and is reported. A command that can
+//! not is an answer: a line on its standard error and the exit code that shells give, as POSIX
+//! has it (Shell Command Language, 2.8.2: 127 not found, 126 not executable).
+
+use std::convert::Infallible;
+use std::ffi::{CString, NulError, OsStr};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::unistd::{execve, fchdir};
+use vivarium_protocol::message::{Failure, Program};
+
+use super::failure;
+use crate::files::Workdir;
+use crate::inspect;
+use crate::sandbox::Context;
+
+const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
+
+/// Where programs are looked for if the session has no PATH: execvp(3).
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What is to be executed, found out and turned into C strings while still outside.
+pub(super) enum Image {
+    /// Python, with all that it is to run.
+    Kernel {
+        /// What the interpreter's path leads to, outside: on the way there may be links through
+        /// directories that are not in the session.
+        path: PathBuf,
+        /// The path as configured, by which Python finds its virtual environment, as long as
+        /// that is in the session.
+        name: PathBuf,
+        /// Its arguments.
+        arguments: Vec<&'static str>,
+    },
+    /// A command.
+    Command {
+        /// Its name and arguments; never empty.
+        arguments: Vec<CString>,
+        /// Its working directory, relative to the workdir.
+        cwd: String,
+    },
+}
+
+impl Image {
+    /// What `program` is in this session.
+    ///
+    /// # Errors
+    /// If it can not be named to the system.
+    pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
+        match program {
+            Program::Kernel => {
+                let interpreter = &context.policy.interpreter;
+                let name = interpreter.path.clone();
+                Ok(Self::Kernel {
+                    path: name.canonicalize().unwrap_or_else(|_| name.clone()),
+                    name,
+                    arguments: inspect::arguments(&interpreter.version),
+                })
+            }
+            Program::Command { argv, cwd } => {
+                let arguments: Result<Vec<_>, NulError> =
+                    argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
+                let arguments = arguments.map_err(|error| failure("pass the arguments", error))?;
+                if arguments.is_empty() {
+                    return Err(failure("pass the arguments", "there are none"));
+                }
+                Ok(Self::Command { arguments, cwd: cwd.clone() })
+            }
+        }
+    }
+
+    /// Becomes it, with descriptors and confinement as they are. Gives the exit code of a
+    /// command that could not be executed, which has then said so on its standard error.
+    ///
+    /// # Errors
+    /// If the kernel could not be executed.
+    pub(super) fn execute(&self, environment: &[CString]) -> Result<i32, Failure> {
+        match self {
+            Self::Kernel { path, name, arguments } => {
+                let name = if name.exists() { name } else { path };
+                Err(become_python(path, name, arguments, environment))
+            }
+            Self::Command { arguments, cwd } => {
+                let Err(refusal) = execute_command(arguments, cwd, environment);
+                // Where its standard error is gone nobody waits for the words.
+                let _unheard =
+                    writeln!(std::io::stderr(), "{}: {}", refusal.what, refusal.why).is_err();
+                Ok(refusal.code)
+            }
+        }
+    }
+}
+
+/// Becomes Python. What is given is why not.
+fn become_python(
+    path: &Path,
+    name: &Path,
+    arguments: &[&'static str],
+    environment: &[CString],
+) -> Failure {
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
+    let all: Result<Vec<_>, NulError> = std::iter::once(text(name))
+        .chain(arguments.iter().map(|&text| CString::new(text)))
+        .collect();
+    let (path, all) = match text(path).and_then(|path| Ok((path, all?))) {
+        Ok(both) => both,
+        Err(error) => return failure("name the interpreter", error),
+    };
+    let Err(errno) = execve(&path, &all, environment);
+    failure(&format!("execve {}", path.to_string_lossy()), errno)
+}
+
+/// Why a command was not executed.
+struct Refusal {
+    code: i32,
+    what: String,
+    why: String,
+}
+
+impl Refusal {
+    fn new(code: i32, what: &OsStr, why: impl std::fmt::Display) -> Self {
+        Self { code, what: what.to_string_lossy().into_owned(), why: why.to_string() }
+    }
+}
+
+/// Goes to `cwd`, finds the program on PATH and becomes it. All that under the confinement, so
+/// there is nothing that the tenant's own code could not do as well.
+fn execute_command(
+    arguments: &[CString],
+    cwd: &str,
+    environment: &[CString],
+) -> Result<Infallible, Refusal> {
+    let directory = OsStr::new(cwd);
+    Workdir::open(Path::new("."), None, None)
+        .and_then(|workdir| workdir.open_directory(cwd))
+        .and_then(|opened| Ok(fchdir(opened)?))
+        .map_err(|error| Refusal::new(NOT_EXECUTABLE, directory, error))?;
+    let name = arguments.first().map(|name| name.as_bytes()).unwrap_or_default();
+    let refuse = |code, why: &str| Err(Refusal::new(code, OsStr::from_bytes(name), why));
+    if name.contains(&b'/') {
+        let path = CString::new(name).unwrap_or_default();
+        let Err(errno) = execve(&path, arguments, environment);
+        let code = if errno == Errno::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
+        return refuse(code, errno.desc());
+    }
+    let mut denied = false;
+    for directory in search_path(environment) {
+        let path = [directory, b"/", name].concat();
+        let Ok(path) = CString::new(path) else { continue };
+        let Err(errno) = execve(&path, arguments, environment);
+        match errno {
+            Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG => {}
+            // There may be another further on: execvp(3).
+            Errno::EACCES => denied = true,
+            errno => return refuse(NOT_EXECUTABLE, errno.desc()),
+        }
+    }
+    if denied {
+        refuse(NOT_EXECUTABLE, Errno::EACCES.desc())
+    } else {
+        refuse(NOT_FOUND, "command not found")
+    }
+}
+
+/// The directories of PATH. An empty one would mean the working directory, which is for no
+/// command to be found in by accident.
+fn search_path(environment: &[CString]) -> impl Iterator<Item = &[u8]> {
+    let path = environment
+        .iter()
+        .find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="))
+        .unwrap_or(DEFAULT_PATH.as_bytes());
+    path.split(|byte| *byte == b':').filter(|directory| !directory.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn empty_parts_of_the_path_are_left_out() {
+        let environment = [c"HOME=/".to_owned(), c"PATH=:/a::/b:".to_owned()];
+        let found: Vec<_> = search_path(&environment).collect();
+        assert_eq!(found, [b"/a", b"/b"]);
+        assert_eq!(search_path(&[]).count(), 3);
+    }
+}

@@ -1,0 +1,221 @@
+//! The supervisor, as the agent speaks with it: one stream socket, messages with descriptors
+//! alongside, and nothing that waits.
+//!
+//! A supervisor that does not read must not keep the agent from hearing it, so what it does not
+//! take yet is kept here. How much that can be is for the session to bound: while there is more
+//! than a little, it reads nothing of what there may be any amount of ([`Control::is_full`]).
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, send};
+use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
+use vivarium_protocol::message::{Failure, FromAgent, ToAgent};
+
+use crate::launch::failure;
+use crate::stream::MAX_DESCRIPTORS;
+use crate::sys;
+
+/// How much may wait to be sent before bulk is held back.
+const FULL_BYTES: usize = 256 << 10;
+
+/// How much is read at one time.
+const READ_BYTES: usize = 64 << 10;
+
+/// The supervisor.
+#[derive(Debug)]
+pub(super) struct Control<'a> {
+    socket: &'a UnixStream,
+    decoder: Decoder,
+    /// Descriptors, in the order of the messages that they came with.
+    descriptors: VecDeque<OwnedFd>,
+    /// Frames to be sent, and how much of the first has been.
+    outbox: VecDeque<Vec<u8>>,
+    sent: usize,
+    waiting: usize,
+}
+
+impl<'a> Control<'a> {
+    pub(super) fn new(socket: &'a UnixStream) -> Self {
+        Self {
+            socket,
+            decoder: Decoder::new(MAX_FRAME_BYTES),
+            descriptors: VecDeque::new(),
+            outbox: VecDeque::new(),
+            sent: 0,
+            waiting: 0,
+        }
+    }
+
+    /// Says something, now or as soon as it is heard.
+    ///
+    /// # Errors
+    /// If it is more than can be said at once.
+    pub(super) fn tell(&mut self, message: &FromAgent) -> Result<(), Failure> {
+        let bytes = frame::encode(message, MAX_FRAME_BYTES)
+            .map_err(|error| failure("tell the supervisor", error))?;
+        self.waiting = self.waiting.saturating_add(bytes.len());
+        self.outbox.push_back(bytes);
+        self.write();
+        Ok(())
+    }
+
+    /// Writes what waits, as far as it is taken.
+    pub(super) fn write(&mut self) {
+        self.write_with(MsgFlags::MSG_DONTWAIT);
+    }
+
+    /// Writes all that waits, however long that takes: nothing else will be said.
+    pub(super) fn flush(&mut self) {
+        self.write_with(MsgFlags::empty());
+    }
+
+    fn write_with(&mut self, flags: MsgFlags) {
+        while let Some(first) = self.outbox.front() {
+            let rest = first.get(self.sent..).unwrap_or_default();
+            match send(self.socket.as_raw_fd(), rest, flags | MsgFlags::MSG_NOSIGNAL) {
+                Ok(count) => {
+                    self.sent = self.sent.saturating_add(count);
+                    self.waiting = self.waiting.saturating_sub(count);
+                    if count == rest.len() {
+                        self.outbox.pop_front();
+                        self.sent = 0;
+                    }
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return,
+                // It is gone, which shows at the next read.
+                Err(_) => {
+                    self.outbox.clear();
+                    (self.sent, self.waiting) = (0, 0);
+                }
+            }
+        }
+    }
+
+    /// Whether something waits to be written.
+    pub(super) fn wants_write(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Whether so much waits to be written that bulk is to be held back.
+    pub(super) const fn is_full(&self) -> bool {
+        self.waiting > FULL_BYTES
+    }
+
+    /// Reads once; whether the supervisor is still there.
+    pub(super) fn read(&mut self) -> bool {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
+        let count =
+            match recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
+                Ok(message) => {
+                    // One read never joins the descriptors of two messages: unix(7), SCM_RIGHTS.
+                    for part in message.cmsgs().into_iter().flatten() {
+                        if let ControlMessageOwned::ScmRights(numbers) = part {
+                            self.descriptors.extend(sys::own_received(&numbers));
+                        }
+                    }
+                    message.bytes
+                }
+                Err(Errno::EAGAIN | Errno::EINTR) => return true,
+                Err(_) => 0,
+            };
+        self.decoder.push(buffer.get(..count).unwrap_or_default());
+        count > 0
+    }
+
+    /// The next message, if all of it has been read.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(super) fn next_message(&mut self) -> Result<Option<ToAgent>, FrameError> {
+        self.decoder.next_message()
+    }
+
+    /// The descriptor that came with a message, by the time it has been read.
+    ///
+    /// # Errors
+    /// If none came.
+    pub(super) fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.descriptors.pop_front().ok_or_else(|| io::Error::other("no descriptor came with it"))
+    }
+}
+
+impl AsFd for Control<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::stream;
+    use std::os::fd::AsRawFd;
+    use vivarium_protocol::message::{Description, FileOperation};
+
+    #[test]
+    fn a_supervisor_that_does_not_read_holds_nobody_up() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut control = Control::new(&ours);
+        let message = FromAgent::Described(Description {
+            generation: None,
+            execution: None,
+            processes: 0,
+            agent_pss_bytes: 0,
+            kernel_pss_bytes: 0,
+            disk_bytes: 0,
+        });
+        let mut told = 0;
+        while !control.is_full() {
+            control.tell(&message).unwrap();
+            told += 1;
+        }
+        // And it still hears.
+        stream::send(&theirs, &ToAgent::Describe, MAX_FRAME_BYTES).unwrap();
+        assert!(control.read());
+        assert_eq!(control.next_message().unwrap(), Some(ToAgent::Describe));
+        for _ in 0..told {
+            let heard: FromAgent = stream::receive(&theirs, MAX_FRAME_BYTES).unwrap();
+            assert_eq!(heard, message);
+            control.write();
+        }
+        assert!(!control.wants_write());
+        drop(theirs);
+        assert!(!control.read());
+    }
+
+    #[test]
+    fn descriptors_are_matched_with_their_messages() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut control = Control::new(&ours);
+        let files = [c"/dev/null", c"/dev/zero"];
+        for (file, transfer) in files.into_iter().zip(1..) {
+            let file = std::fs::File::open(file.to_str().unwrap()).unwrap();
+            let operation = FileOperation::Write { path: "a".into() };
+            let message = ToAgent::File { transfer, operation };
+            stream::send(&theirs, &ToAgent::Describe, MAX_FRAME_BYTES).unwrap();
+            stream::send_with(&theirs, &message, &[file.as_raw_fd()], MAX_FRAME_BYTES).unwrap();
+        }
+        drop(theirs);
+        while control.read() {}
+        let mut sizes = Vec::new();
+        while let Some(message) = control.next_message().unwrap() {
+            if let ToAgent::File { .. } = message {
+                let file = std::fs::File::from(control.descriptor().unwrap());
+                let mut byte = [0];
+                sizes.push(std::io::Read::read(&mut &file, &mut byte).unwrap());
+            }
+        }
+        assert_eq!(sizes, [0, 1], "/dev/null ends at once, /dev/zero does not");
+        assert!(control.descriptor().is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! What an execution gives beside its output: values, displays and files, all of them together
+//! within `max_result_bytes`.
+
+use std::io::Read;
+
+use vivarium_protocol::message::{Failure, FromAgent};
+use vivarium_protocol::outcome::{Display, MimePart, OutputFile, Value};
+
+use super::Session;
+use super::execution::Running;
+use crate::files::{self, FileError, Workdir};
+
+/// The largest file that goes in one message: the rest of a frame is for what is beside it.
+const FILE_MAX_BYTES: u64 = 32 << 20;
+
+impl Session<'_> {
+    /// Passes on the value of an execution, behind what was printed before it. The frame it came in
+    /// was bounded.
+    pub(super) fn pass_value(&mut self, value: Value) -> Result<(), Failure> {
+        self.drain_output()?;
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let size = size_of_bundle(&value.mime);
+        running.results_left = running.results_left.saturating_sub(size);
+        let execution = running.execution;
+        self.control.tell(&FromAgent::Value { execution, value })
+    }
+
+    /// Passes on something to be shown, behind what was printed before it, and lets the kernel go
+    /// on. Not if there is no room for it: the kernel keeps to that and says what it leaves out, so
+    /// this is for one that does not.
+    pub(super) fn pass_display(&mut self, display: Display) -> Result<(), Failure> {
+        self.drain_output()?;
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let execution = running.execution;
+        if let Some(left) = running.results_left.checked_sub(size_of_bundle(&display.mime)) {
+            running.results_left = left;
+            self.control.tell(&FromAgent::Display { execution, display })?;
+        }
+        self.kernel.shown(execution);
+        Ok(())
+    }
+
+    /// Sends the files that an execution was to make.
+    pub(super) fn send_outputs(&mut self, running: &Running) -> Result<(), Failure> {
+        let execution = running.execution;
+        let mut left = running.results_left;
+        for name in &running.outputs {
+            let file = output_file(&self.workdir, name, left);
+            left = left.saturating_sub(file.size_bytes);
+            self.control.tell(&FromAgent::File { execution, file })?;
+        }
+        Ok(())
+    }
+}
+
+fn size_of_bundle(mime: &[MimePart]) -> u64 {
+    let sizes = mime.iter().map(|part| part.mime_type.len().saturating_add(part.data.len()));
+    sizes.fold(0, |sum, size| sum.saturating_add(u64::try_from(size).unwrap_or(u64::MAX)))
+}
+
+/// The file's content, if it is no more than `left` bytes, or why there is none.
+fn output_file(workdir: &Workdir, name: &str, left: u64) -> OutputFile {
+    let name = name.to_owned();
+    match read(workdir, &name, left) {
+        Ok(data) => {
+            let size_bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
+            OutputFile { name, size_bytes, content: Ok(data.into()) }
+        }
+        Err(reason) => OutputFile { name, size_bytes: 0, content: Err(reason) },
+    }
+}
+
+fn read(workdir: &Workdir, name: &str, left: u64) -> Result<Vec<u8>, String> {
+    let reason = |error: FileError| error.to_string();
+    let path = files::checked(name).map_err(reason)?;
+    let (file, stat) = workdir.open_file(&path).map_err(reason)?;
+    let size = files::size_bytes(&stat);
+    if size > FILE_MAX_BYTES {
+        return Err(format!(
+            "it has {size} bytes, and a file in a result may have {FILE_MAX_BYTES}: download it"
+        ));
+    }
+    if size > left {
+        return Err(format!(
+            "it has {size} bytes, and {left} are left of max_result_bytes: download it"
+        ));
+    }
+    let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    // No more than was found before, though it may have grown.
+    file.take(size).read_to_end(&mut data).map_err(|error| reason(error.into()))?;
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn given(workdir: &Path, name: &str, left: u64) -> Result<Vec<u8>, String> {
+        let workdir = Workdir::open(workdir, None, None).unwrap();
+        output_file(&workdir, name, left).content.map(|data| data.to_vec())
+    }
+
+    #[test]
+    fn a_file_is_given_or_the_reason_why_not() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("secret"), "host").unwrap();
+        let workdir = tempfile::tempdir().unwrap();
+        let at = |name: &str| workdir.path().join(name);
+        fs::write(at("a.txt"), "abc").unwrap();
+        fs::File::create(at("huge")).unwrap().set_len(FILE_MAX_BYTES + 1).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), at("link")).unwrap();
+        nix::unistd::mkfifo(&at("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let given = |name, left| given(workdir.path(), name, left);
+        assert_eq!(given("a.txt", 3).unwrap(), b"abc");
+        let refused = [
+            ("a.txt", 2, "2 are left"),
+            ("huge", u64::MAX, "download"),
+            ("link", 9, "symbolic link"),
+            ("fifo", 9, "not a regular file"),
+            ("none", 9, "no such file"),
+            ("../secret", 9, "relative path"),
+        ];
+        for (name, left, reason) in refused {
+            let error = given(name, left).unwrap_err();
+            assert!(error.contains(reason), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! A session as the supervisor drives it.
+#![allow(dead_code)] // not every file of tests uses all of it
+
+use std::io::{IoSlice, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use vivarium_protocol::PROTOCOL_VERSION;
+use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
+use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
+use vivarium_protocol::message::{
+    Changes, Completion, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
+    Stream, ToAgent, Work,
+};
+use vivarium_protocol::outcome::{Display, KernelEnd, MimePart, OutputFile};
+use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
+use vivarium_protocol::sequence::Sequence;
+use vivarium_protocol::units::Limit;
+
+const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
+const PYTHON: &str = "/usr/bin/python3";
+
+fn interpreter() -> Interpreter {
+    let output = Command::new(AGENT).args(["inspect", PYTHON]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let program = value["program"].as_str().unwrap();
+    Interpreter {
+        path: PathBuf::from(PYTHON),
+        prefixes: serde_json::from_value(value["prefixes"].clone()).unwrap(),
+        program: base64::Engine::decode(&base64::engine::general_purpose::STANDARD, program)
+            .unwrap(),
+        version: value["version"].as_str().unwrap().to_owned(),
+    }
+}
+
+pub(crate) fn policy() -> Policy {
+    let limit = |value| Limit::new(value).unwrap();
+    let mut plan = Plan::full();
+    plan.set(
+        Layer::Cgroup,
+        &Intent::Unavailable { detail: "not in this test".into(), fix: String::new() },
+    );
+    Policy {
+        plan,
+        limits: Limits {
+            max_memory_mb: limit(2048),
+            max_cpu_secs: limit(300),
+            max_procs: limit(64),
+            max_open_fds: limit(1024),
+            max_file_size_mb: limit(256),
+            max_disk_mb: limit(64),
+            max_inodes: limit(1000),
+            cpu_cores: CpuCores::ONE,
+            max_output_bytes: limit(1 << 20),
+            max_result_bytes: limit(1 << 20),
+        },
+        network: Network::Loopback,
+        interpreter: interpreter(),
+        env: vec![("LANG".to_owned(), "C.UTF-8".to_owned())],
+        read_paths: vec![],
+        workdir: PathBuf::from("/workspace"),
+        host_workdir: None,
+        cgroup: None,
+        ids: None,
+    }
+}
+
+/// One session, from outside.
+pub(crate) struct Session {
+    launcher: Child,
+    socket: UnixStream,
+    decoder: Decoder,
+    sequence: Sequence,
+    next: u64,
+    pub(crate) protection: Vec<Report>,
+    next_transfer: u64,
+    /// What was said of transfers while something else was waited for.
+    done: Vec<(u64, Result<FileReply, FileProblem>)>,
+}
+
+/// What became of one execution.
+#[derive(Default, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) repr: Option<String>,
+    pub(crate) mime: Vec<MimePart>,
+    pub(crate) displays: Vec<Display>,
+    pub(crate) exception: Option<String>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) stdout_dropped: u64,
+    pub(crate) completion: Option<Completion>,
+    pub(crate) end: Option<KernelEnd>,
+    pub(crate) refused: Option<String>,
+    pub(crate) files: Vec<OutputFile>,
+    pub(crate) changes: Changes,
+    pub(crate) cpu_us: u64,
+    pub(crate) cpu_limit_reached: bool,
+}
+
+impl Outcome {
+    /// What went to standard output and standard error.
+    pub(crate) fn text(&self) -> (&str, &str) {
+        (str::from_utf8(&self.stdout).unwrap(), str::from_utf8(&self.stderr).unwrap())
+    }
+
+    /// The names of the files that changed.
+    pub(crate) fn changed(&self) -> Vec<&str> {
+        self.changes.files.iter().map(|file| file.path.as_str()).collect()
+    }
+}
+
+impl Session {
+    pub(crate) fn launch(policy: Policy) -> Result<Self, String> {
+        let (socket, theirs) = UnixStream::pair().unwrap();
+        let mut command = Command::new(AGENT);
+        command.arg("launch").env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
+        // As root the session's only id would be root's, which is never mapped.
+        if nix::unistd::geteuid().is_root() {
+            use std::os::unix::process::CommandExt;
+            command.uid(65534).gid(65534);
+        }
+        let launcher = command.stdout(Stdio::null()).spawn().unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
+        (&socket).write_all(&frame::encode(&launch, MAX_FRAME_BYTES).unwrap()).unwrap();
+        let mut session = Self {
+            launcher,
+            socket,
+            decoder: Decoder::new(MAX_FRAME_BYTES),
+            sequence: Sequence::default(),
+            next: 1,
+            protection: vec![],
+            next_transfer: 1,
+            done: vec![],
+        };
+        session.wait_until_ready().map(|()| session)
+    }
+
+    pub(crate) fn send(&mut self, message: &ToAgent) {
+        self.socket.write_all(&frame::encode(message, MAX_FRAME_BYTES).unwrap()).unwrap();
+    }
+
+    pub(crate) fn hear(&mut self) -> Option<FromAgent> {
+        loop {
+            if let Some(message) = self.decoder.next_message::<FromAgent>().unwrap() {
+                self.sequence.accept(&message).unwrap();
+                return Some(message);
+            }
+            let mut buffer = vec![0; 64 << 10];
+            let count = self.socket.read(&mut buffer).expect("the agent fell silent");
+            if count == 0 {
+                return None;
+            }
+            self.decoder.push(&buffer[..count]);
+        }
+    }
+
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), String> {
+        loop {
+            match self.hear() {
+                Some(FromAgent::KernelReady { protection, .. }) => {
+                    self.protection = protection;
+                    return Ok(());
+                }
+                Some(FromAgent::KernelExited { .. }) => {}
+                Some(FromAgent::Failed(failure)) => return Err(failure.to_string()),
+                other => return Err(format!("{other:?}")),
+            }
+        }
+    }
+
+    pub(crate) fn start(&mut self, code: &str, files: Vec<InputFile>) -> u64 {
+        self.start_work(Work::Code { code: code.to_owned() }, files, &[])
+    }
+
+    pub(crate) fn start_work(
+        &mut self,
+        work: Work,
+        files: Vec<InputFile>,
+        outputs: &[&str],
+    ) -> u64 {
+        let execution = self.next;
+        self.next += 1;
+        self.sequence.sent(execution);
+        let outputs = outputs.iter().map(|&name| name.to_owned()).collect();
+        self.send(&ToAgent::Execute { execution, work, files, outputs });
+        execution
+    }
+
+    /// A command line for the shell.
+    pub(crate) fn start_shell(&mut self, line: &str, stdin: &[u8]) -> u64 {
+        self.start_work(command(&["/bin/sh", "-c", line], stdin), vec![], &[])
+    }
+
+    pub(crate) fn shell(&mut self, line: &str) -> Outcome {
+        self.start_shell(line, b"");
+        self.finish()
+    }
+
+    /// Waits until something is printed.
+    pub(crate) fn wait_for_output(&mut self) {
+        while !matches!(self.hear(), Some(FromAgent::Output { .. })) {}
+    }
+
+    pub(crate) fn finish(&mut self) -> Outcome {
+        let mut outcome = Outcome::default();
+        loop {
+            match self.hear().expect("the session ended") {
+                FromAgent::Started { .. } => {}
+                FromAgent::File { file, .. } => outcome.files.push(file),
+                FromAgent::CpuLimitReached { .. } => outcome.cpu_limit_reached = true,
+                FromAgent::FileDone { transfer, reply } => self.done.push((transfer, reply)),
+                FromAgent::Output { stream: Stream::Stdout, data, .. } => {
+                    outcome.stdout.extend(data);
+                }
+                FromAgent::Output { stream: Stream::Stderr, data, .. } => {
+                    outcome.stderr.extend(data);
+                }
+                FromAgent::Value { value, .. } => {
+                    outcome.repr = Some(value.repr);
+                    outcome.mime = value.mime;
+                }
+                FromAgent::Display { display, .. } => outcome.displays.push(display),
+                FromAgent::Exception { exception, .. } => {
+                    outcome.exception = Some(exception.type_name);
+                }
+                FromAgent::Done { completion, stdout_dropped, changes, usage, .. } => {
+                    outcome.changes = changes;
+                    outcome.cpu_us = usage.cpu_us;
+                    outcome.completion = Some(completion);
+                    outcome.stdout_dropped = stdout_dropped;
+                    return outcome;
+                }
+                FromAgent::KernelExited { end, changes, .. } => {
+                    outcome.changes = changes;
+                    outcome.end = Some(end);
+                    self.wait_until_ready().unwrap();
+                    return outcome;
+                }
+                FromAgent::FilesRefused { reason, .. } => {
+                    outcome.refused = Some(reason);
+                    return outcome;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn execute(&mut self, code: &str) -> Outcome {
+        self.start(code, vec![]);
+        self.finish()
+    }
+}
+
+/// A command.
+pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
+    let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
+    Work::Command { argv, stdin: stdin.to_owned(), cwd: String::new() }
+}
+
+/// Operations on files.
+impl Session {
+    /// Begins one; with our end of its socket.
+    pub(crate) fn begin(&mut self, operation: FileOperation) -> (u64, UnixStream) {
+        let transfer = self.next_transfer;
+        self.next_transfer += 1;
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let has_content =
+            !matches!(operation, FileOperation::List { .. } | FileOperation::Delete { .. });
+        let bytes = frame::encode(&ToAgent::File { transfer, operation }, MAX_FRAME_BYTES).unwrap();
+        let fds = [theirs.as_raw_fd()];
+        let rights = [nix::sys::socket::ControlMessage::ScmRights(&fds)];
+        let rights: &[_] = if has_content { &rights } else { &[] };
+        let sent = nix::sys::socket::sendmsg::<()>(
+            self.socket.as_raw_fd(),
+            &[IoSlice::new(&bytes)],
+            rights,
+            nix::sys::socket::MsgFlags::empty(),
+            None,
+        );
+        assert_eq!(sent, Ok(bytes.len()));
+        (transfer, ours)
+    }
+
+    /// What came of it.
+    pub(crate) fn done(&mut self, transfer: u64) -> Result<FileReply, FileProblem> {
+        loop {
+            if let Some(at) = self.done.iter().position(|(number, _)| *number == transfer) {
+                return self.done.swap_remove(at).1;
+            }
+            if let Some(FromAgent::FileDone { transfer, reply }) = self.hear() {
+                self.done.push((transfer, reply));
+            }
+        }
+    }
+
+    pub(crate) fn operate(&mut self, operation: FileOperation) -> Result<FileReply, FileProblem> {
+        let (transfer, _socket) = self.begin(operation);
+        self.done(transfer)
+    }
+
+    pub(crate) fn read_file(&mut self, path: &str) -> Result<Vec<u8>, FileProblem> {
+        let operation = FileOperation::Read { path: path.to_owned(), offset: 0, length: None };
+        let (transfer, mut socket) = self.begin(operation);
+        self.done(transfer)?;
+        let mut content = Vec::new();
+        socket.read_to_end(&mut content).unwrap();
+        Ok(content)
+    }
+
+    pub(crate) fn write_file(
+        &mut self,
+        path: &str,
+        content: &[u8],
+    ) -> Result<FileReply, FileProblem> {
+        let (transfer, socket) = self.begin(FileOperation::Write { path: path.to_owned() });
+        send_content(socket, content);
+        self.done(transfer)
+    }
+
+    pub(crate) fn list(&mut self, path: &str) -> Vec<String> {
+        let (path, after) = (path.to_owned(), String::new());
+        let operation = FileOperation::List { path, recursive: true, after, limit: 1000 };
+        let FileReply::Listed { entries, more: false } = self.operate(operation).unwrap() else {
+            panic!("not listed");
+        };
+        entries.into_iter().map(|entry| entry.path).collect()
+    }
+}
+
+/// Sends content, from a thread of its own, as the agent may refuse it at any point.
+pub(crate) fn send_content(mut socket: UnixStream, content: &[u8]) {
+    let content = content.to_owned();
+    std::thread::spawn(move || {
+        for chunk in content.chunks(1 << 20).chain([&[][..]]) {
+            let len = u32::try_from(chunk.len()).unwrap().to_le_bytes();
+            if socket.write_all(&len).and_then(|()| socket.write_all(chunk)).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.socket.shutdown(std::net::Shutdown::Both).unwrap();
+        let ended = self.launcher.wait().unwrap();
+        if std::thread::panicking() {
+            return;
+        }
+        let was_up = !self.protection.is_empty();
+        assert!(ended.success() || !was_up, "the launcher ends with its session: {ended}");
+    }
+}
