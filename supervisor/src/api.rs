@@ -9,16 +9,19 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::engine::Engine;
 
 mod auth;
+mod body;
+mod events;
 mod extract;
 mod guard;
 mod metrics;
 mod openapi;
+mod order;
+mod patience;
 mod problem;
 mod routes;
 mod serve;
@@ -42,19 +45,7 @@ type Shared = Arc<Api>;
 fn router(engine: Engine) -> Router {
     let max_body_bytes =
         usize::try_from(engine.settings().server.max_body_bytes).unwrap_or(usize::MAX);
-    Router::new()
-        .route("/v1/sessions", post(routes::create).get(routes::list))
-        .route("/v1/sessions/{id}", get(routes::show).delete(routes::delete))
-        .route("/v1/sessions/{id}/execute", post(routes::execute))
-        .route("/v1/sessions/{id}/interrupt", post(routes::interrupt))
-        .route("/v1/sessions/{id}/reset", post(routes::reset))
-        .route("/v1/sessions/{id}/keepalive", post(routes::keepalive))
-        .route("/v1/run", post(routes::run))
-        .route("/v1/host", get(routes::host))
-        .route("/healthz", get(routes::healthz))
-        .route("/readyz", get(routes::readyz))
-        .route("/openapi.json", get(routes::openapi))
-        .route("/metrics", get(metrics::show))
+    routes::router()
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(middleware::from_fn_with_state(engine.clone(), guard::check))

@@ -24,15 +24,22 @@ use crate::cgroup::Support;
 use crate::observe::{Observer, Refusal};
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
-use crate::session::{self, Command, Session};
+use crate::session::transfer::Room;
+use crate::session::{Command, Session};
 use crate::settings::Settings;
 
 mod admission;
 mod environment;
 mod error;
+mod execute;
+mod files;
+mod idempotency;
+mod kept;
+mod probe;
 mod reaper;
 mod reload;
 mod request;
+mod results;
 mod scrape;
 mod start;
 mod tenants;
@@ -43,12 +50,17 @@ pub mod types;
 
 pub use crate::settings::DEFAULT_TENANT;
 pub use error::{EngineError, StartError};
+pub use execute::{Delivery, Ticket};
+pub use files::Upload;
+pub use idempotency::Once;
 pub use request::is_plain_name;
+pub use results::Results;
 
 use environment::Prepared;
+use idempotency::Keys;
 use types::{
-    Capacity, EnvironmentInfo, ExecuteRequest, HostInfo, InterruptReply, KeepaliveReply, Outcome,
-    Page, ResetReply, RunRequest, SessionInfo, SessionPage, SessionSpec,
+    Capacity, EnvironmentInfo, HostInfo, InterruptReply, KeepaliveReply, Page, ResetReply,
+    SessionInfo, SessionPage, SessionSpec,
 };
 
 /// The environment of requests that name none.
@@ -76,6 +88,9 @@ struct Inner {
     /// Room, in KiB, for the code and files of executions that wait or run. They are held here
     /// whether or not their clients are still there.
     room: Arc<Semaphore>,
+    transfers: Room,
+    /// Requests that are carried out once.
+    keys: Arc<Keys>,
 }
 
 /// How much room there is, in MiB.
@@ -88,6 +103,8 @@ struct Host {
     cgroups: Support,
     ids: Option<Arc<IdPool>>,
     metrics: Arc<Metrics>,
+    /// Executions that can be asked for.
+    results: Arc<Results>,
     runtime_dir: PathBuf,
     /// Made when the first session needs it: most hosts never do.
     workdirs: Mutex<Option<Arc<Workdirs>>>,
@@ -155,9 +172,14 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<SessionInfo, EngineError> {
-        let session = self
-            .add(tenant, spec)?
-            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
+        let session = loop {
+            match self.add(tenant, spec.clone())? {
+                Ok(session) => break session,
+                // Nobody can see it any more; what is left of it goes.
+                Err(existing) if existing.is_closed() => existing.gone().await,
+                Err(existing) => return Err(EngineError::Conflict(existing.identity.id.clone())),
+            }
+        };
         started(&session).await?;
         Ok(session.info())
     }
@@ -206,84 +228,6 @@ impl Engine {
     pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
         self.find(tenant, id)?.close(Cause::Deleted).await;
         Ok(())
-    }
-
-    /// Runs code in a session, which is made first if `create` says so and there is none.
-    ///
-    /// Once the code is queued it runs, whether or not the caller still waits.
-    ///
-    /// # Errors
-    /// [`EngineError`]. What the code does wrong is an outcome and no error.
-    pub async fn execute(
-        &self,
-        tenant: &str,
-        id: &str,
-        request: ExecuteRequest,
-        create: bool,
-    ) -> Result<Outcome, EngineError> {
-        self.check_open(tenant)?;
-        let code = request::code(&self.settings(), request)?;
-        let session = match self.find(tenant, id) {
-            Err(EngineError::UnknownSession(_)) if create => self.find_or_add(tenant, id).await?,
-            found => found?,
-        };
-        self.execute_in(&session, code).await
-    }
-
-    async fn execute_in(
-        &self,
-        session: &Arc<Session>,
-        code: session::Code,
-    ) -> Result<Outcome, EngineError> {
-        let bytes = code.files.iter().fold(code.code.len(), |sum, file| sum + file.data.len());
-        let kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
-        let Ok(taken) = Arc::clone(&self.inner.room).try_acquire_many_owned(kib) else {
-            self.observer(&session.identity.tenant).refused(Refusal::QueueFull);
-            return Err(EngineError::NoRoom { max_mib: ROOM_MIB });
-        };
-        let waiting = Arc::clone(session);
-        // A task: if the caller goes away, what it sent is still here and still takes its room.
-        let answer = tokio::spawn(async move {
-            let answer = waiting.ask(|reply| Command::Execute(code, reply)).await;
-            drop(taken);
-            answer
-        });
-        match answer.await.unwrap_or(None) {
-            Some(Ok(outcome)) => Ok(outcome),
-            Some(Err(session::Refusal::QueueFull)) => {
-                self.observer(&session.identity.tenant).refused(Refusal::QueueFull);
-                Err(EngineError::QueueFull { depth: self.settings().session.queue_depth })
-            }
-            Some(Err(session::Refusal::NotStarted(failure))) => {
-                Err(EngineError::NotStarted(failure))
-            }
-            None => Err(EngineError::UnknownSession(session.identity.id.clone())),
-        }
-    }
-
-    /// Runs code in a session of its own, and returns when nothing of that is left.
-    ///
-    /// # Errors
-    /// [`EngineError`].
-    pub async fn run(&self, tenant: &str, request: RunRequest) -> Result<Outcome, EngineError> {
-        let RunRequest { code, files, limits, network, timeout_ms, environment, env, .. } = request;
-        let execute = ExecuteRequest { code, timeout_ms, files, outputs: None };
-        let code = request::code(&self.settings(), execute)?;
-        let spec = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
-        let session = self
-            .add(tenant, spec)?
-            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-        let engine = self.clone();
-        // A task: if the caller goes away, the session still has to.
-        let task = tokio::spawn(async move {
-            let outcome = engine.execute_in(&session, code).await;
-            session.close(Cause::Deleted).await;
-            outcome
-        });
-        task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a run failed");
-            Err(EngineError::NotStarted(session::internal_failure(&error.to_string())))
-        })
     }
 
     /// Interrupts what is running in a session. Returns when it has ended, or after the grace
@@ -350,10 +294,13 @@ impl Engine {
         self.inner.draining.store(true, Ordering::Relaxed);
         let mut busy = JoinSet::new();
         for session in self.inner.registry.all() {
-            busy.spawn(async move { session.ask(Command::WhenIdle).await });
+            busy.spawn(async move {
+                session.ask(Command::WhenIdle).await;
+                session.transfers_ended().await;
+            });
         }
         if timeout(grace, async { while busy.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!(executions = busy.len(), "still running after the grace: killed");
+            tracing::warn!(sessions = busy.len(), "still busy after the grace: killed");
         }
         // A creation may have been under way when the flag was set.
         loop {

@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod engine;
 pub mod listen;
 pub mod logging;
+pub mod media;
 pub mod observe;
 pub mod privilege;
 pub mod recover;

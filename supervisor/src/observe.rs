@@ -16,6 +16,19 @@ use crate::engine::types::{Outcome, SessionState};
 
 pub use vivarium_metrics::families::queue::Refusal;
 
+/// What an execution printed, within its limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// Bytes to stdout.
+    pub stdout_bytes: u64,
+    /// Whether there were more.
+    pub stdout_truncated: bool,
+    /// Bytes to stderr.
+    pub stderr_bytes: u64,
+    /// Whether there were more.
+    pub stderr_truncated: bool,
+}
+
 /// Counts what happens to one tenant. The default counts nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Observer(Option<Counted>);
@@ -71,7 +84,7 @@ impl Observer {
     }
 
     /// An execution is answered. `ran` says how long it ran, if it did.
-    pub fn execution_ended(&self, outcome: &Outcome, ran: Option<Duration>) {
+    pub fn execution_ended(&self, outcome: &Outcome, ran: Option<Duration>, printed: Printed) {
         let cause = outcome.cause.map_or("none", cause_name);
         // Only a number that is no time at all is refused.
         let cpu = Duration::try_from_secs_f64(outcome.usage.cpu_ms / 1000.0).unwrap_or_default();
@@ -83,12 +96,10 @@ impl Observer {
                 Some(Cause::DiskLimit) => to.limits.reached(tenant, Limit::Disk, 1),
                 _ => {}
             }
-            for (stream, text, truncated) in [
-                (Stream::Stdout, &outcome.stdout, outcome.stdout_truncated),
-                (Stream::Stderr, &outcome.stderr, outcome.stderr_truncated),
-            ] {
-                to.output.printed(tenant, stream, text.len(), truncated);
-            }
+            let Printed { stdout_bytes, stdout_truncated, stderr_bytes, stderr_truncated } =
+                printed;
+            to.output.printed(tenant, Stream::Stdout, stdout_bytes, stdout_truncated);
+            to.output.printed(tenant, Stream::Stderr, stderr_bytes, stderr_truncated);
         });
     }
 

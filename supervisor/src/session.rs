@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use vivarium_protocol::layer::Report;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, InputFile};
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
 use crate::cgroup::Scope;
-use crate::engine::types::{Outcome, SessionInfo, SessionState, SessionUsage};
+use crate::engine::types::{SessionInfo, SessionState, SessionUsage};
 
 mod actor;
 mod cause;
@@ -28,13 +28,18 @@ mod channel;
 mod deadlines;
 mod launch;
 mod output;
+pub mod record;
 pub mod registry;
 mod state;
+mod task;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 
 pub use actor::spawn;
 pub use launch::{Means, Recipe};
+pub(crate) use output::mime_bundle;
+pub use task::{Interrupted, Refusal, Task};
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
 const COMMANDS: usize = 16;
@@ -69,48 +74,23 @@ pub struct Timing {
     pub max_lifetime: Option<Duration>,
     /// Executions that may wait.
     pub queue_depth: usize,
-}
-
-/// Code to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
-    /// The code.
-    pub code: String,
-    /// Files to put into the workdir first.
-    pub files: Vec<InputFile>,
-    /// How long it may run.
-    pub timeout: Duration,
-}
-
-/// Why an execution was not even queued, or never got a session to run in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// As many as may wait are waiting.
-    QueueFull,
-    /// The session could not be started.
-    NotStarted(Failure),
-}
-
-/// An execution that was told to stop.
-#[derive(Debug)]
-pub struct Interrupted {
-    /// Which.
-    pub execution: ExecutionNumber,
-    /// Resolves when it has ended.
-    pub ended: oneshot::Receiver<()>,
+    /// How long the result of an execution can be asked for afterwards.
+    pub results_kept: Duration,
 }
 
 /// What a session can be told.
 #[derive(Debug)]
 pub enum Command {
     /// Run this, when its turn has come.
-    Execute(Code, oneshot::Sender<Result<Outcome, Refusal>>),
+    Execute(Box<Task>),
     /// Stop what is running; `None` if nothing is.
     Interrupt(oneshot::Sender<Option<Interrupted>>),
     /// Replace the kernel; answers with the execution that was ended by it.
     Reset(oneshot::Sender<Option<ExecutionNumber>>),
     /// Ask the agent.
     Describe(oneshot::Sender<Description>),
+    /// Have the agent do something with files.
+    File(transfer::FileJob),
     /// Answer when nothing runs or waits.
     WhenIdle(oneshot::Sender<()>),
     /// End it, for this reason.
@@ -142,6 +122,8 @@ pub struct Session {
     scope: OnceLock<Scope>,
     started: watch::Sender<Option<Result<(), Failure>>>,
     gone: watch::Sender<bool>,
+    /// Room for its transfers.
+    transfers: Arc<Semaphore>,
 }
 
 impl Session {
@@ -166,6 +148,7 @@ impl Session {
             scope: OnceLock::new(),
             started: watch::Sender::new(None),
             gone: watch::Sender::new(false),
+            transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
         };
         (session, receiver)
     }

@@ -192,6 +192,10 @@ pub struct Session {
     pub max_sessions: Limit,
     /// Executions waiting in one session, the running one not counted.
     pub queue_depth: usize,
+    /// Time for which the result of an execution can be asked for afterwards.
+    pub results_kept: Duration,
+    /// Bytes of each execution's events that are kept for those who follow it.
+    pub event_buffer_bytes: usize,
 }
 
 /// `[environments.<name>]`

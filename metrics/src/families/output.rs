@@ -58,8 +58,8 @@ impl Family for Output {
 
 impl Output {
     /// An execution has printed so much, and perhaps more.
-    pub fn printed(&self, tenant: &str, stream: Stream, bytes: usize, truncated: bool) {
-        self.bytes.add([tenant, stream.name()], bytes as u64);
+    pub fn printed(&self, tenant: &str, stream: Stream, bytes: u64, truncated: bool) {
+        self.bytes.add([tenant, stream.name()], bytes);
         if truncated {
             self.truncated.add_one([tenant, stream.name()]);
         }

@@ -14,18 +14,22 @@ pub enum Refusal {
     QueueFull,
     /// There are as many sessions as there may be.
     TooManySessions,
+    /// As many operations on files as may be under way are.
+    TooManyTransfers,
     /// The daemon is shutting down.
     Draining,
 }
 
 impl Refusal {
-    const ALL: [Self; 3] = [Self::QueueFull, Self::TooManySessions, Self::Draining];
+    const ALL: [Self; 4] =
+        [Self::QueueFull, Self::TooManySessions, Self::TooManyTransfers, Self::Draining];
 
     /// The API's stable `code`.
     const fn name(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",
             Self::TooManySessions => "too_many_sessions",
+            Self::TooManyTransfers => "too_many_transfers",
             Self::Draining => "draining",
         }
     }
@@ -59,7 +63,7 @@ impl Family for Queue {
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
                 "Requests refused for want of room, by the `code` of the answer: `queue_full`, \
-                 `too_many_sessions`, `draining`.",
+                 `too_many_sessions`, `too_many_transfers`, `draining`.",
             )?,
         })
     }

@@ -1,27 +1,15 @@
 //! Reading requests: bounded in size and time, and refused with a reason.
 
-use std::time::Duration;
-
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
 
+use super::body::{Pieces, content_length};
 use super::{Problem, Shared};
 use crate::engine::EngineError;
-
-/// How long a client may pause within a body.
-const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
-
-/// How much of a body that is too large is still read, so that a client which does not look
-/// before it has sent everything gets an answer instead of a reset connection.
-const DRAIN_BYTES: usize = 64 << 20;
-
-/// The longest drain.
-const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+use crate::engine::types::Object;
 
 /// A request's JSON.
 pub(super) struct Json<T>(pub(super) T);
@@ -32,6 +20,12 @@ pub(super) struct OptionalJson<T>(pub(super) T);
 /// The id in a path. One that can not be decoded is unknown like any other.
 pub(super) struct Id(pub(super) String);
 
+/// The id and the rest of a path, percent-decoded once.
+pub(super) struct FilePath {
+    pub(super) id: String,
+    pub(super) path: String,
+}
+
 /// The query, unknown parameters refused.
 pub(super) struct Params<T>(pub(super) T);
 
@@ -40,11 +34,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let is_json = is_json(&parts.headers);
-        let body = read(&parts.headers, body, state.max_body_bytes).await?;
-        if !is_json {
-            return Err(unsupported_type());
-        }
+        let body = read_json(&parts.headers, body, state.max_body_bytes).await?;
         parse(&body).map(Self)
     }
 }
@@ -76,6 +66,19 @@ impl FromRequestParts<Shared> for Id {
     }
 }
 
+impl FromRequestParts<Shared> for FilePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        let captured = Path::<(String, String)>::from_request_parts(parts, state).await;
+        // What can not be decoded is not UTF-8.
+        captured.map(|Path((id, path))| Self { id, path }).map_err(|_| {
+            let (path, reason) = (parts.uri.path().to_owned(), "it is not UTF-8".to_owned());
+            EngineError::BadPath { path, reason }.into()
+        })
+    }
+}
+
 impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
     type Rejection = Problem;
 
@@ -101,53 +104,37 @@ fn unsupported_type() -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
+/// The whole body, which has to say that it is JSON.
+pub(super) async fn read_json(
+    headers: &HeaderMap,
+    body: Body,
+    max: usize,
+) -> Result<Bytes, Problem> {
+    let body = read(headers, body, max).await?;
+    if is_json(headers) { Ok(body) } else { Err(unsupported_type()) }
+}
+
 /// The whole body, if it is not too large and does not take too long.
-async fn read(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, Problem> {
-    let announced = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse::<u64>().ok());
+async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Problem> {
+    let announced = content_length(headers);
+    let mut body = Pieces::new(body);
     if announced.is_some_and(|len| len > max as u64) {
         // A client that asks first (RFC 9110, 100-continue) has not sent anything yet.
         if !headers.contains_key(header::EXPECT) {
-            drain(body).await;
+            body.drain().await;
         }
         return Err(too_large(max));
     }
     let mut bytes =
         Vec::with_capacity(announced.map_or(0, |len| usize::try_from(len).unwrap_or(0)));
-    loop {
-        let frame = timeout(PAUSE_AT_MOST, body.frame()).await.map_err(|_| {
-            let detail = format!("the body paused for more than {} s", PAUSE_AT_MOST.as_secs());
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
-        })?;
-        let Some(frame) = frame else { return Ok(bytes.into()) };
-        let frame = frame.map_err(|error| {
-            let detail = format!("the body could not be read: {error}");
-            Problem::new(StatusCode::BAD_REQUEST, "incomplete_body", detail)
-        })?;
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(data) = body.next().await? {
         if bytes.len() + data.len() > max {
-            drain(body).await;
+            body.drain().await;
             return Err(too_large(max));
         }
         bytes.extend_from_slice(&data);
     }
-}
-
-async fn drain(mut body: Body) {
-    let all = async {
-        let mut drained = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            drained += frame.data_ref().map_or(0, Bytes::len);
-            if drained > DRAIN_BYTES {
-                break;
-            }
-        }
-    };
-    if timeout(DRAIN_WITHIN, all).await.is_err() {
-        tracing::debug!("a body that is too large is also slow");
-    }
+    Ok(bytes.into())
 }
 
 fn too_large(max: usize) -> Problem {
@@ -155,10 +142,11 @@ fn too_large(max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-/// What is no JSON is 400; what is, and says something that can not be, is 422 with the field.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+/// An object. What is no JSON is 400; what is, and says something that can not be, is 422 with
+/// the field.
+pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         refuse(&path, error.inner())
     })?;
@@ -228,12 +216,14 @@ mod tests {
     #[test]
     fn fields_are_named() {
         for (body, expected) in [
-            (r#"{}"#, data("missing_field", "code")),
             (r#"{"code": 1}"#, data("invalid_field", "code")),
             (r#"{"code": "", "kode": 1}"#, data("unknown_field", "kode")),
             (r#"{"code": "", "code": ""}"#, data("duplicate_field", "code")),
-            (r#"{"code": "", "outputs": []}"#, data("unsupported_field", "outputs")),
-            (r#"{"code": "", "argv": ["ls"]}"#, data("unsupported_field", "argv")),
+            (r#"{"code": "", "outputs": [{}]}"#, data("missing_field", "outputs[0].name")),
+            (
+                r#"{"code": "", "outputs": [{"name": "a", "format": "xml"}]}"#,
+                data("invalid_field", "outputs[0].format"),
+            ),
             (
                 r#"{"code": "", "limits": {"max_procs": 0}}"#,
                 data("invalid_field", "limits.max_procs"),
@@ -253,8 +243,24 @@ mod tests {
     }
 
     #[test]
+    fn an_array_is_no_object() {
+        for body in ["[]", "[null, null]", "[\"code\"]", "null", "\"code\""] {
+            assert_eq!(refused::<RunRequest>(body).0, 422, "{body}");
+            assert_eq!(refused::<SessionSpec>(body).0, 422, "{body}");
+        }
+        for (body, field) in [
+            (r#"{"code": "", "limits": []}"#, "limits"),
+            (r#"{"code": "", "limits": [1, 2]}"#, "limits"),
+            (r#"{"code": "", "files": [["a", "text"]]}"#, "files[0]"),
+            (r#"{"code": "", "outputs": [["a"]]}"#, "outputs[0]"),
+        ] {
+            assert_eq!(refused::<RunRequest>(body), data("invalid_field", field), "{body}");
+        }
+    }
+
+    #[test]
     fn nul_is_a_character_like_others_in_code() {
         let parsed = parse::<RunRequest>(b"{\"code\": \"a\\u0000b\"}").ok().unwrap();
-        assert_eq!(parsed.code, "a\0b");
+        assert_eq!(parsed.code.as_deref(), Some("a\0b"));
     }
 }

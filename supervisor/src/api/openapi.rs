@@ -2,10 +2,11 @@
 
 use std::sync::OnceLock;
 
+use utoipa::openapi::RefOr;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{metrics, routes};
+use super::{problem, routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -14,23 +15,7 @@ use super::{metrics, routes};
         description = "Runs Python that nobody has reviewed, for many tenants, on one Linux host. \
             Errors are application/problem+json (RFC 9457) with a stable `code`."
     ),
-    paths(
-        routes::create,
-        routes::list,
-        routes::show,
-        routes::delete,
-        routes::execute,
-        routes::interrupt,
-        routes::reset,
-        routes::keepalive,
-        routes::run,
-        routes::host,
-        routes::healthz,
-        routes::readyz,
-        metrics::show,
-    ),
-    components(schemas(super::Problem)),
-    modifiers(&Bearer)
+    components(schemas(super::Problem))
 )]
 struct Document;
 
@@ -56,10 +41,37 @@ impl Modify for Bearer {
     }
 }
 
+/// The media type of every error.
+struct Problems;
+
+impl Modify for Problems {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        for item in document.paths.paths.values_mut() {
+            let operations =
+                [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.head];
+            for operation in operations.into_iter().flatten() {
+                for (status, response) in &mut operation.responses.responses {
+                    let is_error = status == "default" || status.starts_with(['4', '5']);
+                    if is_error
+                        && let RefOr::T(response) = response
+                        && let Some(content) = response.content.shift_remove("application/json")
+                    {
+                        response.content.insert(problem::MEDIA_TYPE.to_owned(), content);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The OpenAPI document.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    let mut document = Document::openapi();
+    routes::describe(&mut document);
+    Bearer.modify(&mut document);
+    Problems.modify(&mut document);
+    document
 }
 
 /// It as JSON, made once.

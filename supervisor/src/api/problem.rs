@@ -10,6 +10,9 @@ use vivarium_protocol::message::Failure;
 
 use crate::engine::EngineError;
 
+/// RFC 9457, 3.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+
 /// What went wrong. `code` is stable; `detail` is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
@@ -81,7 +84,7 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         // Strings and a number: there is nothing in it that does not serialise.
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        let content_type = HeaderValue::from_static("application/problem+json");
+        let content_type = HeaderValue::from_static(MEDIA_TYPE);
         let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
         if let Some(secs) = self.retry_after_secs {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
@@ -100,15 +103,32 @@ impl IntoResponse for Problem {
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let status = match &error {
-            EngineError::UnknownSession(_) => StatusCode::NOT_FOUND,
-            EngineError::Conflict(_) => StatusCode::CONFLICT,
-            EngineError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            EngineError::UnknownSession(_)
+            | EngineError::UnknownExecution(_)
+            | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
+            EngineError::Conflict(_)
+            | EngineError::Busy
+            | EngineError::NotAFile { .. }
+            | EngineError::FileRefused { .. } => StatusCode::CONFLICT,
+            EngineError::EventsGone { .. } | EngineError::ResultGone => StatusCode::GONE,
+            EngineError::Invalid { .. }
+            | EngineError::Missing { .. }
+            | EngineError::KeyReused
+            | EngineError::BadPath { .. }
+            | EngineError::BadArchive(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            EngineError::FileTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            // RFC 4918, 11.5.
+            EngineError::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            EngineError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
             | EngineError::NoRoom { .. }
+            | EngineError::TooManyTransfers { .. }
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
             EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
-            EngineError::NotStarted(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            EngineError::NotStarted(_) | EngineError::Internal(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
         problem.retry_after_secs = error
@@ -116,6 +136,8 @@ impl From<EngineError> for Problem {
             .map(|after| u32::try_from(after.as_secs()).unwrap_or(u32::MAX).max(1));
         match error {
             EngineError::Invalid { field, .. } => problem.field = Some(field.into()),
+            EngineError::Missing { field, .. } => problem.field = Some(field.into()),
+            EngineError::BadPath { .. } => problem.field = Some("path".into()),
             EngineError::NotStarted(Failure { fix, .. }) if !fix.is_empty() => {
                 problem.fix = Some(fix.into());
             }

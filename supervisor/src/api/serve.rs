@@ -17,7 +17,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::body::PAUSE_AT_MOST;
 use super::guard::Local;
+use super::patience::Patient;
 use crate::engine::Engine;
 use crate::listen::Listener;
 
@@ -30,6 +32,9 @@ const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// The most header lines of a request, and the most bytes they may have.
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 32 << 10;
+
+/// How much is read at one time of bodies that come fast, in bytes: what a socket holds.
+const MAX_READ_BYTES: usize = 256 << 10;
 
 /// How long to wait before accepting again where no descriptor was left (`EMFILE`): the
 /// connection stays in the backlog, and accepting again at once would spin.
@@ -152,8 +157,9 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .max_header_size(MAX_HEADER_BYTES)
+        .max_buf_size(MAX_READ_BYTES)
+        .serve_connection(TokioIo::new(Patient::new(stream, PAUSE_AT_MOST)), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         result = connection.as_mut() => Some(result),

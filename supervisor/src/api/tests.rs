@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 
 use super::serve;
 
+mod events;
+mod files;
 mod tenants;
 
 use crate::engine::Engine;
@@ -48,7 +50,10 @@ impl Response {
 }
 
 fn start(settings: Settings) -> Server {
-    let (engine, _) = echoing(settings);
+    start_with(echoing(settings).0)
+}
+
+fn start_with(engine: Engine) -> Server {
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     tcp.set_nonblocking(true).unwrap();
     let address = tcp.local_addr().unwrap();
@@ -111,8 +116,10 @@ async fn a_session_over_http() {
             "duration_ms",
             "exception",
             "execution_id",
+            "exit_code",
             "files",
             "files_changed",
+            "files_changed_more",
             "images",
             "result",
             "session_id",
@@ -175,6 +182,11 @@ async fn openapi_describes_every_route() {
         "/v1/sessions/{id}/interrupt",
         "/v1/sessions/{id}/reset",
         "/v1/sessions/{id}/keepalive",
+        "/v1/sessions/{id}/commands",
+        "/v1/sessions/{id}/executions/{execution_id}",
+        "/v1/sessions/{id}/complete",
+        "/v1/sessions/{id}/inspect",
+        "/v1/sessions/{id}/files",
         "/v1/run",
         "/v1/host",
         "/healthz",
@@ -199,7 +211,14 @@ async fn bad_requests_get_problems() {
         ("POST", run, "{", 400, "malformed_json"),
         ("POST", run, "", 400, "malformed_json"),
         ("POST", run, r#"{"kode": ""}"#, 422, "unknown_field"),
-        ("POST", run, r#"{"code": "", "shell": "ls"}"#, 422, "unsupported_field"),
+        ("POST", run, r#"{"code": "", "shell": "ls"}"#, 422, "invalid_field"),
+        ("POST", "/v1/sessions/a/commands", r#"{"argv": []}"#, 422, "invalid_field"),
+        ("POST", "/v1/sessions/a/commands", r#"{"argv": ["ls"]}"#, 404, "unknown_session"),
+        ("POST", "/v1/sessions/a/complete", r#"{"code": ""}"#, 404, "unknown_session"),
+        ("POST", "/v1/sessions/a/inspect", r#"{"code": "", "cursor": 1}"#, 422, "invalid_field"),
+        ("GET", "/v1/sessions/a/executions/1", "", 404, "unknown_execution"),
+        ("GET", "/v1/sessions/a/executions/x", "", 404, "unknown_execution"),
+        ("GET", "/v1/sessions/a/executions/%ff", "", 404, "unknown_execution"),
         ("POST", run, r#"{"code": "", "timeout_ms": 0}"#, 422, "invalid_field"),
         ("POST", run, r#"{"code": "", "environment": "x"}"#, 422, "invalid_field"),
         ("POST", "/v1/sessions", r#"{"id": "../x"}"#, 422, "invalid_field"),
@@ -228,18 +247,13 @@ async fn bad_requests_get_problems() {
 }
 
 #[tokio::test]
-async fn other_types_and_streams_are_refused() {
+async fn other_types_are_refused() {
     let server = start(settings());
     let body = r#"{"code": ""}"#;
     for headers in ["", "content-type: text/plain\r\n", "content-type: multipart/form-data\r\n"] {
         let answer = raw(server.address, &request("POST", "/v1/run", headers, body)).await;
         assert_eq!(answer.problem(), (415, "unsupported_media_type".into()), "{headers}");
     }
-    let stream = format!("{JSON}accept: text/event-stream\r\n");
-    let answer = raw(server.address, &request("POST", "/v1/run", &stream, body)).await;
-    assert_eq!(answer.problem(), (406, "streaming_not_supported".into()));
-    let either = format!("{JSON}accept: text/event-stream, application/json\r\n");
-    assert_eq!(raw(server.address, &request("POST", "/v1/run", &either, body)).await.status, 200);
 }
 
 #[tokio::test]

@@ -1,21 +1,32 @@
 //! A backend for tests: what it launches is a socket, on the other end of which the test
 //! itself plays the agent.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
+use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{Completion, FromAgent, InputFile, Launch, Stream, ToAgent};
+use vivarium_protocol::message::{
+    Changes, Completion, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent,
+    InputFile, Launch, Stream, ToAgent, TransferNumber, Work,
+};
 use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
 use vivarium_protocol::policy::Policy;
 
 use super::{Backend, LaunchError, LaunchSpec, Launched};
+
+mod socket;
+
+pub(crate) use socket::FakeSocket;
 
 /// See the module.
 #[derive(Debug)]
@@ -44,7 +55,7 @@ impl Backend for Fake {
     fn launch(&self, _: &LaunchSpec) -> Result<Launched, LaunchError> {
         let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
         let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
-        self.agents.send(FakeAgent { stream: theirs }).map_err(gone)?;
+        self.agents.send(FakeAgent::new(theirs)).map_err(gone)?;
         Ok(Launched { stream: Some(ours), child: None })
     }
 
@@ -58,15 +69,70 @@ impl Backend for Fake {
 #[derive(Debug)]
 pub(crate) struct FakeAgent {
     stream: UnixStream,
+    decoder: Decoder,
+    sockets: VecDeque<FakeSocket>,
 }
 
 impl FakeAgent {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        let decoder = Decoder::new(MAX_FRAME_BYTES);
+        Self { stream, decoder, sockets: VecDeque::new() }
+    }
+
     async fn read<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
-        let mut prefix = [0; PREFIX_BYTES];
-        self.stream.read_exact(&mut prefix).await.ok()?;
-        let mut body = vec![0; frame::announced_len(prefix, MAX_FRAME_BYTES).unwrap()];
-        self.stream.read_exact(&mut body).await.ok()?;
-        Some(frame::decode(&body).unwrap())
+        loop {
+            if let Some(message) = self.decoder.next_message().unwrap() {
+                return Some(message);
+            }
+            let read = self.stream.async_io(Interest::READABLE, || {
+                let mut bytes = vec![0; 64 << 10];
+                let mut space = nix::cmsg_space!([RawFd; 4]);
+                let mut parts = [IoSliceMut::new(&mut bytes)];
+                let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+                let message =
+                    recvmsg::<()>(self.stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+                let mut numbers = Vec::new();
+                for part in message.cmsgs()? {
+                    if let ControlMessageOwned::ScmRights(rights) = part {
+                        numbers.extend(rights);
+                    }
+                }
+                Ok((message.bytes, numbers, bytes))
+            });
+            let (len, numbers, bytes) = read.await.ok()?;
+            self.sockets.extend(numbers.into_iter().map(FakeSocket::new));
+            if len == 0 {
+                return None;
+            }
+            self.decoder.push(&bytes[..len]);
+        }
+    }
+
+    /// The next operation on files, which has to be the next message.
+    pub(crate) async fn file(&mut self) -> (TransferNumber, FileOperation) {
+        match self.hear().await {
+            Some(ToAgent::File { transfer, operation }) => (transfer, operation),
+            other => panic!("no operation on files: {other:?}"),
+        }
+    }
+
+    /// The socket that came with it.
+    pub(crate) fn socket(&mut self) -> FakeSocket {
+        self.try_socket().unwrap()
+    }
+
+    /// The socket that came with it, if it has not been taken.
+    pub(crate) fn try_socket(&mut self) -> Option<FakeSocket> {
+        self.sockets.pop_front()
+    }
+
+    pub(crate) async fn file_done(
+        &mut self,
+        transfer: TransferNumber,
+        reply: Result<FileReply, FileProblemKind>,
+    ) {
+        let problem = |kind| FileProblem { kind, detail: "said the agent".to_owned() };
+        self.say(FromAgent::FileDone { transfer, reply: reply.map_err(problem) }).await;
     }
 
     /// Bytes that may be no message.
@@ -103,7 +169,9 @@ impl FakeAgent {
     /// Takes the next execution, which has to be the next message.
     pub(crate) async fn accept(&mut self) -> (u64, String, Vec<InputFile>) {
         match self.hear().await {
-            Some(ToAgent::Execute { execution, code, files }) => (execution, code, files),
+            Some(ToAgent::Execute { execution, work: Work::Code { code }, files, .. }) => {
+                (execution, code, files)
+            }
             other => panic!("not an execution: {other:?}"),
         }
     }
@@ -127,8 +195,14 @@ impl FakeAgent {
 
     pub(crate) async fn done(&mut self, execution: u64, completion: Completion) {
         let usage = Usage { cpu_us: 1500, memory_peak_bytes: 7 };
-        let message =
-            FromAgent::Done { execution, completion, stdout_dropped: 0, stderr_dropped: 0, usage };
+        let message = FromAgent::Done {
+            execution,
+            completion,
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage,
+            changes: Changes::default(),
+        };
         self.say(message).await;
     }
 
@@ -140,6 +214,7 @@ impl FakeAgent {
             stdout_dropped: 0,
             stderr_dropped: 0,
             usage: Usage::default(),
+            changes: Changes::default(),
         };
         self.say(message).await;
     }
@@ -149,7 +224,7 @@ impl FakeAgent {
         self.start().await;
         while let Some(message) = self.hear().await {
             match message {
-                ToAgent::Execute { execution, code, .. } => {
+                ToAgent::Execute { execution, work: Work::Code { code }, .. } => {
                     self.say(FromAgent::Started { execution }).await;
                     self.print(execution, &code).await;
                     self.value(execution, &code).await;

@@ -96,6 +96,8 @@ pub enum Kind {
     Cores,
     /// A duration.
     Duration,
+    /// A duration or `0s`.
+    DurationOrZero,
     /// A duration or `unlimited`.
     DurationOrUnlimited,
     /// Several strings.
@@ -135,6 +137,7 @@ impl fmt::Display for Kind {
             Self::Limit => "positive integer or \"unlimited\"",
             Self::Cores => "number of cores or \"unlimited\"",
             Self::Duration => "duration",
+            Self::DurationOrZero => "duration or \"0s\"",
             Self::DurationOrUnlimited => "duration or \"unlimited\"",
             Self::Texts => "list of strings",
             Self::Paths => "list of absolute paths",

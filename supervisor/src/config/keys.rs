@@ -42,10 +42,9 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Words that later versions give a meaning. Refused by name, so that nobody believes a
 /// protection or a feature to be on that is not there.
-pub(crate) const LATER: [(&str, &str); 14] = [
+pub(crate) const LATER: [(&str, &str); 13] = [
     ("egress", "the egress proxy comes with a later version"),
     ("audit", "the audit log comes with a later version"),
-    ("session.results_kept", "kept results come with streaming, in a later version"),
     ("session.home", "persistent homes come with a later version"),
     ("environments.preimport", "pre-imports come with templates, in a later version"),
     ("environments.warmup", "warm-up code comes with templates, in a later version"),
@@ -114,6 +113,8 @@ pub(crate) fn blank() -> Settings {
             max_lifetime: None,
             max_sessions: Limit::Unlimited,
             queue_depth: 0,
+            results_kept: Duration::ZERO,
+            event_buffer_bytes: 0,
         },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),

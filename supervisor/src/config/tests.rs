@@ -212,7 +212,6 @@ fn what_comes_later_is_refused_by_name() {
     {
         refused(&tenant("a", "1", key), "limits and times of a tenant's own");
     }
-    refused("[session]\nresults_kept = 5\n", "session.results_kept: kept results come with");
     refused("[environments.default]\npool_size = 1\n", "environments.pool_size: pools come with");
     refused("[environments.a]\npreimport = []\n", "environments.preimport: pre-imports come");
     refused("[sandbox]\nnetwork = \"trusted\"\n", "\"trusted\" comes with a later version");
@@ -230,6 +229,8 @@ fn what_does_not_fit_together_is_refused() {
     refused("[sandbox]\nnetwork = \"full\"\n", "/etc/v.toml:2: sandbox.network: is not one of");
     refused("[session]\nmax_exec_timeout = \"1s\"\n", "is longer than session.max_exec_timeout");
     refused("[server]\nmax_body_bytes = 50000000\n", "at most");
+    refused("[session]\nevent_buffer_bytes = 1000\n", "from 65536 to 67108864");
+    refused("[session]\nresults_kept = \"0m\"\n", "is no time at all");
     refused("[server]\nruntime_dir = \"/a\"\nstate_dir = \"/a\"\n", "two directories");
 }
 

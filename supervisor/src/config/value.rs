@@ -10,6 +10,9 @@ use vivarium_protocol::units::{Limit, LimitError, UNLIMITED};
 
 use crate::config::duration;
 
+/// No time at all, where that means something.
+pub(crate) const NO_TIME: &str = "0s";
+
 /// Why a value does not fit its key. The key and its place are added by who reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
@@ -132,6 +135,14 @@ impl Value {
         match self {
             Self::Text(text) => Ok(duration::parse(text)?),
             other => Err(other.not("a duration with its unit, such as \"30s\"")),
+        }
+    }
+
+    /// A duration with its unit, or `0s`.
+    pub(crate) fn duration_or_zero(&self) -> Result<Duration, ValueError> {
+        match self {
+            Self::Text(text) if text == NO_TIME => Ok(Duration::ZERO),
+            other => other.duration(),
         }
     }
 

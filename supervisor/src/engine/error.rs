@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use vivarium_protocol::message::Failure;
+use vivarium_protocol::units::Limit;
 
 use crate::backend::LaunchError;
 use crate::backend::inspect::InspectError;
@@ -23,6 +24,14 @@ pub enum EngineError {
         field: String,
         /// Why.
         reason: String,
+    },
+    /// A field is needed that is not there.
+    #[error("{field}: {reason}")]
+    Missing {
+        /// Which.
+        field: &'static str,
+        /// What is needed.
+        reason: &'static str,
     },
     /// As many executions as may wait in this session are waiting.
     #[error("{depth} executions wait in this session, as many as may")]
@@ -48,9 +57,83 @@ pub enum EngineError {
         /// How many.
         max: u64,
     },
+    /// Something runs or waits in this session, and the request waits for nobody.
+    #[error("an execution runs or waits in this session")]
+    Busy,
+    /// No such execution, or not this tenant's, or its result is not kept any more.
+    #[error("there is no execution {0:?} in this session, or its result is not kept any more")]
+    UnknownExecution(String),
+    /// The events after the one that was read last are not kept any more.
+    #[error("events are not kept for ever: the first that is there is {first}")]
+    EventsGone {
+        /// The first that is there.
+        first: u64,
+    },
+    /// The key belongs to another request.
+    #[error("this Idempotency-Key was used for another request: another path or body")]
+    KeyReused,
+    /// The request was carried out, and its result had to make room for others.
+    #[error("this request was carried out, and its result is not kept any more")]
+    ResultGone,
+    /// The kernel did not answer a question.
+    #[error("the kernel did not answer: {0}")]
+    NoAnswer(String),
+    /// As many operations on files as may be under way are.
+    #[error("as many operations on files are under way as may be ({max} in a session)")]
+    TooManyTransfers {
+        /// How many may in one session.
+        max: u32,
+    },
+    /// A path that can not name anything beneath the workdir, or leads through a symbolic link.
+    #[error("{path:?}: {reason}")]
+    BadPath {
+        /// Which.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nothing is there.
+    #[error("there is no file {0:?}")]
+    UnknownFile(String),
+    /// Something is there that can not be used as a file, or as a directory where one is needed.
+    #[error("{path:?}: {detail}")]
+    NotAFile {
+        /// Where.
+        path: String,
+        /// What it is.
+        detail: String,
+    },
+    /// The file would be larger than files of the session may be.
+    #[error("a file of this session may have {max_mb} MiB (limits.max_file_size_mb)")]
+    FileTooLarge {
+        /// How large they may be.
+        max_mb: Limit,
+    },
+    /// The session's disk or inodes are used up.
+    #[error("{path:?}: {detail}")]
+    NoSpace {
+        /// What did not fit.
+        path: String,
+        /// What the system said.
+        detail: String,
+    },
+    /// What was sent is no archive that can be unpacked.
+    #[error("{0}")]
+    BadArchive(String),
+    /// The system refused an operation on a file.
+    #[error("{path:?}: {detail}")]
+    FileRefused {
+        /// Which.
+        path: String,
+        /// What it said.
+        detail: String,
+    },
     /// The daemon is shutting down.
     #[error("the daemon is shutting down")]
     Draining,
+    /// A defect of ours, or the daemon has run out of something.
+    #[error("{0}")]
+    Internal(String),
     /// The session's processes could not be started or confined.
     #[error("the session could not be started: {0}")]
     NotStarted(Failure),
@@ -69,10 +152,26 @@ impl EngineError {
             Self::UnknownSession(_) => "unknown_session",
             Self::Conflict(_) => "session_exists",
             Self::Invalid { .. } => "invalid_field",
+            Self::Missing { .. } => "missing_field",
             Self::QueueFull { .. } => "queue_full",
             Self::NoRoom { .. } => "no_room",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
+            Self::Busy => "busy",
+            Self::UnknownExecution(_) => "unknown_execution",
+            Self::EventsGone { .. } => "events_gone",
+            Self::KeyReused => "idempotency_key_reused",
+            Self::ResultGone => "result_gone",
+            Self::NoAnswer(_) => "no_answer",
+            Self::TooManyTransfers { .. } => "too_many_transfers",
+            Self::BadPath { .. } => "bad_path",
+            Self::UnknownFile(_) => "unknown_file",
+            Self::NotAFile { .. } => "not_a_file",
+            Self::FileTooLarge { .. } => "file_too_large",
+            Self::NoSpace { .. } => "no_space",
+            Self::BadArchive(_) => "bad_archive",
+            Self::FileRefused { .. } => "file_refused",
             Self::Draining => "draining",
+            Self::Internal(_) => "internal",
             Self::NotStarted(_) => "session_not_started",
         }
     }
@@ -81,7 +180,10 @@ impl EngineError {
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::QueueFull { .. } | Self::NoRoom { .. } => Some(Duration::from_secs(1)),
+            Self::QueueFull { .. }
+            | Self::NoRoom { .. }
+            | Self::Busy
+            | Self::TooManyTransfers { .. } => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
                 Some(Duration::from_secs(5))
             }

@@ -1,4 +1,5 @@
-//! Ending sessions that nobody uses any more, or that have lived as long as they may.
+//! Ending sessions that nobody uses any more, or that have lived as long as they may, and
+//! forgetting results that were kept for long enough.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -16,6 +17,7 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration) {
     loop {
         ticks.tick().await;
         let Some(engine) = engine.upgrade() else { return };
+        engine.host.results.forget_expired();
         for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
             tracing::info!(session = session.identity.id, "reaping a session");
             Observer::of(&engine.host.metrics, &session.identity.tenant).session_reaped();

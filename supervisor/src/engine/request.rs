@@ -2,34 +2,26 @@
 //! naming its field. A request may tighten what is configured, and never widen it.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use vivarium_protocol::frame::MAX_FRAME_BYTES;
-use vivarium_protocol::message::InputFile;
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use super::EngineError;
-use super::types::{ExecuteRequest, FileSpec, LimitsSpec, MAX_METADATA_BYTES};
-use crate::session::Code;
+use super::types::{LimitsSpec, MAX_METADATA_BYTES};
 use crate::settings::Settings;
+
+mod work;
+
+pub(super) use work::{Order, code, command, run};
 
 /// The longest id and tenant name, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-
-/// The longest path of an input file, in bytes (`PATH_MAX`, less the workdir's own).
-const MAX_PATH_BYTES: usize = 3072;
 
 /// The most variables of a request, and the most they may take together, in bytes. The kernel
 /// allows one string 128 KiB (`MAX_ARG_STRLEN`).
 const MAX_ENV: usize = 256;
 const MAX_ENV_BYTES: usize = 96 << 10;
-
-/// Room in a frame for what is not code or files, in bytes.
-const FRAME_MARGIN_BYTES: usize = 64 << 10;
 
 /// Whether this can be the id of a session: nothing that means something in a path or a URL.
 #[must_use]
@@ -182,52 +174,16 @@ pub(super) fn env(
     Ok(asked)
 }
 
-/// Code, its files and its time.
-pub(super) fn code(settings: &Settings, asked: ExecuteRequest) -> Result<Code, EngineError> {
-    let ExecuteRequest { code, timeout_ms, files, outputs: _ } = asked;
-    let timeout = timeout(settings, timeout_ms)?;
-    let files: Vec<_> = files
-        .into_iter()
-        .enumerate()
-        .map(|(index, file)| input_file(index, file))
-        .collect::<Result<_, _>>()?;
-    let bytes = files.iter().map(|file| file.name.len() + file.data.len() + 16).sum::<usize>();
-    if code.len() + bytes > MAX_FRAME_BYTES - FRAME_MARGIN_BYTES {
-        return Err(EngineError::invalid("code", "code and files together are too large"));
-    }
-    Ok(Code { code, files, timeout })
-}
-
-fn input_file(index: usize, file: FileSpec) -> Result<InputFile, EngineError> {
-    let invalid =
-        |part: &str, reason: &str| EngineError::invalid(format!("files[{index}].{part}"), reason);
-    let FileSpec { name, text, data } = file;
-    let is_beneath = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
-    if name.is_empty() || name.len() > MAX_PATH_BYTES || name.contains('\0') || !is_beneath {
-        return Err(invalid(
-            "name",
-            "a file's name is a path relative to the workdir, without '..'",
-        ));
-    }
-    let data = match (text, data) {
-        (Some(text), None) => text.into_bytes(),
-        (None, Some(data)) => {
-            STANDARD.decode(data).map_err(|error| invalid("data", &format!("base64: {error}")))?
-        }
-        _ => return Err(invalid("text", "give a file's content as either text or data")),
-    };
-    Ok(InputFile { name, data })
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::engine::tests::settings;
 
-    fn field<T: std::fmt::Debug>(result: Result<T, EngineError>) -> String {
+    pub(in crate::engine) fn field<T: std::fmt::Debug>(result: Result<T, EngineError>) -> String {
         match result.unwrap_err() {
             EngineError::Invalid { field, .. } => field,
+            EngineError::Missing { field, .. } => field.to_owned(),
             other => other.to_string(),
         }
     }
@@ -287,27 +243,6 @@ mod tests {
         assert_eq!(network(&settings, None).unwrap(), Network::Loopback);
         assert_eq!(network(&settings, Some(Network::None)).unwrap(), Network::None);
         assert_eq!(field(network(&settings, Some(Network::Full))), "network");
-    }
-
-    #[test]
-    fn files_stay_beneath_the_workdir_and_have_one_content() {
-        let spec = |name: &str, text: Option<&str>, data: Option<&str>| FileSpec {
-            name: name.into(),
-            text: text.map(Into::into),
-            data: data.map(Into::into),
-        };
-        assert_eq!(input_file(0, spec("a/b.txt", Some("x"), None)).unwrap().data, b"x");
-        assert_eq!(input_file(0, spec("b", None, Some("/wA="))).unwrap().data, b"\xff\0");
-        for bad in ["", "/etc/passwd", "../x", "a/../../b", "a\0b", "."] {
-            assert_eq!(
-                field(input_file(1, spec(bad, Some("x"), None))),
-                "files[1].name",
-                "{bad:?}"
-            );
-        }
-        assert_eq!(field(input_file(2, spec("a", None, Some("%")))), "files[2].data");
-        assert_eq!(field(input_file(3, spec("a", Some("x"), Some("eA==")))), "files[3].text");
-        assert_eq!(field(input_file(3, spec("a", None, None))), "files[3].text");
     }
 
     #[test]

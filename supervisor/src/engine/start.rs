@@ -17,6 +17,7 @@ use crate::backend::{Backend, ids::IdPool};
 use crate::cgroup::{self, Missing, Support};
 use crate::recover;
 use crate::session::registry::Registry;
+use crate::session::transfer::Room;
 use crate::settings::{ListenAddr, Mode, Settings};
 
 impl Engine {
@@ -57,6 +58,8 @@ impl Engine {
             registry: Arc::new(Registry::default()),
             draining: AtomicBool::new(false),
             room: Arc::new(Semaphore::new(ROOM_MIB as usize * 1024)),
+            keys: Arc::default(),
+            transfers: Room::default(),
         });
         tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval));
         Self { inner }
@@ -91,6 +94,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         cgroups,
         ids: IdPool::of_this_host(&settings.server.runtime_dir),
         metrics: Arc::new(metrics),
+        results: Arc::default(),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
     })

@@ -65,6 +65,8 @@ pub(crate) fn settings() -> Settings {
             max_lifetime: None,
             max_sessions: at(100),
             queue_depth: 4,
+            results_kept: Duration::from_secs(600),
+            event_buffer_bytes: 1 << 20,
         },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
@@ -102,6 +104,7 @@ pub(crate) fn engine(
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
         metrics: Arc::new(Metrics::new().unwrap()),
+        results: Arc::default(),
         runtime_dir: "/nonexistent".into(),
         workdirs: Mutex::default(),
     };
@@ -207,7 +210,7 @@ async fn executions_that_race_to_create_make_one_session() {
 #[tokio::test]
 async fn a_run_leaves_nothing() {
     let (engine, backend) = echoing(settings());
-    let request = RunRequest { code: "x".into(), ..RunRequest::default() };
+    let request = RunRequest { code: Some("x".into()), ..RunRequest::default() };
     let outcome = engine.run(DEFAULT_TENANT, request).await.unwrap();
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Status::Ok, "x"));
     assert_eq!(backend.killed.load(Ordering::SeqCst), 1);

@@ -128,6 +128,7 @@ pub(super) fn recipe(
         ids: prepared.ids.clone().filter(|_| !needs_workdir),
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
+        results: Arc::clone(&host.results),
         observer,
     };
     Ok(Recipe { policy, means })
@@ -141,6 +142,7 @@ pub(super) const fn timing(settings: &Settings) -> Timing {
         idle_timeout: settings.session.idle_timeout,
         max_lifetime: settings.session.max_lifetime,
         queue_depth: settings.session.queue_depth,
+        results_kept: settings.session.results_kept,
     }
 }
 

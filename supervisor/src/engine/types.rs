@@ -4,12 +4,25 @@
 //! protocol types in [`super::request`]. Responses are what clients and the command line read.
 //! Nothing here knows of HTTP.
 
+mod command;
+mod event;
+mod files;
+mod kept;
+mod object;
+mod probe;
 mod request;
 mod response;
 mod scalar;
 
+pub use command::CommandRequest;
+pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
+pub use files::{FileInfo, FileList, FilePage, FilesWritten};
+pub use kept::{ExecutionInfo, Progress};
+pub use object::Object;
+pub use probe::{CompleteReply, InspectReply, Match, ProbeRequest};
 pub use request::{
-    ExecuteRequest, FileSpec, LimitsSpec, MAX_METADATA_BYTES, NotYet, Page, RunRequest, SessionSpec,
+    ExecuteRequest, FileFormat, FileSpec, LimitsSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page,
+    RunRequest, SessionSpec,
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,

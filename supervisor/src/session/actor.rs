@@ -8,39 +8,41 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
-use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, FromAgent, ToAgent};
+use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
 
-use super::channel::Channel;
+use super::channel::{Channel, ChannelError};
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::launch::{self, Means, Recipe, Resources};
 use super::output::Collector;
+use super::record::Writer;
 use super::state::{self, Event};
-use super::{Code, Command, Identity, Refusal, Session, Timing};
+use super::task::Kind;
+use super::transfer::Transfers;
+use super::{Command, Identity, Session, Task, Timing};
 use crate::cgroup::{Blame, Mark, Meter, Scope};
-use crate::engine::types::{Outcome, SessionState};
+use crate::engine::types::SessionState;
 
+mod answer;
 mod end;
 mod finish;
 mod heard;
 mod tally;
 mod told;
+mod verdict;
 
 use tally::Tally;
-
-/// Where an execution's answer goes.
-type Reply = oneshot::Sender<Result<Outcome, Refusal>>;
 
 /// An execution that waits.
 struct Job {
     number: ExecutionNumber,
-    code: Code,
+    task: Task,
     queued: Instant,
-    reply: Reply,
 }
 
 /// Why an execution was told to stop.
@@ -59,16 +61,21 @@ enum Stop {
 /// The execution that runs.
 struct Running {
     number: ExecutionNumber,
-    timeout: std::time::Duration,
+    kind: Kind,
+    timeout: Duration,
     queued: Instant,
     started: Option<Instant>,
     /// What the scope had used when it began.
     mark: Mark,
     stop: Option<Stop>,
+    /// Whether it did not give way to that, and was killed: a command.
+    killed: bool,
     collector: Collector,
-    reply: Reply,
+    writer: Writer,
     /// Dropped, and so told, when the execution has ended.
     interrupts: Vec<oneshot::Sender<()>>,
+    /// What it takes of the daemon's room until then.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// A reset that waits for the fresh kernel.
@@ -115,6 +122,7 @@ struct Actor {
     tally: Tally,
     blame: Blame,
     meter: Meter,
+    transfers: Transfers,
 }
 
 /// Starts a session. `on_gone` is called when nothing of it is left.
@@ -146,7 +154,7 @@ pub fn spawn(
 impl Actor {
     fn new(session: Arc<Session>, channel: Channel, resources: Resources, means: Means) -> Self {
         let mut deadline = Deadline::default();
-        deadline.set(Awaited::Kernel, &session.timing, std::time::Duration::ZERO);
+        deadline.set(Awaited::Kernel, &session.timing, Duration::ZERO);
         // Only now, when the launcher has its policy: nobody waits for this.
         let scope = session.scope.get();
         let tally = scope.map(Scope::events).map(Tally::of).unwrap_or_default();
@@ -171,6 +179,7 @@ impl Actor {
             tally,
             blame,
             meter,
+            transfers: Transfers::default(),
         }
     }
 
@@ -178,12 +187,13 @@ impl Actor {
         let end = loop {
             let deadline = self.deadline;
             let step = tokio::select! {
-                message = self.channel.next() => self.heard(message),
+                message = hear(&mut self.channel, self.running.as_ref()) => self.heard(message),
                 command = commands.recv() => match command {
                     Some(command) => self.told(command),
                     None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
                 },
                 () = self.tally.changed() => self.notified(),
+                () = abandoned(self.running.as_ref()) => self.interrupt_abandoned(),
                 awaited = deadline.passed() => self.late(awaited),
             };
             if let Step::Break(end) = step {
@@ -197,7 +207,7 @@ impl Actor {
     fn late(&mut self, awaited: Awaited) -> Step {
         match awaited.overdue() {
             Overdue::Interrupt => self.stop(Stop::WallTime),
-            Overdue::Replace => self.replace(),
+            Overdue::Kill => self.kill(),
             Overdue::GiveUp(cause, why) => Step::Break(End::new(cause, why)),
         }
     }
@@ -212,6 +222,19 @@ impl Actor {
         self.wait_for(Awaited::GivingWay)
     }
 
+    /// Has what did not give way killed: a command alone, anything else with its kernel.
+    fn kill(&mut self) -> Step {
+        match &mut self.running {
+            Some(running) if running.kind == Kind::Command => {
+                running.killed = true;
+                let execution = running.number;
+                self.send(&ToAgent::Kill { execution })?;
+                self.wait_for(Awaited::Dying)
+            }
+            _ => self.replace(),
+        }
+    }
+
     /// Has the kernel killed, and waits for the next one.
     fn replace(&mut self) -> Step {
         self.set_state(Event::KernelGone)?;
@@ -223,22 +246,13 @@ impl Actor {
     fn dispatch(&mut self) -> Step {
         while self.state == SessionState::Idle && self.sequence.is_ready() {
             let Some(job) = self.queue.pop_front() else { break };
-            let Job { number, code: Code { code, files, timeout }, queued, reply } = job;
-            let running = Running {
-                number,
-                timeout,
-                queued,
-                started: None,
-                mark: self.meter.mark(),
-                stop: None,
-                collector: Collector::new(&self.session.identity.limits),
-                reply,
-                interrupts: Vec::new(),
-            };
-            self.running = Some(running);
-            if let Err(error) =
-                self.channel.send(&ToAgent::Execute { execution: number, code, files })
-            {
+            if job.task.writer.record().is_abandoned() {
+                self.never_ran(job, Cause::Interrupt, told::CLIENT_GONE, State::Preserved);
+                continue;
+            }
+            let number = job.number;
+            let message = self.take_up(job);
+            if let Err(error) = self.channel.send(&message) {
                 self.reject(None, error.to_string());
                 continue;
             }
@@ -251,6 +265,29 @@ impl Actor {
         }
         self.note_queue();
         Step::Continue(())
+    }
+
+    /// Makes a job the one that runs, and what the agent is to be told of it.
+    fn take_up(&mut self, job: Job) -> ToAgent {
+        let Job { number, task, queued } = job;
+        let kind = task.kind();
+        let Task { work, files, outputs, timeout, streamed, writer, room } = task;
+        let names = outputs.iter().map(|output| output.name.clone()).collect();
+        self.running = Some(Running {
+            number,
+            kind,
+            timeout,
+            queued,
+            started: None,
+            mark: self.meter.mark(),
+            stop: None,
+            killed: false,
+            collector: Collector::new(&self.session.identity.limits, outputs, streamed),
+            writer,
+            interrupts: Vec::new(),
+            _room: room,
+        });
+        ToAgent::Execute { execution: number, work, files, outputs: names }
     }
 
     fn send(&mut self, message: &ToAgent) -> Step {
@@ -275,12 +312,30 @@ impl Actor {
     }
 
     fn wait_for(&mut self, awaited: Awaited) -> Step {
-        let timeout = self.running.as_ref().map_or(std::time::Duration::ZERO, |r| r.timeout);
+        let timeout = self.running.as_ref().map_or(Duration::ZERO, |running| running.timeout);
         self.deadline.set(awaited, &self.session.timing, timeout);
         Step::Continue(())
     }
 
     fn note_queue(&self) {
         self.session.notes().usage.queued = self.queue.len() as u64;
+    }
+}
+
+/// What the agent says next. It is not listened to while who follows the execution is behind by
+/// all that is kept, so that the code waits for them; unless the code is being stopped, which it
+/// has to be seen to obey. Safe to cancel: nothing is lost.
+async fn hear(channel: &mut Channel, running: Option<&Running>) -> Result<FromAgent, ChannelError> {
+    if let Some(running) = running.filter(|running| running.stop.is_none()) {
+        running.writer.record().room().await;
+    }
+    channel.next().await
+}
+
+/// Resolves when everybody went away for whom this runs, if it is to stop then.
+async fn abandoned(running: Option<&Running>) {
+    match running.filter(|running| running.stop.is_none()) {
+        Some(running) => running.writer.record().abandoned().await,
+        None => std::future::pending().await,
     }
 }

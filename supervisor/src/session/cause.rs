@@ -122,7 +122,7 @@ fn memory(limits: &Limits, evidence: Evidence) -> String {
 }
 
 /// `SIGSEGV (11)`; real-time signals have only their number.
-fn signal_name(signal: i32) -> String {
+pub(super) fn signal_name(signal: i32) -> String {
     Signal::try_from(signal)
         .map_or_else(|_| format!("signal {signal}"), |name| format!("{name} ({signal})"))
 }

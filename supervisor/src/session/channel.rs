@@ -1,16 +1,25 @@
 //! Frames to and from the agent, without ever blocking on either direction.
 //!
-//! What an agent does not read waits here, bounded by there being one execution at a time; what
-//! it says is bounded by the protocol's maximum before anything is allocated for it.
+//! What an agent does not read waits here, bounded by there being one execution and a few
+//! transfers at a time; what it says is bounded by the protocol's maximum before anything is
+//! allocated for it. A message to the agent may carry one descriptor; none is ever received.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
 
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
-use vivarium_protocol::message::FromAgent;
+use vivarium_protocol::message::{
+    FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
+};
+
+#[cfg(test)]
+mod tests;
 
 /// Bytes asked for in one read.
 const READ_BYTES: usize = 64 << 10;
@@ -29,6 +38,14 @@ pub(super) enum ChannelError {
     Frame(#[from] FrameError),
 }
 
+/// A message that waits to be sent.
+#[derive(Debug)]
+struct Unsent {
+    bytes: Vec<u8>,
+    /// What goes with its first byte. Let go of when that is sent.
+    descriptor: Option<(TransferNumber, OwnedFd)>,
+}
+
 /// One agent's socket.
 #[derive(Debug)]
 pub(super) struct Channel {
@@ -36,15 +53,23 @@ pub(super) struct Channel {
     decoder: Decoder,
     /// Whether the decoder may still hold a whole frame.
     fresh: bool,
-    unsent: VecDeque<Vec<u8>>,
+    unsent: VecDeque<Unsent>,
     /// Bytes of the first unsent frame that have been sent.
     sent: usize,
+    /// What the agent would say of transfers that could not be handed to it.
+    refused: VecDeque<FromAgent>,
 }
 
 impl Channel {
     pub(super) const fn new(stream: UnixStream) -> Self {
-        let decoder = Decoder::new(MAX_FRAME_BYTES);
-        Self { stream, decoder, fresh: false, unsent: VecDeque::new(), sent: 0 }
+        Self {
+            stream,
+            decoder: Decoder::new(MAX_FRAME_BYTES),
+            fresh: false,
+            unsent: VecDeque::new(),
+            sent: 0,
+            refused: VecDeque::new(),
+        }
     }
 
     pub(super) fn into_stream(self) -> UnixStream {
@@ -53,34 +78,77 @@ impl Channel {
 
     /// Sends a message: now as far as the socket takes it, the rest while [`Self::next`] waits.
     pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
-        self.unsent.push_back(frame::encode(message, MAX_FRAME_BYTES)?);
+        self.enqueue(message, None)
+    }
+
+    /// Sends an operation on files with the agent's end of its socket, where it has one.
+    pub(super) fn send_file(
+        &mut self,
+        transfer: TransferNumber,
+        operation: FileOperation,
+        socket: Option<OwnedFd>,
+    ) -> Result<(), FrameError> {
+        let message = ToAgent::File { transfer, operation };
+        self.enqueue(&message, socket.map(|socket| (transfer, socket)))
+    }
+
+    fn enqueue<T: Serialize>(
+        &mut self,
+        message: &T,
+        descriptor: Option<(TransferNumber, OwnedFd)>,
+    ) -> Result<(), FrameError> {
+        let bytes = frame::encode(message, MAX_FRAME_BYTES)?;
+        self.unsent.push_back(Unsent { bytes, descriptor });
         // A socket that fails is found by the next read.
         self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        while let Some(frame) = self.unsent.front() {
-            match self.stream.try_write(frame.get(self.sent..).unwrap_or_default()) {
-                Ok(len) => self.sent += len,
+        while let Some(first) = self.unsent.front_mut() {
+            let rest = first.bytes.get(self.sent..).unwrap_or_default();
+            let result = match &first.descriptor {
+                Some((_, descriptor)) => send_with(&self.stream, rest, descriptor),
+                None => self.stream.try_write(rest),
+            };
+            match result {
+                Ok(len) => {
+                    first.descriptor = None;
+                    self.sent += len;
+                    if self.sent >= first.bytes.len() {
+                        self.unsent.pop_front();
+                        self.sent = 0;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if is_for_the_descriptor(&error) => self.refuse(&error),
                 Err(error) => {
                     self.unsent.clear();
                     self.sent = 0;
                     return Err(error);
                 }
             }
-            if self.sent >= frame.len() {
-                self.unsent.pop_front();
-                self.sent = 0;
-            }
         }
         Ok(())
+    }
+
+    /// Gives up the first message, nothing of which has been sent, and answers it in the agent's
+    /// place.
+    fn refuse(&mut self, error: &io::Error) {
+        let first = self.unsent.pop_front();
+        if let Some((transfer, _)) = first.and_then(|first| first.descriptor) {
+            let detail = format!("hand the transfer's socket to the agent: {error}");
+            let reply = Err(FileProblem { kind: FileProblemKind::Aborted, detail });
+            self.refused.push_back(FromAgent::FileDone { transfer, reply });
+        }
     }
 
     /// The next message. Safe to cancel: nothing is lost.
     pub(super) async fn next(&mut self) -> Result<FromAgent, ChannelError> {
         loop {
+            if let Some(refused) = self.refused.pop_front() {
+                return Ok(refused);
+            }
             if self.fresh {
                 if let Some(message) = self.decoder.next_message()? {
                     return Ok(message);
@@ -120,4 +188,22 @@ impl Channel {
             Err(error) => Err(ChannelError::Io(error)),
         }
     }
+}
+
+/// Writes what the socket takes of `bytes`, at least one, with the descriptor alongside the first
+/// of them (unix(7), `SCM_RIGHTS`).
+fn send_with(stream: &UnixStream, bytes: &[u8], descriptor: &OwnedFd) -> io::Result<usize> {
+    stream.try_io(Interest::WRITABLE, || {
+        let numbers = [descriptor.as_raw_fd()];
+        let rights = [ControlMessage::ScmRights(&numbers)];
+        let parts = [IoSlice::new(bytes)];
+        sendmsg::<()>(stream.as_raw_fd(), &parts, &rights, MsgFlags::MSG_NOSIGNAL, None)
+            .map_err(io::Error::from)
+    })
+}
+
+/// Whether the socket is well and only the descriptor was refused: the descriptors under way of
+/// one user are bounded (unix(7), `ETOOMANYREFS`), and sessions may share one.
+fn is_for_the_descriptor(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ETOOMANYREFS as i32)
 }

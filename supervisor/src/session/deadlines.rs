@@ -21,6 +21,8 @@ pub(super) enum Awaited {
     Code,
     /// The code to end after SIGINT.
     GivingWay,
+    /// A command to end after SIGKILL.
+    Dying,
 }
 
 /// What to do when it did not come in time.
@@ -28,8 +30,8 @@ pub(super) enum Awaited {
 pub(super) enum Overdue {
     /// Send SIGINT.
     Interrupt,
-    /// Kill the kernel.
-    Replace,
+    /// Kill what runs.
+    Kill,
     /// Kill the session.
     GiveUp(Cause, &'static str),
 }
@@ -38,7 +40,8 @@ impl Awaited {
     pub(super) const fn overdue(self) -> Overdue {
         match self {
             Self::Code => Overdue::Interrupt,
-            Self::GivingWay => Overdue::Replace,
+            Self::GivingWay => Overdue::Kill,
+            Self::Dying => Overdue::GiveUp(Cause::Agent, "the agent did not kill the command"),
             Self::Kernel => Overdue::GiveUp(Cause::KernelStart, "no kernel became ready in time"),
             Self::Handover => Overdue::GiveUp(Cause::Agent, "the agent did not take the code"),
         }
@@ -53,7 +56,9 @@ impl Deadline {
     /// Waits for `awaited` from now. `timeout` is the execution's.
     pub(super) fn set(&mut self, awaited: Awaited, timing: &Timing, timeout: Duration) {
         let within = match awaited {
-            Awaited::Kernel | Awaited::Handover => timing.start_timeout + timing.interrupt_grace,
+            Awaited::Kernel | Awaited::Handover | Awaited::Dying => {
+                timing.start_timeout + timing.interrupt_grace
+            }
             Awaited::Code => timeout,
             Awaited::GivingWay => timing.interrupt_grace,
         };

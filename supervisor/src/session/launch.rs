@@ -14,6 +14,7 @@ use super::channel::Channel;
 use crate::backend::ids::{IdPool, Lease};
 use crate::backend::{Backend, LaunchSpec, Launched};
 use crate::cgroup::Tree;
+use crate::engine::Results;
 use crate::observe::Observer;
 use crate::recover::Workdirs;
 
@@ -40,6 +41,8 @@ pub struct Means {
     pub workdirs: Option<Arc<Workdirs>>,
     /// What such sessions usually report; kept once for all of them.
     pub protection: Arc<[Report]>,
+    /// Where executions can be asked for, also when the session is gone.
+    pub results: Arc<Results>,
     /// Whom it tells what happens.
     pub observer: Observer,
 }

@@ -10,16 +10,21 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use vivarium_protocol::layer::{Intent, Layer, Plan};
-use vivarium_protocol::message::{Completion, Failure, FromAgent, ToAgent};
+use vivarium_protocol::message::{Completion, Failure, FromAgent, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status};
-use vivarium_protocol::policy::{Interpreter, Network, Policy};
+use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
+use vivarium_protocol::units::Limit;
 
 use super::output::tests::limits;
-use super::{Code, Command, Identity, Means, Recipe, Refusal, Session, Timing, spawn};
+use super::record::{Attached, Record};
+use super::{Command, Identity, Means, Recipe, Refusal, Session, Task, Timing, spawn};
 use crate::backend::fake::{Fake, FakeAgent};
+use crate::engine::Results;
 use crate::engine::types::{Outcome, SessionState};
 use crate::observe::Observer;
 
+mod clients;
+mod commands;
 mod death;
 mod queue;
 mod stopping;
@@ -27,21 +32,27 @@ mod stopping;
 const NEVER: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_millis(20);
 
-type Reply = oneshot::Receiver<Result<Outcome, Refusal>>;
-
-/// A session and its agent, which has not started yet.
-struct Bench {
-    session: Arc<Session>,
-    agent: FakeAgent,
-    backend: Arc<Fake>,
+/// What becomes of an execution, for as long as its client wants it.
+pub(super) struct Reply {
+    pub(super) record: Arc<Record>,
+    _attached: Attached,
 }
 
-const PATIENT: Timing = Timing {
+/// A session and its agent, which has not started yet.
+pub(super) struct Bench {
+    pub(super) session: Arc<Session>,
+    pub(super) agent: FakeAgent,
+    backend: Arc<Fake>,
+    results: Arc<Results>,
+}
+
+pub(super) const PATIENT: Timing = Timing {
     interrupt_grace: NEVER,
     start_timeout: NEVER,
     idle_timeout: NEVER,
     max_lifetime: None,
     queue_depth: 2,
+    results_kept: NEVER,
 };
 
 fn policy() -> Policy {
@@ -68,13 +79,27 @@ fn policy() -> Policy {
 
 impl Bench {
     async fn unstarted(timing: Timing) -> Self {
+        Self::with(timing, limits()).await
+    }
+
+    /// One whose executions may print without limit.
+    async fn unlimited() -> Self {
+        let limits = Limits { max_output_bytes: Limit::Unlimited, ..limits() };
+        let mut bench = Self::with(PATIENT, limits).await;
+        bench.agent.start().await;
+        bench
+    }
+
+    async fn with(timing: Timing, limits: Limits) -> Self {
         let (backend, mut launched): (_, mpsc::UnboundedReceiver<FakeAgent>) = Fake::new();
+        let results = Arc::new(Results::default());
         let means = Means {
             backend: Arc::clone(&backend) as _,
             tree: None,
             ids: None,
             workdirs: None,
             protection: Arc::new([]),
+            results: Arc::clone(&results),
             observer: Observer::default(),
         };
         let recipe = Recipe { policy: policy(), means };
@@ -82,16 +107,16 @@ impl Bench {
             id: "s".into(),
             tenant: "t".into(),
             environment: "default".into(),
-            limits: limits(),
+            limits,
             network: Network::None,
             metadata: BTreeMap::new(),
         };
         let session = spawn(identity, timing, recipe, |_| ());
         let agent = launched.recv().await.unwrap();
-        Self { session, agent, backend }
+        Self { session, agent, backend, results }
     }
 
-    async fn started(timing: Timing) -> Self {
+    pub(super) async fn started(timing: Timing) -> Self {
         let mut bench = Self::unstarted(timing).await;
         bench.agent.start().await;
         bench.session.started().await.unwrap();
@@ -100,35 +125,46 @@ impl Bench {
 
     /// Queues code.
     async fn submit(&self, code: &str, timeout: Duration) -> Reply {
-        let (reply, answer) = oneshot::channel();
-        let code = Code { code: code.to_owned(), files: vec![], timeout };
-        assert!(self.session.tell(Command::Execute(code, reply)).await);
-        answer
+        self.submit_work(Work::Code { code: code.to_owned() }, timeout, false).await
+    }
+
+    /// Queues anything.
+    async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
+        let (record, writer) = Record::new(1 << 20, cancel);
+        let attached = record.attach();
+        let (files, outputs, streamed, room) = (vec![], vec![], false, None);
+        let task = Task { work, files, outputs, timeout, streamed, writer, room };
+        assert!(self.session.tell(Command::Execute(Box::new(task))).await);
+        Reply { record, _attached: attached }
     }
 
     /// Queues code and has the agent start it.
-    async fn running(&mut self, timeout: Duration) -> (u64, Reply) {
+    pub(super) async fn running(&mut self, timeout: Duration) -> (u64, Reply) {
         let reply = self.submit("x", timeout).await;
         (self.agent.begin().await, reply)
     }
 
     /// Runs something to its end: the session works.
-    async fn works(&mut self) {
+    pub(super) async fn works(&mut self) {
         let (execution, reply) = self.running(NEVER).await;
         self.agent.done(execution, Completion::Ok).await;
         assert_eq!(outcome(reply).await.status, Status::Ok);
     }
 
     /// The session is over, and its processes were ended.
-    async fn is_gone(&self) {
+    pub(super) async fn is_gone(&self) {
         self.session.gone().await;
         assert!(self.session.is_closed());
         assert_eq!(self.backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
     }
 }
 
-async fn outcome(reply: Reply) -> Outcome {
-    reply.await.unwrap().unwrap()
+async fn outcome(reply: Reply) -> Arc<Outcome> {
+    reply.record.finished().await.unwrap()
+}
+
+async fn refusal(reply: Reply) -> Refusal {
+    reply.record.finished().await.unwrap_err()
 }
 
 fn verdict(outcome: &Outcome) -> (Status, Option<Cause>, State) {
@@ -145,7 +181,7 @@ async fn an_execution_is_answered_with_all_that_was_said() {
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Ok, None, State::Preserved));
     assert_eq!((outcome.stdout.as_str(), outcome.detail.as_str()), ("hi", ""));
-    assert_eq!(outcome.result.unwrap().repr, "2");
+    assert_eq!(outcome.result.as_ref().unwrap().repr, "2");
     assert_eq!((outcome.execution_id.as_str(), outcome.session_id.as_str()), ("1", "s"));
     assert!((outcome.usage.cpu_ms - 1.5).abs() < 1e-9);
     let usage = bench.session.info().usage;
@@ -189,7 +225,7 @@ async fn a_session_that_fails_says_why_to_everybody_who_waits() {
     };
     bench.agent.say(FromAgent::Failed(failure.clone())).await;
     assert_eq!(bench.session.started().await, Err(failure.clone()));
-    assert_eq!(reply.await.unwrap(), Err(Refusal::NotStarted(failure)));
+    assert_eq!(refusal(reply).await, Refusal::NotStarted(failure));
     bench.is_gone().await;
 }
 

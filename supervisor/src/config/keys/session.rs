@@ -3,6 +3,9 @@
 use crate::config::key::{Key, Kind, Preset, Section, Setter};
 use crate::config::value::ValueError;
 
+/// How large the buffer of an execution's events may be. It holds what the agent says at once.
+const EVENT_BUFFER_BYTES: std::ops::RangeInclusive<usize> = (64 << 10)..=(64 << 20);
+
 pub(super) const KEYS: &[Key] = &[
     Key {
         section: Section::Session,
@@ -122,6 +125,41 @@ pub(super) const KEYS: &[Key] = &[
             let depth = usize::try_from(value.count()?).ok().filter(|depth| *depth <= 10_000);
             settings.session.queue_depth =
                 depth.ok_or_else(|| ValueError::Unfit("at most 10000 can wait".to_owned()))?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Session,
+        name: "results_kept",
+        kind: Kind::DurationOrZero,
+        preset: Preset::Toml("\"10m\""),
+        flag: None,
+        reloads: true,
+        doc: "Time for which the result of an execution, its last events and its Idempotency-Key \
+              are kept afterwards, also when its session is gone; `0s`: not at all. All of them \
+              together take at most 64 MiB, beyond which the oldest go first.",
+        set: Setter::Settings(|settings, value| {
+            settings.session.results_kept = value.duration_or_zero()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Session,
+        name: "event_buffer_bytes",
+        kind: Kind::Count,
+        preset: Preset::Toml("1048576"),
+        flag: None,
+        reloads: true,
+        doc: "Bytes of each execution's events that are kept for clients that follow it, from \
+              65536 to 67108864. One that is behind by more holds the execution's output back \
+              as long as it takes that much in 2 s; else it is cut off, and may come back.",
+        set: Setter::Settings(|settings, value| {
+            let bytes = usize::try_from(value.count()?).ok();
+            let bytes = bytes.filter(|bytes| EVENT_BUFFER_BYTES.contains(bytes));
+            settings.session.event_buffer_bytes = bytes.ok_or_else(|| {
+                let (least, most) = (EVENT_BUFFER_BYTES.start(), EVENT_BUFFER_BYTES.end());
+                ValueError::Unfit(format!("it is from {least} to {most}"))
+            })?;
             Ok(())
         }),
     },

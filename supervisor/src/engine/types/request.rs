@@ -40,7 +40,11 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Limits tighter than the configured ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
     pub limits: Option<LimitsSpec>,
     /// What the session can reach: `none`, `loopback` or, where the operator allows it, `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +134,28 @@ pub struct FileSpec {
     pub data: Option<String>,
 }
 
+/// A file to bring back after the code has run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputSpec {
+    /// Path relative to the workdir.
+    pub name: String,
+    /// How its content is to be given. If not said: as text if it is UTF-8 without NUL, else in
+    /// base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<FileFormat>,
+}
+
+/// How the content of a file is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFormat {
+    /// As text.
+    Text,
+    /// In base64.
+    Base64,
+}
+
 /// Code to run in a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -140,27 +166,69 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Files to put into the workdir first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
     pub files: Vec<FileSpec>,
     /// Files to bring back.
-    #[serde(default, skip_serializing)]
-    #[schema(ignore)]
-    pub outputs: Option<NotYet>,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
+    pub outputs: Vec<OutputSpec>,
+    /// Interrupt it when the client goes away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_on_disconnect: bool,
 }
 
-/// Code to run in a session of its own, which ends with it.
+/// Code or a command to run in a session of its own, which ends with it: `code`, `argv` or
+/// `shell`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
     /// The code.
-    pub code: String,
-    /// Files to put into the workdir first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileSpec>,
-    /// Limits tighter than the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The program, looked for on PATH unless it has a slash, and its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// A command line for `/bin/sh -c`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// What a command reads from its standard input, as text. Nothing if neither is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// The same in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin_base64: Option<String>,
+    /// A command's working directory, relative to the workdir; the workdir if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Files to put into the workdir first.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
+    pub files: Vec<FileSpec>,
+    /// Files to bring back.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
+    pub outputs: Vec<OutputSpec>,
+    /// Limits tighter than the configured ones.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
     pub limits: Option<LimitsSpec>,
-    /// What the code can reach.
+    /// What it can reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = super::response::network_schema)]
     pub network: Option<Network>,
@@ -170,25 +238,16 @@ pub struct RunRequest {
     /// Which configured environment; `default` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// Variables for the kernel.
+    /// Variables for the session.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "super::scalar::unique_map"
     )]
     pub env: BTreeMap<String, String>,
-    /// Files to bring back.
-    #[serde(default, skip_serializing)]
-    #[schema(ignore)]
-    pub outputs: Option<NotYet>,
-    /// A program instead of code.
-    #[serde(default, skip_serializing)]
-    #[schema(ignore)]
-    pub argv: Option<NotYet>,
-    /// A shell command instead of code.
-    #[serde(default, skip_serializing)]
-    #[schema(ignore)]
-    pub shell: Option<NotYet>,
+    /// End it, and its session, when the client goes away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_on_disconnect: bool,
 }
 
 /// Which part of a list.

@@ -10,11 +10,14 @@ use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
-use super::Cores;
+use super::{Cores, FileFormat};
 
 mod schema;
 
-pub(super) use schema::{cores_schema, limit_schema, network_schema};
+pub(super) use schema::{
+    cause_schema, cores_schema, display_kind_schema, file_kind_schema, limit_schema,
+    network_schema, state_schema, status_schema,
+};
 
 /// Representations of a value by MIME type: text as it is, everything else in base64.
 pub type MimeBundle = BTreeMap<String, String>;
@@ -37,6 +40,8 @@ pub struct Outcome {
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::state_schema)]
     pub state: State,
+    /// What a command exited with; null for code, and for a command that was killed.
+    pub exit_code: Option<i32>,
     /// What it printed.
     pub stdout: String,
     /// Whether there was more.
@@ -50,9 +55,9 @@ pub struct Outcome {
     pub exception: Option<Exception>,
     /// The value of the final expression.
     pub result: Option<ValueInfo>,
-    /// What `display()` was given.
+    /// What `display()` was given, with updates applied and without what was cleared.
     pub displays: Vec<Display>,
-    /// Images.
+    /// Images, in the order in which they were shown.
     pub images: Vec<EncodedImage>,
     /// Frames of animations.
     pub video_frames: Vec<EncodedImage>,
@@ -60,6 +65,8 @@ pub struct Outcome {
     pub files: Vec<OutputFile>,
     /// Files that the execution made or changed.
     pub files_changed: Vec<ChangedFile>,
+    /// Whether there are more of these.
+    pub files_changed_more: bool,
     /// Time from the code's start to its end, in milliseconds.
     pub duration_ms: f64,
     /// What it used.
@@ -81,6 +88,9 @@ pub struct ValueInfo {
 /// One displayed object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Display {
+    /// Which display it is, where the code has named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Its representations.
     pub mime: MimeBundle,
 }
@@ -99,9 +109,10 @@ pub struct EncodedImage {
 pub struct OutputFile {
     /// Path relative to the workdir.
     pub name: String,
-    /// As it was asked for.
-    pub format: String,
-    /// Guessed from the name.
+    /// How its content is given: as it was asked for, else by what it is. Null if there is none
+    /// and nothing was asked for.
+    pub format: Option<FileFormat>,
+    /// By its name, or else by its content: a hint.
     pub mime_type: String,
     /// Its size.
     pub size_bytes: u64,

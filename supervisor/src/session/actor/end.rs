@@ -3,8 +3,9 @@
 
 use tokio::sync::mpsc;
 use vivarium_protocol::message::Failure;
+use vivarium_protocol::outcome::State;
 
-use super::{Actor, End, finish};
+use super::{Actor, End};
 use crate::engine::types::SessionState;
 use crate::observe::Observer;
 use crate::session::launch::{self, Resources};
@@ -49,9 +50,9 @@ impl Actor {
         self.finish_ended(end.cause, &end.detail);
         for job in std::mem::take(&mut self.queue) {
             if unborn && !wanted(&end) {
-                job.reply.send(Err(Refusal::NotStarted(failure.clone()))).unwrap_or(());
+                job.task.writer.refuse(Refusal::NotStarted(failure.clone()));
             } else {
-                finish::never_ran(&self.session, &self.means.observer, job, end.cause, &end.detail);
+                self.never_ran(job, end.cause, &end.detail, State::Lost);
             }
         }
         let Self { session, channel, mut resources, means, tally, meter, .. } = self;
@@ -82,8 +83,8 @@ pub(super) async fn stillborn(
     session.notes().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {
-        if let Command::Execute(_, reply) = command {
-            reply.send(Err(Refusal::NotStarted(failure.clone()))).unwrap_or(());
+        if let Command::Execute(task) = command {
+            task.writer.refuse(Refusal::NotStarted(failure.clone()));
         }
     }
     remove_scope(session).await;

@@ -1,29 +1,22 @@
 //! Answering an execution.
 
-use std::time::Duration;
-
 use vivarium_protocol::message::Completion;
 use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
+use super::answer::Answer;
+use super::verdict::{self, Known, Verdict, join, limit_reached};
 use super::{Actor, Job, Running, Stop};
-use crate::engine::types::{ExecutionUsage, Outcome, SessionState};
-use crate::observe::Observer;
+use crate::engine::types::{ExecutionUsage, SessionState};
 use crate::session::cause;
-use crate::session::output::{Collected, Collector};
-use crate::session::{Session, millis};
+use crate::session::millis;
+use crate::session::output::Collector;
+use crate::session::record::Writer;
+use crate::session::task::Kind;
 
 /// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
 /// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
 /// Python's start would be charged with some of that.
 const TICK_US: u64 = 10_000;
-
-/// How an execution ended.
-struct Verdict {
-    status: Status,
-    cause: Option<Cause>,
-    detail: String,
-    state: State,
-}
 
 impl Actor {
     /// The kernel said that it is over.
@@ -31,38 +24,23 @@ impl Actor {
     /// `forks_refused` is what the scope has counted meanwhile.
     pub(super) fn finish_done(&mut self, completion: Completion, usage: Usage, forks_refused: u64) {
         let Some(running) = self.running.take() else { return };
-        let gave_way = match completion {
-            Completion::Interrupted => "the code gave way to SIGINT",
-            Completion::Ok | Completion::Error => "the code ended by itself after SIGINT",
+        let known = Known {
+            completion,
+            stop: running.stop,
+            killed: running.killed,
+            timeout: running.timeout,
+            grace: self.session.timing.interrupt_grace,
+            exception: running.collector.exception(),
+            forks_refused,
+            limits: &self.session.identity.limits,
         };
-        let (status, cause, mut detail) = match (running.stop, completion) {
-            (Some(stop @ (Stop::WallTime | Stop::CpuTime(_))), _) => {
-                let (cause, limit) = self.limit_reached(stop, running.timeout);
-                (Status::TimedOut, Some(cause), format!("{limit}, and {gave_way}"))
-            }
-            (_, Completion::Ok) => (Status::Ok, None, String::new()),
-            (Some(Stop::User), Completion::Interrupted) => {
-                (Status::Interrupted, Some(Cause::Interrupt), String::new())
-            }
-            // Nobody asked for it: the code raised KeyboardInterrupt itself.
-            (_, Completion::Error | Completion::Interrupted) => {
-                let exception = running.collector.exception();
-                let limits = &self.session.identity.limits;
-                let (cause, detail) = cause::explain_error(exception, limits, forks_refused);
-                (Status::Error, cause, detail)
-            }
-        };
-        if forks_refused > 0 && cause != Some(Cause::PidsLimit) {
-            join(&mut detail, &cause::refusals(&self.session.identity.limits, forks_refused));
-        }
+        let mut verdict = known.verdict();
         // An order to replace the kernel may be on its way to the agent.
-        let state = if self.state == SessionState::Replacing {
-            join(&mut detail, "its kernel was replaced as it ended");
-            State::Lost
-        } else {
-            State::Preserved
-        };
-        self.answer(running, Verdict { status, cause, detail, state }, usage);
+        if self.state == SessionState::Replacing {
+            join(&mut verdict.detail, "its kernel was replaced as it ended");
+            verdict.state = State::Lost;
+        }
+        self.answer(running, verdict, usage);
     }
 
     /// The kernel is gone.
@@ -74,16 +52,15 @@ impl Actor {
         forks_refused: u64,
     ) {
         let Some(running) = self.running.take() else { return };
-        let grace = seconds(self.session.timing.interrupt_grace);
+        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
         let (status, cause, detail) = match running.stop {
             // The kernel's own evidence is the better one.
             _ if cause == Cause::MemoryLimit => (Status::Killed, cause, detail.to_owned()),
             Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) => {
-                let (cause, limit) = self.limit_reached(stop, running.timeout);
+                let (cause, limit) = limit_reached(stop, running.timeout, limits);
                 let ignored = if self.state == SessionState::Replacing {
-                    let mut ignored = format!("the code did not give way to SIGINT within {grace}");
+                    let mut ignored = verdict::ignored("code", grace);
                     if forks_refused > 0 {
-                        let limits = &self.session.identity.limits;
                         join(&mut ignored, &cause::refusals(limits, forks_refused));
                     }
                     ignored
@@ -96,8 +73,7 @@ impl Actor {
             _ if cause == Cause::CpuLimit => (Status::TimedOut, cause, detail.to_owned()),
             _ => (Status::Killed, cause, detail.to_owned()),
         };
-        let verdict = Verdict { status, cause: Some(cause), detail, state: State::Lost };
-        self.answer(running, verdict, usage);
+        self.answer(running, lost(status, cause, detail), usage);
     }
 
     /// The session is over.
@@ -106,14 +82,12 @@ impl Actor {
         let verdict = match running.stop {
             // It was over its limit, and then could not even be killed in an orderly way.
             Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) if cause != Cause::Deleted => {
-                let (cause, limit) = self.limit_reached(stop, running.timeout);
+                let limits = &self.session.identity.limits;
+                let (cause, limit) = limit_reached(stop, running.timeout, limits);
                 let detail = format!("{limit}, and the session was killed: {detail}");
-                Verdict { status: Status::TimedOut, cause: Some(cause), detail, state: State::Lost }
+                lost(Status::TimedOut, cause, detail)
             }
-            _ => {
-                let detail = detail.to_owned();
-                Verdict { status: Status::Killed, cause: Some(cause), detail, state: State::Lost }
-            }
+            _ => lost(Status::Killed, cause, detail.to_owned()),
         };
         self.answer(running, verdict, Usage::default());
     }
@@ -121,32 +95,32 @@ impl Actor {
     /// It was not run.
     pub(super) fn reject(&mut self, cause: Option<Cause>, detail: String) {
         let Some(running) = self.running.take() else { return };
-        let verdict = Verdict { status: Status::Rejected, cause, detail, state: State::Preserved };
+        let (status, state) = (Status::Rejected, State::Preserved);
+        let verdict = Verdict { status, cause, detail, state, exit_code: None };
         self.answer(running, verdict, Usage::default());
     }
 
-    fn limit_reached(&self, stop: Stop, timeout: Duration) -> (Cause, String) {
-        match stop {
-            Stop::CpuTime(used_us) => {
-                let limit = self.session.identity.limits.max_cpu_secs;
-                let used = seconds(Duration::from_micros(used_us));
-                (Cause::CpuLimit, format!("{used} of CPU time were used (max_cpu_secs {limit})"))
-            }
-            _ => (Cause::WallTime, format!("the time of {} was up", seconds(timeout))),
-        }
-    }
-
-    fn answer(&mut self, running: Running, mut verdict: Verdict, usage: Usage) {
-        if let Some(notice) = self.notice.take() {
-            join(&mut verdict.detail, &notice);
+    fn answer(&mut self, mut running: Running, mut verdict: Verdict, usage: Usage) {
+        for happened in running.collector.rest() {
+            running.writer.push(happened);
         }
         let usage = self.usage_of(&running, usage);
-        let collected = running.collector.finish();
+        let Running { number, kind, started, collector, writer, .. } = running;
+        let collected = collector.finish();
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
         }
-        let duration = running.started.map_or(Duration::ZERO, |at| at.elapsed());
-        {
+        let ran = started.map(|at| at.elapsed());
+        if kind == Kind::Probe {
+            // Nobody asks for its outcome: the next one's is to say what it has cost.
+            if verdict.state == State::Lost {
+                self.notice =
+                    Some(format!("{}: this one found a fresh kernel", verdict.detail.clone()));
+            }
+        } else {
+            if let Some(notice) = self.notice.take() {
+                join(&mut verdict.detail, &notice);
+            }
             let mut notes = self.session.notes();
             notes.usage.executions += 1;
             notes.usage.cpu_ms += usage.cpu_ms;
@@ -154,11 +128,35 @@ impl Actor {
                 notes.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
         }
         self.session.touch();
-        let outcome = outcome(&self.session, running.number, verdict, collected, duration, usage);
-        let ran = running.started.map(|_| duration);
-        self.means.observer.execution_ended(&outcome, ran);
-        // A client that went away does not stop the execution, and misses its answer.
-        running.reply.send(Ok(outcome)).unwrap_or(());
+        let answer = Answer { number, kind, verdict, collected, ran, usage };
+        self.publish(answer, &writer);
+    }
+
+    /// Answers an execution that never had a turn.
+    pub(super) fn never_ran(&self, job: Job, cause: Cause, detail: &str, state: State) {
+        let Job { number, task, .. } = job;
+        let kind = task.kind();
+        let detail = detail.to_owned();
+        let (status, cause, exit_code) = (Status::Rejected, Some(cause), None);
+        let verdict = Verdict { status, cause, detail, state, exit_code };
+        let limits = &self.session.identity.limits;
+        let collected = Collector::new(limits, task.outputs, task.streamed).finish();
+        let usage = ExecutionUsage::default();
+        let answer = Answer { number, kind, verdict, collected, ran: None, usage };
+        self.publish(answer, &task.writer);
+    }
+
+    /// Says what became of an execution to everybody who asks, now or later.
+    fn publish(&self, answer: Answer, writer: &Writer) {
+        let Answer { number, kind, .. } = answer;
+        let (ran, printed) = (answer.ran, answer.printed());
+        let outcome = answer.outcome(&self.session);
+        if kind != Kind::Probe {
+            self.means.observer.execution_ended(&outcome, ran, printed);
+        }
+        writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
+        let keep = self.session.timing.results_kept;
+        self.means.results.ended(&self.session.identity, number, keep);
     }
 
     /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is
@@ -178,66 +176,7 @@ impl Actor {
     }
 }
 
-/// Answers an execution that never had a turn.
-pub(super) fn never_ran(
-    session: &Session,
-    observer: &Observer,
-    job: Job,
-    cause: Cause,
-    detail: &str,
-) {
-    let verdict = Verdict {
-        status: Status::Rejected,
-        cause: Some(cause),
-        detail: detail.to_owned(),
-        state: State::Lost,
-    };
-    let nothing = Collector::new(&session.identity.limits).finish();
-    let usage = ExecutionUsage::default();
-    let outcome = outcome(session, job.number, verdict, nothing, Duration::ZERO, usage);
-    observer.execution_ended(&outcome, None);
-    job.reply.send(Ok(outcome)).unwrap_or(());
-}
-
-fn outcome(
-    session: &Session,
-    number: u64,
-    verdict: Verdict,
-    collected: Collected,
-    duration: Duration,
-    usage: ExecutionUsage,
-) -> Outcome {
-    Outcome {
-        execution_id: number.to_string(),
-        session_id: session.identity.id.clone(),
-        status: verdict.status,
-        cause: verdict.cause,
-        detail: verdict.detail,
-        state: verdict.state,
-        stdout: collected.stdout,
-        stdout_truncated: collected.stdout_truncated,
-        stderr: collected.stderr,
-        stderr_truncated: collected.stderr_truncated,
-        exception: collected.exception,
-        result: collected.result,
-        displays: Vec::new(),
-        images: Vec::new(),
-        video_frames: Vec::new(),
-        files: Vec::new(),
-        files_changed: Vec::new(),
-        duration_ms: millis(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
-        usage,
-    }
-}
-
-/// Adds a sentence.
-fn join(detail: &mut String, more: &str) {
-    if !detail.is_empty() {
-        detail.push_str("; ");
-    }
-    detail.push_str(more);
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
+/// A session is over, or its kernel, and with it what ran there.
+const fn lost(status: Status, cause: Cause, detail: String) -> Verdict {
+    Verdict { status, cause: Some(cause), detail, state: State::Lost, exit_code: None }
 }

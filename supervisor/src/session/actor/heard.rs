@@ -13,6 +13,7 @@ use crate::session::cause;
 use crate::session::channel::ChannelError;
 use crate::session::deadlines::Awaited;
 use crate::session::state::Event;
+use crate::session::task::Kind;
 
 impl Actor {
     pub(super) fn heard(&mut self, message: Result<FromAgent, ChannelError>) -> Step {
@@ -61,16 +62,28 @@ impl Actor {
                 self.fold(message);
                 self.kernel_exited(execution.is_some(), &end, usage)
             }
-            FromAgent::Output { .. } | FromAgent::Value { .. } | FromAgent::Exception { .. } => {
+            FromAgent::Output { .. }
+            | FromAgent::Value { .. }
+            | FromAgent::Exception { .. }
+            | FromAgent::Display { .. }
+            | FromAgent::File { .. } => {
                 self.fold(message);
                 Step::Continue(())
+            }
+            FromAgent::FileDone { transfer, reply } => {
+                if self.transfers.answer(transfer, reply) {
+                    return Step::Continue(());
+                }
+                protocol("the agent answered a transfer that nobody had asked for".to_owned())
             }
         }
     }
 
     fn fold(&mut self, message: FromAgent) {
-        if let Some(running) = &mut self.running {
-            running.collector.fold(message);
+        if let Some(running) = &mut self.running
+            && let Some(happened) = running.collector.fold(message)
+        {
+            running.writer.push(happened);
         }
     }
 
@@ -109,11 +122,17 @@ impl Actor {
         let Some(running) = &mut self.running else { return Step::Continue(()) };
         let now = Instant::now();
         running.started = Some(now);
-        self.means.observer.execution_started(now - running.queued);
+        running.writer.started(running.number, &self.session.identity.id);
+        if running.kind != Kind::Probe {
+            self.means.observer.execution_started(now - running.queued);
+        }
         if self.state == SessionState::Replacing {
             return Step::Continue(());
         }
-        self.wait_for(Awaited::Code)
+        // An interrupt that there was no kernel for, or one that died before it began.
+        let is_unheard = running.stop == Some(Stop::User) && self.state == SessionState::Running;
+        self.wait_for(Awaited::Code)?;
+        if is_unheard { self.send_interrupt() } else { Step::Continue(()) }
     }
 
     /// An execution is over, and the kernel still there unless it was told to go.

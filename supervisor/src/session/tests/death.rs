@@ -81,14 +81,12 @@ async fn one_that_never_starts_ends_the_session() {
 
 #[tokio::test]
 async fn an_agent_that_dies_takes_the_session_with_it() {
-    let Bench { session, mut agent, backend } = Bench::started(PATIENT).await;
-    let (reply, answer) = oneshot::channel();
-    let code = Code { code: "x".into(), files: vec![], timeout: NEVER };
-    session.tell(Command::Execute(code, reply)).await;
-    let execution = agent.begin().await;
-    agent.print(execution, "last words").await;
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.print(execution, "last words").await;
+    let Bench { session, agent, backend, .. } = bench;
     drop(agent);
-    let outcome = outcome(answer).await;
+    let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Agent), State::Lost));
     assert_eq!(outcome.stdout, "last words");
     session.gone().await;

@@ -27,7 +27,7 @@ async fn a_full_queue_is_refused_and_the_others_run() {
     let (execution, running) = bench.running(NEVER).await;
     let waiting = [bench.submit("1", NEVER).await, bench.submit("2", NEVER).await];
     let refused = bench.submit("3", NEVER).await;
-    assert_eq!(refused.await.unwrap(), Err(Refusal::QueueFull));
+    assert_eq!(refusal(refused).await, Refusal::QueueFull);
     assert_eq!(bench.session.info().usage.queued, 2);
     bench.agent.done(execution, Completion::Ok).await;
     assert_eq!(outcome(running).await.status, Status::Ok);
@@ -43,7 +43,7 @@ async fn without_a_queue_the_first_execution_of_a_starting_session_still_runs() 
     let mut bench = Bench::unstarted(Timing { queue_depth: 0, ..PATIENT }).await;
     let first = bench.submit("1", NEVER).await;
     let second = bench.submit("2", NEVER).await;
-    assert_eq!(second.await.unwrap(), Err(Refusal::QueueFull));
+    assert_eq!(refusal(second).await, Refusal::QueueFull);
     bench.agent.start().await;
     let execution = bench.agent.begin().await;
     bench.agent.done(execution, Completion::Ok).await;

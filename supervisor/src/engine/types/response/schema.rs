@@ -33,6 +33,12 @@ const NETWORKS: [&str; 3] = ["none", "loopback", "full"];
 /// Names of `layer::Status`.
 const LAYER_STATUSES: [&str; 4] = ["enforced", "partial", "unavailable", "off"];
 
+/// Names of `outcome::DisplayKind`.
+const DISPLAY_KINDS: [&str; 5] = ["display", "update", "clear", "image", "video_frame"];
+
+/// Names of `message::FileKind`.
+const FILE_KINDS: [&str; 4] = ["file", "directory", "link", "other"];
+
 fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
@@ -45,15 +51,23 @@ fn nullable(builder: ObjectBuilder, kind: Type) -> ObjectBuilder {
     builder.schema_type(SchemaType::from_iter([kind, Type::Null]))
 }
 
-pub(super) fn status_schema() -> Schema {
+/// Schema of [`vivarium_protocol::outcome::Status`].
+pub(crate) fn status_schema() -> Schema {
     names(STATUSES).into()
 }
 
-pub(super) fn state_schema() -> Schema {
+/// Schema of [`vivarium_protocol::message::FileKind`].
+pub(crate) fn file_kind_schema() -> Schema {
+    names(FILE_KINDS).into()
+}
+
+/// Schema of [`vivarium_protocol::outcome::State`].
+pub(crate) fn state_schema() -> Schema {
     names(["preserved", "lost"]).into()
 }
 
-pub(super) fn cause_schema() -> Schema {
+/// Schema of [`vivarium_protocol::outcome::Cause`].
+pub(crate) fn cause_schema() -> Schema {
     let values = CAUSES.map(Some).into_iter().chain([None]);
     nullable(ObjectBuilder::new().enum_values(Some(values)), Type::String).into()
 }
@@ -61,6 +75,11 @@ pub(super) fn cause_schema() -> Schema {
 /// Schema of [`vivarium_protocol::policy::Network`].
 pub(crate) fn network_schema() -> Schema {
     names(NETWORKS).into()
+}
+
+/// Schema of [`vivarium_protocol::outcome::DisplayKind`].
+pub(crate) fn display_kind_schema() -> Schema {
+    names(DISPLAY_KINDS).into()
 }
 
 pub(super) fn exception_schema() -> Schema {
@@ -109,7 +128,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use serde::Deserialize;
-    use vivarium_protocol::{layer, outcome, policy};
+    use vivarium_protocol::{layer, message, outcome, policy};
 
     fn every_name_is<T: for<'a> Deserialize<'a>>(names: &[&str]) {
         for name in names {
@@ -124,6 +143,8 @@ mod tests {
     fn the_lists_of_names_are_the_protocols() {
         every_name_is::<outcome::Status>(&STATUSES);
         every_name_is::<outcome::Cause>(&CAUSES);
+        every_name_is::<outcome::DisplayKind>(&DISPLAY_KINDS);
+        every_name_is::<message::FileKind>(&FILE_KINDS);
         every_name_is::<policy::Network>(&NETWORKS);
         every_name_is::<layer::Status>(&LAYER_STATUSES);
     }

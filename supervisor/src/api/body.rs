@@ -1,0 +1,83 @@
+//! Bodies, piece by piece, from clients that may pause only so long.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+use super::Problem;
+
+/// How long a client may pause within a body, and how long it may take nothing of an answer.
+pub(super) const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
+
+/// How much of a body that is refused is still read, so that a client which does not look
+/// before it has sent everything gets an answer instead of a reset connection.
+const DRAIN_BYTES: usize = 64 << 20;
+
+/// The longest drain.
+const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a body is, where the client says so.
+pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// A body that is coming.
+pub(super) struct Pieces {
+    body: Body,
+    /// One timer for all pieces: to move one is cheap, to make one wakes the runtime.
+    pause: Pin<Box<Sleep>>,
+}
+
+impl Pieces {
+    pub(super) fn new(body: Body) -> Self {
+        Self { body, pause: Box::pin(sleep(PAUSE_AT_MOST)) }
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            if let Some(until) = Instant::now().checked_add(PAUSE_AT_MOST) {
+                self.pause.as_mut().reset(until);
+            }
+            let frame = tokio::select! {
+                biased;
+                frame = self.body.frame() => frame,
+                () = self.pause.as_mut() => return Err(too_slow()),
+            };
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| {
+                let detail = format!("the body could not be read: {error}");
+                Problem::new(StatusCode::BAD_REQUEST, "incomplete_body", detail)
+            })?;
+            // What is no data are trailers, which mean nothing here.
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// Reads on for a while and forgets.
+    pub(super) async fn drain(mut self) {
+        let all = async {
+            let mut drained = 0;
+            while let Some(Ok(frame)) = self.body.frame().await {
+                drained += frame.data_ref().map_or(0, Bytes::len);
+                if drained > DRAIN_BYTES {
+                    break;
+                }
+            }
+        };
+        if timeout(DRAIN_WITHIN, all).await.is_err() {
+            tracing::debug!("a body that is refused is also slow");
+        }
+    }
+}
+
+fn too_slow() -> Problem {
+    let detail = format!("the body paused for more than {} s", PAUSE_AT_MOST.as_secs());
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
+}

@@ -1,0 +1,133 @@
+//! Requests to run something: how they are read, and how what came of them is delivered.
+//!
+//! The answer is one outcome, or, for a client that would rather have it, a stream of events; and
+//! with an `Idempotency-Key` it is that of the first request with the key.
+
+use std::collections::BTreeMap;
+
+use axum::Json as Answer;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
+use utoipa::{IntoParams, IntoResponses};
+
+use super::{Problem, Shared, events, extract};
+use crate::engine::{Delivery, Once, Ticket};
+use crate::session::record::EventNumber;
+
+/// What a client names a request by that is to be carried out once.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Says that an earlier request with the same key was carried out, and not this one.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// What a request that runs something may say in its head.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "described here, read as headers")]
+pub(super) struct Headers {
+    /// 1 to 255 visible ASCII characters. Further requests with the same key and the same method,
+    /// path and body are not carried out: they get what came, or comes, of the first.
+    #[serde(rename = "Idempotency-Key")]
+    idempotency_key: Option<String>,
+    /// Of a request that is sent again: the last event that was read.
+    #[serde(rename = "Last-Event-ID")]
+    last_event_id: Option<u64>,
+}
+
+/// A request to run something.
+pub(super) struct Order<T> {
+    request: T,
+    delivery: Delivery,
+    after: Option<EventNumber>,
+}
+
+/// How an answer is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    streamed: bool,
+    after: Option<EventNumber>,
+}
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Order<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = extract::read_json(&parts.headers, body, state.max_body_bytes).await?;
+        let delivery = Delivery {
+            streamed: events::is_wanted(&parts.headers),
+            once: once(&parts.headers, &parts.method, &parts.uri, &body)?,
+        };
+        let after = events::last_read(&parts.headers)?;
+        Ok(Self { request: extract::parse(&body)?, delivery, after })
+    }
+}
+
+impl<T> Order<T> {
+    /// What is asked for, how it is to be delivered, and how the answer is wanted.
+    pub(super) fn take(self) -> (T, Delivery, Wanted) {
+        let wanted = Wanted { streamed: self.delivery.streamed, after: self.after };
+        (self.request, self.delivery, wanted)
+    }
+}
+
+/// The key of a request, with what tells it from another: method, path and body.
+fn once(
+    headers: &HeaderMap,
+    method: &Method,
+    uri: &Uri,
+    body: &[u8],
+) -> Result<Option<Once>, Problem> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
+    let mut hash = Sha256::new();
+    for part in [method.as_str().as_bytes(), path.as_bytes(), body] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    Ok(Some(Once::new(&String::from_utf8_lossy(key.as_bytes()), hash.finalize().into())?))
+}
+
+/// Answers with what comes of it.
+pub(super) async fn deliver(ticket: Ticket, wanted: Wanted) -> Result<Response, Problem> {
+    let is_replay = ticket.is_replay;
+    let mut response = if wanted.streamed {
+        // Of an execution that has only just begun nobody can have read anything.
+        let (reader, gone) = ticket.follow(wanted.after.filter(|_| is_replay))?;
+        events::respond(reader, gone)
+    } else {
+        Answer(&*ticket.outcome().await?).into_response()
+    };
+    if is_replay {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// What may come of it, for the description of the API.
+pub(super) struct Delivered;
+
+impl IntoResponses for Delivered {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let outcome = ContentBuilder::new().schema(Some(Ref::from_schema_name("Outcome"))).build();
+        let replayed = HeaderBuilder::new()
+            .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+            .description(Some("An earlier request with the same Idempotency-Key was carried out."))
+            .build();
+        let response = ResponseBuilder::new()
+            .description("What became of it, or its events as they happen")
+            .content("application/json", outcome)
+            .content(events::EVENT_STREAM, events::described())
+            .header("Idempotent-Replayed", replayed)
+            .build();
+        BTreeMap::from([("200".to_owned(), RefOr::T(response))])
+    }
+}

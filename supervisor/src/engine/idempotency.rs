@@ -1,0 +1,317 @@
+//! Requests that may be sent again without running again: `Idempotency-Key`.
+//!
+//! The first request with a key does the work; whoever comes with the same key and the same
+//! request meanwhile or later is given its execution. A key is remembered as long as the result
+//! is kept. A request that was refused is not remembered: nothing ran.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::EngineError;
+use crate::session::record::Record;
+
+/// The most keys of one tenant. The oldest is forgotten for one more.
+const MAX_KEYS: usize = 10_000;
+
+/// The longest key, in bytes.
+const MAX_KEY_BYTES: usize = 255;
+
+/// A request that is to be carried out once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    key: String,
+    fingerprint: [u8; 32],
+}
+
+impl Once {
+    /// By this key, for a request with this fingerprint.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] if this is no key.
+    pub fn new(key: &str, fingerprint: [u8; 32]) -> Result<Self, EngineError> {
+        let fits = (1..=MAX_KEY_BYTES).contains(&key.len());
+        if !fits || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let reason = format!("a key is 1 to {MAX_KEY_BYTES} visible ASCII characters");
+            return Err(EngineError::invalid("Idempotency-Key", reason));
+        }
+        Ok(Self { key: key.to_owned(), fingerprint })
+    }
+}
+
+/// Every key that is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    tenants: Mutex<HashMap<String, Tenant>>,
+}
+
+#[derive(Debug, Default)]
+struct Tenant {
+    entries: HashMap<String, Entry>,
+    /// Keys with the numbers of their entries, oldest first. Those of entries that are gone stay
+    /// until they are the oldest.
+    order: VecDeque<(u64, String)>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    fingerprint: [u8; 32],
+    taken: watch::Receiver<Option<Taken>>,
+}
+
+/// The execution that a key has led to.
+#[derive(Debug, Clone)]
+struct Taken {
+    record: Weak<Record>,
+    ended: Arc<OnceLock<Instant>>,
+}
+
+/// What a request with a key is.
+#[derive(Debug)]
+pub(super) enum Claim {
+    /// The first: it has to be carried out.
+    First(Slot),
+    /// One of those after it.
+    Again(Earlier),
+}
+
+/// Where the first says what has become of it. Dropped without that, its key is forgotten.
+#[derive(Debug)]
+pub(super) struct Slot {
+    keys: Arc<Keys>,
+    tenant: String,
+    key: String,
+    number: u64,
+    taken: watch::Sender<Option<Taken>>,
+}
+
+/// What the first will say.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    taken: watch::Receiver<Option<Taken>>,
+}
+
+impl Keys {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Tenant>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks a key up, and takes it if nobody has. `kept` is how long results are.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyReused`] if another request had it, [`EngineError::ResultGone`] if its
+    /// result had to make room for others before its time.
+    pub(super) fn claim(
+        self: &Arc<Self>,
+        tenant: &str,
+        once: &Once,
+        kept: Duration,
+    ) -> Result<Claim, EngineError> {
+        let mut tenants = self.lock();
+        let known = tenants.entry(tenant.to_owned()).or_default();
+        if let Some(entry) = known.entries.get(&once.key)
+            && let Some(state) = entry.state(kept)
+        {
+            if entry.fingerprint != once.fingerprint {
+                return Err(EngineError::KeyReused);
+            }
+            return match state {
+                State::There => Ok(Claim::Again(Earlier { taken: entry.taken.clone() })),
+                State::Gone => Err(EngineError::ResultGone),
+            };
+        }
+        known.last += 1;
+        let number = known.last;
+        let (sender, taken) = watch::channel(None);
+        let entry = Entry { number, fingerprint: once.fingerprint, taken };
+        known.entries.insert(once.key.clone(), entry);
+        known.order.push_back((number, once.key.clone()));
+        while known.order.len() > MAX_KEYS {
+            let Some((number, key)) = known.order.pop_front() else { break };
+            known.remove(&key, number);
+        }
+        Ok(Claim::First(Slot {
+            keys: Arc::clone(self),
+            tenant: tenant.to_owned(),
+            key: once.key.clone(),
+            number,
+            taken: sender,
+        }))
+    }
+}
+
+impl Tenant {
+    fn remove(&mut self, key: &str, number: u64) {
+        if self.entries.get(key).is_some_and(|entry| entry.number == number) {
+            self.entries.remove(key);
+        }
+    }
+}
+
+enum State {
+    /// It is being carried out, or its result is there.
+    There,
+    /// Its result should still be there, and is not.
+    Gone,
+}
+
+impl Entry {
+    /// `None` if it is to be forgotten.
+    fn state(&self, kept: Duration) -> Option<State> {
+        let Some(taken) = &*self.taken.borrow() else {
+            // The slot of one that was refused is gone.
+            return self.taken.has_changed().is_ok().then_some(State::There);
+        };
+        match taken.ended.get() {
+            Some(ended) if ended.elapsed() >= kept => None,
+            _ if taken.record.strong_count() > 0 => Some(State::There),
+            Some(_) => Some(State::Gone),
+            // Its session was over before it could take it.
+            None => None,
+        }
+    }
+}
+
+impl Slot {
+    /// The request was taken, and this is its execution.
+    pub(super) fn taken(self, record: &Arc<Record>) {
+        let taken = Taken { record: Arc::downgrade(record), ended: record.ended() };
+        self.taken.send_replace(Some(taken));
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.taken.borrow().is_none()
+            && let Some(tenant) = self.keys.lock().get_mut(&self.tenant)
+        {
+            tenant.remove(&self.key, self.number);
+        }
+    }
+}
+
+impl Earlier {
+    /// Waits for the execution that the first has led to. `None` if that was refused, or is gone
+    /// by now: then the key is to be claimed again.
+    pub(super) async fn execution(mut self) -> Option<Arc<Record>> {
+        let taken = self.taken.wait_for(Option::is_some).await.ok()?.clone()?;
+        taken.record.upgrade()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::session::record::tests::outcome;
+
+    const KEPT: Duration = Duration::from_secs(60);
+
+    fn once(key: &str, body: u8) -> Once {
+        Once::new(key, [body; 32]).unwrap()
+    }
+
+    fn first(keys: &Arc<Keys>, tenant: &str, once: &Once) -> Slot {
+        match keys.claim(tenant, once, KEPT) {
+            Ok(Claim::First(slot)) => slot,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn again(keys: &Arc<Keys>, once: &Once) -> Earlier {
+        match keys.claim("t", once, KEPT) {
+            Ok(Claim::Again(earlier)) => earlier,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_visible_ascii() {
+        for good in ["a", "5f2b~!", &"x".repeat(255)] {
+            assert!(Once::new(good, [0; 32]).is_ok());
+        }
+        for bad in ["", "a b", "é", "a\n", &"x".repeat(256)] {
+            assert!(Once::new(bad, [0; 32]).is_err(), "{bad:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn those_after_the_first_get_its_execution() {
+        let keys = Arc::new(Keys::default());
+        let slot = first(&keys, "t", &once("k", 1));
+        let waiting = again(&keys, &once("k", 1));
+        let (record, _writer) = Record::new(1, false);
+        slot.taken(&record);
+        assert!(Arc::ptr_eq(&waiting.execution().await.unwrap(), &record));
+        let later = again(&keys, &once("k", 1)).execution().await.unwrap();
+        assert!(Arc::ptr_eq(&later, &record));
+        // Other keys and other tenants have nothing to do with it.
+        first(&keys, "t", &once("other", 1));
+        first(&keys, "other", &once("k", 2));
+    }
+
+    #[tokio::test]
+    async fn another_request_may_not_have_the_same_key() {
+        let keys = Arc::new(Keys::default());
+        let slot = first(&keys, "t", &once("k", 1));
+        let refused = || keys.claim("t", &once("k", 2), KEPT).unwrap_err();
+        assert_eq!(refused(), EngineError::KeyReused);
+        let (record, _writer) = Record::new(1, false);
+        slot.taken(&record);
+        assert_eq!(refused(), EngineError::KeyReused);
+    }
+
+    #[tokio::test]
+    async fn what_was_refused_is_not_remembered() {
+        let keys = Arc::new(Keys::default());
+        let slot = first(&keys, "t", &once("k", 1));
+        let waiting = again(&keys, &once("k", 1));
+        drop(slot);
+        assert!(waiting.execution().await.is_none());
+        first(&keys, "t", &once("k", 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_lives_as_long_as_its_result_and_never_runs_twice_before() {
+        let keys = Arc::new(Keys::default());
+        let slot = first(&keys, "t", &once("k", 1));
+        let (record, writer) = Record::new(1, false);
+        slot.taken(&record);
+        tokio::time::advance(KEPT * 2).await;
+        writer.done(outcome("1", "s"), false, false);
+        again(&keys, &once("k", 1));
+        // Its result had to make room for others.
+        drop((record, writer));
+        let gone = keys.claim("t", &once("k", 1), KEPT).unwrap_err();
+        assert_eq!(gone, EngineError::ResultGone);
+        tokio::time::advance(KEPT).await;
+        first(&keys, "t", &once("k", 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_is_forgotten_in_time_though_somebody_still_reads_its_result() {
+        let keys = Arc::new(Keys::default());
+        let (record, writer) = Record::new(1, false);
+        first(&keys, "t", &once("k", 1)).taken(&record);
+        writer.done(outcome("1", "s"), false, false);
+        tokio::time::advance(KEPT).await;
+        first(&keys, "t", &once("k", 1));
+    }
+
+    #[tokio::test]
+    async fn there_are_only_so_many_keys() {
+        let keys = Arc::new(Keys::default());
+        let (record, _writer) = Record::new(1, false);
+        for number in 0..MAX_KEYS + 10 {
+            first(&keys, "t", &once(&number.to_string(), 1)).taken(&record);
+        }
+        assert_eq!(keys.lock().get("t").unwrap().entries.len(), MAX_KEYS);
+        again(&keys, &once(&(MAX_KEYS + 9).to_string(), 1));
+        first(&keys, "t", &once("0", 1));
+    }
+}

@@ -1,0 +1,206 @@
+//! Executions that can still be asked about: those that wait or run, and for some time those that
+//! are over, also when their session is gone.
+//!
+//! What is over is bounded in bytes for the whole daemon; the oldest goes first. An execution is
+//! found by its tenant only.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use vivarium_protocol::message::ExecutionNumber;
+
+use crate::session::Identity;
+use crate::session::record::Record;
+
+/// Bytes of executions that are over, at most.
+const MAX_BYTES: usize = 64 << 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    tenant: String,
+    session: String,
+    number: ExecutionNumber,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Results {
+    inner: Mutex<Inner>,
+    max_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    records: HashMap<Key, Arc<Record>>,
+    /// Those that are over, in the order in which they ended.
+    over: VecDeque<Over>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Over {
+    key: Key,
+    record: Arc<Record>,
+    until: Instant,
+    bytes: usize,
+}
+
+impl Default for Results {
+    fn default() -> Self {
+        Self::new(MAX_BYTES)
+    }
+}
+
+impl Results {
+    /// Keeps at most so many bytes of what is over.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Self {
+        Self { inner: Mutex::default(), max_bytes }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An execution waits. One of the same number, of an earlier session of the same id, is
+    /// forgotten.
+    pub fn add(&self, who: &Identity, number: ExecutionNumber, record: &Arc<Record>) {
+        self.lock().records.insert(key(who, number), Arc::clone(record));
+    }
+
+    /// An execution is over: it is kept for so long.
+    pub fn ended(&self, who: &Identity, number: ExecutionNumber, keep: Duration) {
+        let key = key(who, number);
+        let mut inner = self.lock();
+        if keep.is_zero() {
+            inner.records.remove(&key);
+            return;
+        }
+        let Some(record) = inner.records.get(&key).map(Arc::clone) else { return };
+        let bytes = record.weight_bytes();
+        let now = Instant::now();
+        let until = now + keep;
+        inner.bytes += bytes;
+        inner.over.push_back(Over { key, record, until, bytes });
+        inner.forget(now, self.max_bytes);
+    }
+
+    /// An execution of a tenant's, if it is known.
+    #[must_use]
+    pub fn get(&self, tenant: &str, session: &str, number: ExecutionNumber) -> Option<Arc<Record>> {
+        let key = Key { tenant: tenant.to_owned(), session: session.to_owned(), number };
+        let mut inner = self.lock();
+        inner.forget(Instant::now(), self.max_bytes);
+        inner.records.get(&key).map(Arc::clone)
+    }
+
+    /// Forgets what has been kept for long enough. Asking does so too; this is for when nobody
+    /// asks.
+    pub fn forget_expired(&self) {
+        self.lock().forget(Instant::now(), self.max_bytes);
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, now: Instant, max_bytes: usize) {
+        while let Some(over) =
+            self.over.pop_front_if(|over| over.until <= now || self.bytes > max_bytes)
+        {
+            self.bytes -= over.bytes;
+            let is_it = |record: &Arc<Record>| Arc::ptr_eq(record, &over.record);
+            if self.records.get(&over.key).is_some_and(is_it) {
+                self.records.remove(&over.key);
+            }
+        }
+    }
+}
+
+fn key(who: &Identity, number: ExecutionNumber) -> Key {
+    Key { tenant: who.tenant.clone(), session: who.id.clone(), number }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine::tests::settings;
+    use crate::session::record::{Writer, tests::outcome};
+    use std::collections::BTreeMap;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn who(tenant: &str, id: &str) -> Identity {
+        let settings = settings();
+        Identity {
+            id: id.to_owned(),
+            tenant: tenant.to_owned(),
+            environment: "default".to_owned(),
+            limits: settings.sandbox.limits.clone(),
+            network: settings.sandbox.network,
+            metadata: BTreeMap::new(),
+        }
+    }
+
+    fn add(results: &Results, who: &Identity, number: ExecutionNumber) -> Writer {
+        let (record, writer) = Record::new(1 << 10, false);
+        results.add(who, number, &record);
+        writer
+    }
+
+    fn end(results: &Results, who: &Identity, number: ExecutionNumber, text: &str) {
+        let writer = add(results, who, number);
+        let mut outcome = outcome(&number.to_string(), &who.id);
+        text.clone_into(&mut outcome.stdout);
+        writer.done(outcome, false, false);
+        results.ended(who, number, MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_over_is_kept_for_its_time_and_what_runs_for_ever() {
+        let (results, who) = (Results::default(), who("t", "s"));
+        let _running = add(&results, &who, 1);
+        end(&results, &who, 2, "");
+        tokio::time::advance(MINUTE - Duration::from_secs(1)).await;
+        assert!(results.get("t", "s", 2).is_some());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(results.get("t", "s", 2).is_none());
+        assert!(results.get("t", "s", 1).is_some());
+        results.ended(&who, 1, Duration::ZERO);
+        assert!(results.get("t", "s", 1).is_none(), "not to be kept at all");
+    }
+
+    #[tokio::test]
+    async fn another_tenant_does_not_find_it() {
+        let (results, who) = (Results::default(), who("t", "s"));
+        end(&results, &who, 1, "");
+        assert!(results.get("other", "s", 1).is_none());
+        assert!(results.get("t", "other", 1).is_none());
+        assert!(results.get("t", "s", 1).is_some());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_goes_first_where_there_is_no_room() {
+        let (results, who) = (Results::new(100 << 10), who("t", "s"));
+        let _running = add(&results, &who, 1);
+        let text = "x".repeat(30 << 10);
+        for number in 2..=10 {
+            end(&results, &who, number, &text);
+        }
+        let kept: Vec<_> = (1..=10).filter(|n| results.get("t", "s", *n).is_some()).collect();
+        assert_eq!(kept, [1, 8, 9, 10]);
+        assert!(results.lock().bytes <= 100 << 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_session_of_the_same_id_does_not_lose_its_results_with_the_old_ones() {
+        let (results, who) = (Results::default(), who("t", "s"));
+        end(&results, &who, 1, "old");
+        tokio::time::advance(MINUTE / 2).await;
+        end(&results, &who, 1, "new");
+        tokio::time::advance(MINUTE / 2).await;
+        let found = results.get("t", "s", 1).unwrap().finished().await.unwrap();
+        assert_eq!(found.stdout, "new");
+    }
+}

@@ -1,0 +1,69 @@
+//! Asking about an execution afterwards, or while it runs.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Outcome;
+
+/// How far an execution has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// It waits for its turn.
+    Queued,
+    /// It runs.
+    Running,
+    /// It is over.
+    Done,
+}
+
+/// An execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExecutionInfo {
+    /// How far it has come.
+    pub state: Progress,
+    /// What became of it; null until it is over. Of one that was streamed, at most the first
+    /// 256 KiB of each of stdout and stderr.
+    #[schema(value_type = Option<Outcome>)]
+    pub outcome: Option<Arc<Outcome>>,
+}
+
+impl Outcome {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        let displays = self.displays.iter().map(|display| bundle(&display.mime) + 64);
+        let images = self.images.iter().chain(&self.video_frames);
+        let images = images.map(|image| image.mime_type.len() + image.data.len() + 64);
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let files = self.files.iter().map(|file| {
+            file.name.len() + length(&file.text) + length(&file.data) + length(&file.error) + 128
+        });
+        let changed = self.files_changed.iter().map(|file| file.name.len() + 64);
+        let exception = self.exception.as_ref().map_or(0, |exception| {
+            exception.type_name.len() + exception.message.len() + exception.traceback.len()
+        });
+        let result = self.result.as_ref().map_or(0, super::ValueInfo::weight_bytes);
+        size_of::<Self>()
+            + self.detail.len()
+            + self.stdout.len()
+            + self.stderr.len()
+            + exception
+            + result
+            + displays.chain(images).chain(files).chain(changed).sum::<usize>()
+    }
+}
+
+impl super::ValueInfo {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.repr.len() + self.type_name.len() + bundle(&self.mime)
+    }
+}
+
+fn bundle(mime: &super::MimeBundle) -> usize {
+    mime.iter().map(|(kind, content)| kind.len() + content.len() + 64).sum()
+}

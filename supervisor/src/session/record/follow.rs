@@ -1,0 +1,117 @@
+//! Following an execution's events.
+
+use std::sync::Arc;
+
+use super::event::{Event, EventNumber, Happened};
+use super::readers::ReaderKey;
+use super::{Attached, Record, Stage};
+
+/// The most that is taken at once, in bytes, if it is more than one event.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Why an execution can not be followed from an event on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSuchEvent {
+    /// It is not kept any more.
+    Gone {
+        /// The first that is.
+        first: EventNumber,
+    },
+    /// It has not happened yet.
+    NotYet {
+        /// The last that has.
+        last: EventNumber,
+    },
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Batch {
+    /// These events.
+    Events(Vec<Arc<Event>>),
+    /// Nothing: the last event has been read.
+    End,
+    /// Nothing: this reader was too slow. It may come back with the number of the last event
+    /// that it has read.
+    CutOff,
+}
+
+/// One who follows an execution, from some event on.
+#[derive(Debug)]
+pub struct Reader {
+    record: Arc<Record>,
+    key: ReaderKey,
+    /// Whether it has read the last event.
+    ended: bool,
+    _attached: Attached,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.record.lock().readers.remove(self.key);
+        self.record.taken.notify_waiters();
+    }
+}
+
+impl Record {
+    /// Follows it from the first event after `after` on; from the first that is kept if that is
+    /// `None`.
+    ///
+    /// # Errors
+    /// [`NoSuchEvent`]
+    pub fn follow(self: &Arc<Self>, after: Option<EventNumber>) -> Result<Reader, NoSuchEvent> {
+        let attached = self.attach();
+        let mut inner = self.lock();
+        let (first, last) = (inner.ring.first(), inner.ring.last());
+        let next = after.map_or(first, |after| after.saturating_add(1));
+        if next < first {
+            return Err(NoSuchEvent::Gone { first });
+        }
+        if next > last + 1 {
+            return Err(NoSuchEvent::NotYet { last });
+        }
+        let behind = inner.ring.bytes_from(next);
+        let key = inner.readers.add(next, behind);
+        // Stages end under the same lock.
+        let ended = next > last && self.stage().is_final();
+        drop(inner);
+        Ok(Reader { record: Arc::clone(self), key, ended, _attached: attached })
+    }
+}
+
+impl Reader {
+    /// Waits for the next events. May be dropped without losing any.
+    pub async fn next(&mut self) -> Batch {
+        if self.ended {
+            return Batch::End;
+        }
+        let record = Arc::clone(&self.record);
+        loop {
+            let news = record.news.notified();
+            let Some(events) = self.take() else { return Batch::CutOff };
+            if let Some(last) = events.last() {
+                self.ended = matches!(last.what, Happened::Done { .. });
+                return Batch::Events(events);
+            }
+            // It has no last event.
+            if matches!(record.stage(), Stage::Refused(_)) {
+                return Batch::End;
+            }
+            news.await;
+        }
+    }
+
+    /// What is there now; `None` if it was cut off.
+    fn take(&self) -> Option<Vec<Arc<Event>>> {
+        let mut inner = self.record.lock();
+        let next = inner.readers.next(self.key)?;
+        let (events, bytes) = inner.ring.read(next, BATCH_BYTES);
+        if let Some(last) = events.last() {
+            let capacity = self.record.capacity_bytes;
+            inner.readers.took(self.key, last.number + 1, bytes, capacity);
+            drop(inner);
+            self.record.taken.notify_waiters();
+        }
+        Some(events)
+    }
+}

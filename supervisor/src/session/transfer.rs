@@ -1,0 +1,278 @@
+//! Operations on a session's files, and the content that goes with them.
+//!
+//! The actor hands an operation to the agent and the answer back ([`Transfers`]), and that is
+//! all. Content goes over a socket of the transfer's own, the other end of which the agent gets:
+//! it waits in that socket and in one buffer and nowhere else, so that whoever is slow holds up
+//! the other side and nobody's memory grows.
+//!
+//! No file of a session is ever opened here. This must never let part of a content count as
+//! the whole, nor pass on more than was announced.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use vivarium_protocol::message::{
+    FileEntry, FileOperation, FileProblem, FileReply, TransferNumber,
+};
+
+use super::{Command, Session};
+
+mod reading;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+pub use reading::Reading;
+pub use writing::{Writing, Written};
+
+/// Operations of one session that may be under way at one time.
+pub const MAX_TRANSFERS: u32 = 8;
+
+/// Operations of one tenant, and of all, that may be under way at one time.
+const MAX_TRANSFERS_OF_TENANT: usize = 64;
+const MAX_TRANSFERS_OF_ALL: usize = 128;
+
+/// Bytes of a content that are held between client and agent.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Why nothing came of an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// As many as may be under way are.
+    #[error("as many transfers are under way as may be")]
+    TooMany,
+    /// The session ended.
+    #[error("the session ended")]
+    Over,
+    /// The agent said no.
+    #[error("{}", .0.detail)]
+    Refused(FileProblem),
+    /// The agent answered another question.
+    #[error("the agent's answer to an operation on files is that of another one")]
+    OutOfTurn,
+    /// There is no socket for the content.
+    #[error("make a socket pair for a file's content: {0}")]
+    Socket(io::Error),
+}
+
+/// Room for the transfers of all sessions. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Room {
+    all: Arc<Semaphore>,
+    tenants: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(MAX_TRANSFERS_OF_ALL)), tenants: Arc::default() }
+    }
+}
+
+impl Room {
+    /// The right to one more transfer of this session.
+    fn permit(&self, session: &Session) -> Result<Permit, TransferError> {
+        let of_tenant = {
+            let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(Semaphore::new(MAX_TRANSFERS_OF_TENANT));
+            Arc::clone(tenants.entry(session.identity.tenant.clone()).or_insert_with(new))
+        };
+        let take = |from: &Arc<Semaphore>| Arc::clone(from).try_acquire_owned();
+        let taken = [take(&session.transfers), take(&of_tenant), take(&self.all)];
+        let [Ok(of_session), Ok(of_tenant), Ok(of_all)] = taken else {
+            return Err(TransferError::TooMany);
+        };
+        Ok(Permit { _all: [of_session, of_tenant, of_all] })
+    }
+}
+
+/// The right to one transfer, held until nobody is busy with it any more.
+#[derive(Debug)]
+pub struct Permit {
+    _all: [OwnedSemaphorePermit; 3],
+}
+
+/// What the agent said, and the permit again.
+type Answer = (Result<FileReply, FileProblem>, Permit);
+
+/// An operation on its way to the agent.
+#[derive(Debug)]
+pub struct FileJob {
+    /// What to do.
+    pub(super) operation: FileOperation,
+    /// The agent's end of the content's socket.
+    pub(super) socket: Option<OwnedFd>,
+    /// Where the answer goes, and the permit with it: an operation counts until the agent is
+    /// done with it, whether or not its client still waits.
+    pub(super) waiting: Waiting,
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    reply: oneshot::Sender<Answer>,
+    permit: Permit,
+}
+
+/// The operations that an agent has not answered yet. Bounded by their permits.
+#[derive(Debug, Default)]
+pub(super) struct Transfers {
+    last: TransferNumber,
+    waiting: BTreeMap<TransferNumber, Waiting>,
+}
+
+impl Transfers {
+    /// A number for an operation that is sent now.
+    pub(super) fn begin(&mut self, waiting: Waiting) -> TransferNumber {
+        self.last += 1;
+        self.waiting.insert(self.last, waiting);
+        self.last
+    }
+
+    /// Passes an answer on; `false` if nobody has asked for it.
+    pub(super) fn answer(
+        &mut self,
+        transfer: TransferNumber,
+        reply: Result<FileReply, FileProblem>,
+    ) -> bool {
+        let Some(Waiting { reply: to, permit }) = self.waiting.remove(&transfer) else {
+            return false;
+        };
+        // A client that went away misses its answer, and the permit is free again.
+        to.send((reply, permit)).unwrap_or_else(drop);
+        true
+    }
+}
+
+impl Session {
+    /// Has the agent list a directory. The flag says whether there is more.
+    ///
+    /// # Errors
+    /// [`TransferError`].
+    pub async fn list_files(
+        &self,
+        room: &Room,
+        operation: FileOperation,
+    ) -> Result<(Vec<FileEntry>, bool), TransferError> {
+        match self.operate(room, operation).await? {
+            FileReply::Listed { entries, more } => Ok((entries, more)),
+            _ => Err(TransferError::OutOfTurn),
+        }
+    }
+
+    /// Has the agent remove what is at a path.
+    ///
+    /// # Errors
+    /// [`TransferError`].
+    pub async fn delete_file(&self, room: &Room, path: String) -> Result<(), TransferError> {
+        match self.operate(room, FileOperation::Delete { path }).await? {
+            FileReply::Deleted => Ok(()),
+            _ => Err(TransferError::OutOfTurn),
+        }
+    }
+
+    /// Opens a file, or `length` bytes of it from `offset` on.
+    ///
+    /// # Errors
+    /// [`TransferError`].
+    pub async fn read_file(
+        self: &Arc<Self>,
+        room: &Room,
+        path: String,
+        offset: u64,
+        length: Option<u64>,
+    ) -> Result<Reading, TransferError> {
+        let operation = FileOperation::Read { path, offset, length };
+        let (stream, answer) = self.begin(room, operation).await?;
+        match said(answer.await)? {
+            (FileReply::Reading { entry, length }, permit) => {
+                Ok(Reading::new(Arc::clone(self), stream, entry, length, permit))
+            }
+            _ => Err(TransferError::OutOfTurn),
+        }
+    }
+
+    /// Begins to send the content of an [`FileOperation::Write`] or [`FileOperation::Unpack`].
+    ///
+    /// # Errors
+    /// [`TransferError`].
+    pub async fn write_file(
+        self: &Arc<Self>,
+        room: &Room,
+        operation: FileOperation,
+    ) -> Result<Writing, TransferError> {
+        let (stream, answer) = self.begin(room, operation).await?;
+        Ok(Writing::new(Arc::clone(self), stream, answer))
+    }
+
+    /// Waits until no transfer is under way, and lets none begin.
+    pub async fn transfers_ended(&self) {
+        // Nobody closes it.
+        if let Ok(all) = self.transfers.acquire_many(MAX_TRANSFERS).await {
+            all.forget();
+        }
+    }
+
+    /// An operation without content.
+    async fn operate(
+        &self,
+        room: &Room,
+        operation: FileOperation,
+    ) -> Result<FileReply, TransferError> {
+        let permit = room.permit(self)?;
+        let answer = self.send_operation(operation, None, permit).await?;
+        said(answer.await).map(|(reply, _)| reply)
+    }
+
+    /// An operation with content: our end of its socket, and where the answer comes.
+    async fn begin(
+        &self,
+        room: &Room,
+        operation: FileOperation,
+    ) -> Result<(UnixStream, oneshot::Receiver<Answer>), TransferError> {
+        let permit = room.permit(self)?;
+        let (ours, theirs) = pair().map_err(TransferError::Socket)?;
+        let answer = self.send_operation(operation, Some(theirs), permit).await?;
+        Ok((ours, answer))
+    }
+
+    async fn send_operation(
+        &self,
+        operation: FileOperation,
+        socket: Option<OwnedFd>,
+        permit: Permit,
+    ) -> Result<oneshot::Receiver<Answer>, TransferError> {
+        self.touch();
+        let (reply, answer) = oneshot::channel();
+        let job = FileJob { operation, socket, waiting: Waiting { reply, permit } };
+        if self.tell(Command::File(job)).await { Ok(answer) } else { Err(TransferError::Over) }
+    }
+}
+
+/// Our end, for the runtime, and the agent's, which blocks as long as the agent does not want
+/// it otherwise.
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    for end in [&ours, &theirs] {
+        // Room for a whole chunk, as far as the host's kernel allows it (`net.core.wmem_max`): by
+        // default there is less, and the two sides would work by turns and not at one time.
+        setsockopt(end, sockopt::SndBuf, &BUFFER_BYTES)?;
+    }
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs.into()))
+}
+
+/// What became of an operation. Without an answer the session is over.
+fn said(
+    answer: Result<Answer, oneshot::error::RecvError>,
+) -> Result<(FileReply, Permit), TransferError> {
+    match answer {
+        Ok((Ok(reply), permit)) => Ok((reply, permit)),
+        Ok((Err(problem), _)) => Err(TransferError::Refused(problem)),
+        Err(_) => Err(TransferError::Over),
+    }
+}
