@@ -3,21 +3,32 @@
 //! Standard output is for what was asked for, standard error for everything else. A reader that
 //! goes away (`| head`) ends a command quietly.
 
+mod artifacts;
 mod bench;
 mod config;
 mod doctor;
+mod embedded;
 mod exec;
 mod exit;
+mod files;
+mod images;
 mod inputs;
 mod interrupt;
 mod options;
 mod outcome;
 mod place;
 mod print;
+mod repl;
 mod run;
 mod serve;
 mod sessions;
+mod task;
 mod tenant;
+mod terminal;
+mod top;
+mod transfer;
+mod view;
+mod work;
 
 use std::process::ExitCode;
 
@@ -30,7 +41,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
     0  it worked; the code ran to its end
     1  the code raised an exception; `doctor`: mode \"on\" would not start; or another error
-       (code that calls sys.exit(N) gives N)
+       (code that calls sys.exit(N), or a command that exits with N, gives N)
     2  wrong usage, or an error in the configuration
     3  no sandbox, no daemon, or no room for a session
   124  the time was up
@@ -53,19 +64,26 @@ enum Command {
     Run(run::Args),
     /// Runs code in a session of a daemon.
     Exec(exec::Args),
+    /// A Python prompt in a sandbox.
+    Repl(repl::Args),
     /// Looks after the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
+    /// Watches a daemon.
+    Top(top::Args),
+    /// Moves files between this host and sessions of a daemon.
+    #[command(subcommand)]
+    Files(files::Command),
     /// Tells which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
     /// Measures what sessions cost on this host.
     Bench(bench::Args),
-    /// Shows and checks the configuration.
-    #[command(subcommand)]
-    Config(config::Command),
     /// Makes tokens for tenants.
     #[command(subcommand)]
     Tenant(tenant::Command),
+    /// Shows and checks the configuration.
+    #[command(subcommand)]
+    Config(config::Command),
 }
 
 /// Runs the command line of this process. Must be called with no other thread running.
@@ -79,11 +97,14 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Exec(args) => exec::main(&args),
+        Command::Repl(args) => repl::main(&args),
+        Command::Top(args) => top::main(&args),
+        Command::Files(command) => files::main(&command),
         Command::Sessions(command) => sessions::main(&command),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),
-        Command::Config(command) => config::main(&command),
         Command::Tenant(command) => tenant::main(&command),
+        Command::Config(command) => config::main(&command),
     };
     exit.unwrap_or_else(Failure::report).into()
 }

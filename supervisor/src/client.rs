@@ -1,80 +1,35 @@
 //! A small HTTP client for the daemon's API, over TCP or a Unix socket, one request at a time
 //! on one kept connection. For the command line and the benchmark.
 
+mod connection;
+mod error;
+mod event;
+mod execution;
+mod request;
+mod sse;
 mod url;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::SendRequest;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use crate::tenant::Token;
+pub use error::ClientError;
+pub use event::Event;
+pub use execution::Execution;
+pub use request::Ask;
+pub use sse::{Decoder, SseError, SseEvent};
 pub use url::{Transport, Url, UrlError};
 
-/// The largest answer that is read. More than any outcome can be.
-const MAX_ANSWER_BYTES: usize = 256 << 20;
+use crate::tenant::Token;
+use request::Body;
 
-/// Why there is no answer, or none that was hoped for.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// Nobody there.
-    #[error("cannot connect to {url}")]
-    Connect {
-        /// Where.
-        url: Url,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// The connection broke.
-    #[error("the connection to {url} failed")]
-    Http {
-        /// Where.
-        url: Url,
-        /// How.
-        source: hyper::Error,
-    },
-    /// The answer could not be read to its end.
-    #[error("the answer of {url} cannot be read: {why}")]
-    Body {
-        /// Where.
-        url: Url,
-        /// Why not.
-        why: String,
-    },
-    /// The request is none.
-    #[error("cannot ask {url}: {why}")]
-    Request {
-        /// Where.
-        url: Url,
-        /// Why not.
-        why: String,
-    },
-    /// The daemon refused, and said why.
-    #[error("{detail} ({status}, {code})")]
-    Problem {
-        /// The HTTP status.
-        status: StatusCode,
-        /// The stable code of the problem.
-        code: String,
-        /// In words.
-        detail: String,
-    },
-    /// The answer is not what this version understands.
-    #[error("{url} gave an answer that is not the API's ({status}): {why}")]
-    Answer {
-        /// Where.
-        url: Url,
-        /// The HTTP status.
-        status: StatusCode,
-        /// What is wrong with it.
-        why: String,
-    },
-}
+/// The largest answer that is read as a whole. More than any outcome can be.
+const MAX_ANSWER_BYTES: usize = 256 << 20;
 
 /// A daemon, and who asks it.
 #[derive(Debug, Clone)]
@@ -96,17 +51,64 @@ impl From<Url> for Remote {
 pub struct Client {
     url: Url,
     token: Option<Token>,
-    sender: Option<SendRequest<Full<Bytes>>>,
+    sender: Option<SendRequest<Body>>,
 }
 
-/// The parts of a problem (RFC 9457) that are shown.
-#[derive(serde::Deserialize)]
-struct Problem {
-    code: String,
-    #[serde(default)]
-    title: String,
-    #[serde(default)]
-    detail: String,
+/// An answer whose body is still to be read.
+#[derive(Debug)]
+pub struct Answer {
+    url: Url,
+    headers: HeaderMap,
+    body: Incoming,
+}
+
+impl Answer {
+    /// Its headers.
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The next part of its body; none at the end.
+    ///
+    /// # Errors
+    /// [`ClientError::Body`] if the connection breaks.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
+        loop {
+            match self.body.frame().await {
+                None => return Ok(None),
+                // Trailers are of no interest.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Ok(Some(data)),
+                    Err(_) => continue,
+                },
+                Some(Err(error)) => {
+                    return Err(ClientError::Body {
+                        url: self.url.clone(),
+                        why: error.to_string(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Writes the whole body, and says how many bytes it had.
+    ///
+    /// # Errors
+    /// [`ClientError::Body`] and [`ClientError::Write`].
+    pub async fn copy(mut self, to: &mut (impl AsyncWrite + Unpin)) -> Result<u64, ClientError> {
+        let mut count = 0;
+        while let Some(chunk) = self.chunk().await? {
+            to.write_all(&chunk).await.map_err(|source| self.unwritten(source))?;
+            count += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        }
+        to.flush().await.map_err(|source| self.unwritten(source))?;
+        Ok(count)
+    }
+
+    fn unwritten(&self, source: std::io::Error) -> ClientError {
+        ClientError::Write { url: self.url.clone(), source }
+    }
 }
 
 impl Client {
@@ -139,32 +141,27 @@ impl Client {
         path: &str,
         body: Vec<u8>,
     ) -> Result<(StatusCode, Bytes), ClientError> {
-        let mut request = Request::builder().method(method).uri(path).header(HOST, self.url.host());
-        if !body.is_empty() {
-            request = request.header(CONTENT_TYPE, "application/json");
-        }
-        let refused = |why: String| ClientError::Request { url: self.url.clone(), why };
-        if let Some(token) = &self.token {
-            // Without what is in it: it is a secret, if not a valid one.
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
-                .map_err(|_| refused("the token has characters that no token has".to_owned()))?;
-            value.set_sensitive(true);
-            request = request.header(AUTHORIZATION, value);
-        }
-        let request = request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| refused(error.to_string()))?;
-        let mut sender = self.connected().await?;
-        let failed = |source| ClientError::Http { url: self.url.clone(), source };
-        let answer = sender.send_request(request).await.map_err(failed)?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES)
-            .collect()
-            .await
-            .map_err(|error| ClientError::Body { url: self.url.clone(), why: error.to_string() })?;
+        let ask = Ask::new(method, path);
+        let ask = if body.is_empty() { ask } else { ask.json_bytes(body) };
+        let (status, answer, sender) = self.exchange(ask).await?;
+        let body = self.whole(answer.body).await?;
         // Only now: a request that was given up half-way leaves a connection of no use.
         self.sender = Some(sender);
-        Ok((status, body.to_bytes()))
+        Ok((status, body))
+    }
+
+    /// Sends a request, and gives an answer of success to be read as it comes. Its connection
+    /// ends with it.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn open(&mut self, ask: Ask) -> Result<Answer, ClientError> {
+        let (status, answer, _) = self.exchange(ask).await?;
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let body = self.whole(answer.body).await?;
+        Err(error::problem(&self.url, status, &body))
     }
 
     /// Sends `body` as JSON, if there is one, and reads the answer as JSON.
@@ -177,14 +174,27 @@ impl Client {
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
     ) -> Result<T, ClientError> {
-        let refused = |why: String| ClientError::Request { url: self.url.clone(), why };
-        let body = body.map(serde_json::to_vec).transpose().map_err(|e| refused(e.to_string()))?;
-        let (status, answer) = self.send(method, path, body.unwrap_or_default()).await?;
+        let ask = Ask::new(method, path);
+        let ask = match body {
+            None => ask,
+            Some(body) => ask.json(body).map_err(|error| self.refused(error.to_string()))?,
+        };
+        self.ask(ask).await
+    }
+
+    /// Sends a request and reads the answer as JSON.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn ask<T: DeserializeOwned>(&mut self, ask: Ask) -> Result<T, ClientError> {
+        let (status, answer, sender) = self.exchange(ask).await?;
+        let body = self.whole(answer.body).await?;
+        self.sender = Some(sender);
         if !status.is_success() {
-            return Err(self.problem(status, &answer));
+            return Err(error::problem(&self.url, status, &body));
         }
         // An answer without content is `null`.
-        let text: &[u8] = if answer.is_empty() { b"null" } else { &answer };
+        let text: &[u8] = if body.is_empty() { b"null" } else { &body };
         serde_json::from_slice(text).map_err(|error| ClientError::Answer {
             url: self.url.clone(),
             status,
@@ -192,55 +202,40 @@ impl Client {
         })
     }
 
-    fn problem(&self, status: StatusCode, answer: &[u8]) -> ClientError {
-        match serde_json::from_slice::<Problem>(answer) {
-            Ok(Problem { code, title, detail }) => {
-                let detail = if detail.is_empty() { title } else { detail };
-                ClientError::Problem { status, code, detail }
-            }
-            Err(error) => {
-                let why = error.to_string();
-                ClientError::Answer { url: self.url.clone(), status, why }
-            }
+    /// Sends a request and reads the head of its answer.
+    async fn exchange(
+        &mut self,
+        ask: Ask,
+    ) -> Result<(StatusCode, Answer, SendRequest<Body>), ClientError> {
+        let (builder, body) = ask.into_parts();
+        let mut builder = builder.header(HOST, self.url.host());
+        if let Some(token) = &self.token {
+            // Without what is in it: it is a secret, if not a valid one.
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| {
+                    self.refused("the token has characters that no token has".to_owned())
+                })?;
+            value.set_sensitive(true);
+            builder = builder.header(AUTHORIZATION, value);
         }
-    }
-
-    /// The kept connection if it still is one, else a new one.
-    async fn connected(&mut self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
-        if let Some(mut sender) = self.sender.take()
-            && sender.ready().await.is_ok()
-        {
-            return Ok(sender);
-        }
-        let failed = |source| ClientError::Connect { url: self.url.clone(), source };
-        match self.url.transport() {
-            Transport::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
-                // Without it a small request waits for the delayed acknowledgement of the one
-                // before (tcp(7), TCP_NODELAY).
-                stream.set_nodelay(true).map_err(failed)?;
-                self.shake(stream).await
-            }
-            Transport::Unix(path) => {
-                let stream = UnixStream::connect(path).await.map_err(failed)?;
-                self.shake(stream).await
-            }
-        }
-    }
-
-    async fn shake<S>(&self, stream: S) -> Result<SendRequest<Full<Bytes>>, ClientError>
-    where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
-    {
+        let request = builder.body(body).map_err(|error| self.refused(error.to_string()))?;
+        let mut sender = self.connected().await?;
         let failed = |source| ClientError::Http { url: self.url.clone(), source };
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        tokio::spawn(async move {
-            // What goes wrong is told to who waits for the answer, too.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "the connection to the daemon ended");
-            }
-        });
-        Ok(sender)
+        let answer = sender.send_request(request).await.map_err(failed)?;
+        let (head, body) = answer.into_parts();
+        let answer = Answer { url: self.url.clone(), headers: head.headers, body };
+        Ok((head.status, answer, sender))
+    }
+
+    async fn whole(&self, body: Incoming) -> Result<Bytes, ClientError> {
+        let collected = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+        let collected = collected
+            .map_err(|error| ClientError::Body { url: self.url.clone(), why: error.to_string() })?;
+        Ok(collected.to_bytes())
+    }
+
+    fn refused(&self, why: String) -> ClientError {
+        ClientError::Request { url: self.url.clone(), why }
     }
 }
 

@@ -1,16 +1,16 @@
-//! `vivarium exec`: runs code in a session of a daemon.
+//! `vivarium exec`: runs code, or a command, in a session of a daemon.
 
 use super::exit::{Exit, Failure};
 use super::inputs::CodeOptions;
-use super::interrupt::{self, OnStubborn};
+use super::interrupt::OnStubborn;
 use super::options::UrlOption;
 use super::place::{self, Place};
-use super::{inputs, outcome};
-use crate::engine::types::ExecuteRequest;
+use super::task::Task;
+use super::work::Work;
 
 /// What is run, and where.
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES, override_usage = "vivarium exec [OPTIONS] <SESSION> <FILE|-|-c CODE> [ARGUMENTS]...")]
+#[command(after_help = super::EXIT_CODES, override_usage = "vivarium exec [OPTIONS] <SESSION> <FILE|-|-c CODE|--shell COMMAND|--argv PROGRAM> [ARGUMENTS]...")]
 pub(super) struct Args {
     /// The session's id
     #[arg(value_name = "SESSION")]
@@ -36,21 +36,21 @@ impl Args {
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    let (code, arguments) = args.code.read(&args.rest)?;
-    let mut create = args.create;
-    let files = args.code.read_files()?;
-    let timeout_ms = args.code.timeout_ms()?;
+    let job = args.code.read(&args.rest)?;
+    let folder = args.code.folder()?;
     let place = Place::Daemon(args.url.or_configured()?);
-    place::runtime()?.block_on(async {
-        if !arguments.is_empty() {
-            let code = inputs::set_argv(&code, &arguments);
-            let request = ExecuteRequest { code, ..ExecuteRequest::default() };
-            place.execute(&args.session, request, create).await?;
+    place::block_on(async {
+        let mut create = args.create;
+        if let Some(before) = job.before {
+            place.execute(&args.session, before, create).await?;
             create = false;
         }
-        let request = ExecuteRequest { code: code.text, timeout_ms, files, ..Default::default() };
-        let execution = place.execute(&args.session, request, create);
-        let outcome = interrupt::watch(&place, &args.session, OnStubborn::Leave, execution).await?;
-        outcome::show(&outcome, &args.code)
+        if create && matches!(job.work, Work::Command(_)) {
+            // A command does not make its session.
+            place.find_or_create(&args.session).await?;
+            create = false;
+        }
+        let task = Task { place: &place, session: &args.session, work: job.work, create };
+        task.perform(&args.code, folder, OnStubborn::Leave).await
     })
 }

@@ -2,30 +2,44 @@
 //! before these are given up.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 
+use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
+use super::work::Work;
 use crate::config::duration;
-use crate::engine::types::FileSpec;
+use crate::engine::types::{CommandRequest, ExecuteRequest, FileSpec, OutputSpec};
 
 /// The most that is read of code or of a file: more does not fit a message.
 const MAX_BYTES: u64 = 40 << 20;
 
-/// The code.
+/// What is run, and what becomes of it.
 #[derive(Debug, Args)]
 pub(super) struct CodeOptions {
     /// Runs this code instead of a file's
     #[arg(short = 'c', value_name = "CODE", allow_hyphen_values = true)]
     pub(super) code: Option<String>,
+    /// Runs a command line of /bin/sh instead of Python; it gets standard input if that is piped
+    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true, conflicts_with = "code")]
+    pub(super) shell: Option<String>,
+    /// Runs a program and its arguments, which follow, instead of Python; as with --shell
+    #[arg(long, conflicts_with_all = ["code", "shell"])]
+    pub(super) argv: bool,
     /// Puts a file into the working directory first; can be repeated
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     pub(super) files: Vec<String>,
+    /// Brings these files back into --output-dir; can be repeated
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(super) outputs: Vec<String>,
+    /// Writes images, displays and --outputs to this folder; never replaces a file
+    #[arg(long, value_name = "DIR")]
+    pub(super) output_dir: Option<PathBuf>,
     /// How long the code may run, such as 30s
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
@@ -35,21 +49,73 @@ pub(super) struct CodeOptions {
     /// Prints the outcome as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Says nothing about missing layers of the sandbox
+    /// Says nothing about missing layers of the sandbox, nor about files written
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
 
+/// All that is run.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// What is run before it, to give a script its arguments.
+    pub(super) before: Option<Work>,
+    pub(super) work: Work,
+}
+
 /// Code, and its name for `sys.argv`.
 #[derive(Debug)]
-pub(super) struct Code {
-    pub(super) name: String,
-    pub(super) text: String,
+struct Code {
+    name: String,
+    text: String,
 }
 
 impl CodeOptions {
-    /// The code, and what of `rest` (a file's name and arguments) is arguments.
-    pub(super) fn read(&self, rest: &[String]) -> Result<(Code, Vec<String>), Failure> {
+    /// Reads everything; `rest` is a file's name and arguments, or a program and its.
+    pub(super) fn read(&self, rest: &[String]) -> Result<Job, Failure> {
+        if !self.outputs.is_empty() && self.output_dir.is_none() && !self.json {
+            return Err(usage("--outputs: say where to, with --output-dir DIR"));
+        }
+        let outputs = self.outputs.iter();
+        let outputs = outputs.map(|name| OutputSpec { name: name.clone(), format: None }).collect();
+        let (timeout_ms, files) = (self.timeout_ms()?, self.read_files()?);
+        if self.argv || self.shell.is_some() {
+            let argv = self.argv.then(|| rest.to_vec());
+            if self.argv && rest.is_empty() {
+                return Err(usage("--argv: what is to be run? Give a PROGRAM and its arguments"));
+            }
+            if let (false, Some(more)) = (self.argv, rest.first()) {
+                return Err(usage(format!("{more}: --shell takes one COMMAND, quote it")));
+            }
+            let (stdin, stdin_base64) = text_or_base64(piped_input()?);
+            let shell = self.shell.clone();
+            let command = CommandRequest {
+                argv,
+                shell,
+                stdin,
+                stdin_base64,
+                timeout_ms,
+                files,
+                outputs,
+                ..CommandRequest::default()
+            };
+            return Ok(Job { before: None, work: Work::Command(command) });
+        }
+        let (code, arguments) = self.read_code(rest)?;
+        let needs_argv = !arguments.is_empty() || code.name != "-c";
+        let before = needs_argv.then(|| Work::code(set_argv(&code, &arguments)));
+        let work = ExecuteRequest {
+            code: code.text,
+            timeout_ms,
+            files,
+            outputs,
+            ..ExecuteRequest::default()
+        };
+        let work = Work::Code(work);
+        Ok(Job { before, work })
+    }
+
+    /// The code, and what of `rest` is arguments.
+    fn read_code(&self, rest: &[String]) -> Result<(Code, Vec<String>), Failure> {
         if let Some(text) = &self.code {
             return Ok((Code { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
         }
@@ -66,8 +132,7 @@ impl CodeOptions {
         Ok((Code { name: name.clone(), text }, arguments.to_vec()))
     }
 
-    /// The files, as a request has them.
-    pub(super) fn read_files(&self) -> Result<Vec<FileSpec>, Failure> {
+    fn read_files(&self) -> Result<Vec<FileSpec>, Failure> {
         self.files.iter().map(|given| read_file(given)).collect()
     }
 
@@ -75,12 +140,37 @@ impl CodeOptions {
     pub(super) fn timeout_ms(&self) -> Result<Option<u64>, Failure> {
         self.timeout.as_deref().map(timeout_ms).transpose()
     }
+
+    /// The folder that was named, made if it is not there.
+    pub(super) fn folder(&self) -> Result<Option<Folder>, Failure> {
+        self.output_dir.as_deref().map(Folder::open).transpose()
+    }
 }
 
 /// A duration as requests have it.
 pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
     let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
     u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))
+}
+
+/// Our standard input, unless it is somebody at a terminal.
+fn piped_input() -> Result<Vec<u8>, Failure> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        return Ok(Vec::new());
+    }
+    bounded(&mut stdin, "standard input")
+}
+
+/// The one of the two that bytes can be; neither if there are none.
+fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
+    if bytes.is_empty() {
+        return (None, None);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(error) => (None, Some(STANDARD.encode(error.as_bytes()))),
+    }
 }
 
 fn read_file(given: &str) -> Result<FileSpec, Failure> {
@@ -94,9 +184,9 @@ fn read_file(given: &str) -> Result<FileSpec, Failure> {
             )
         }
     };
-    let (text, data) = match String::from_utf8(open(path)?) {
-        Ok(text) => (Some(text), None),
-        Err(error) => (None, Some(STANDARD.encode(error.as_bytes()))),
+    let (text, data) = match text_or_base64(open(path)?) {
+        (None, None) => (Some(String::new()), None),
+        content => content,
     };
     Ok(FileSpec { name, text, data })
 }
@@ -124,7 +214,7 @@ fn usage(message: impl Into<String>) -> Failure {
 
 /// Code that gives a script its arguments, as an execution before it: in the script itself it
 /// would shift the lines of tracebacks.
-pub(super) fn set_argv(code: &Code, arguments: &[String]) -> String {
+fn set_argv(code: &Code, arguments: &[String]) -> String {
     let all: Vec<String> =
         [&code.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
     format!("__import__('sys').argv[:] = [{}]", all.join(", "))

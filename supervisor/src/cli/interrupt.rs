@@ -6,7 +6,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, Failure};
 use super::place::Place;
-use crate::engine::types::Outcome;
 
 /// Time in which the outcome of an execution that has ended gets here.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -22,12 +21,12 @@ pub(super) enum OnStubborn {
 
 /// Waits for an execution. The first SIGINT or SIGTERM interrupts it; if that does not help, or
 /// with a second one, its session is given up.
-pub(super) async fn watch(
+pub(super) async fn watch<T>(
     place: &Place,
     session: &str,
     on_stubborn: OnStubborn,
-    execution: impl Future<Output = Result<Outcome, Failure>>,
-) -> Result<Outcome, Failure> {
+    execution: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::says(Exit::Error, format!("no signals: {error}")))
     };
@@ -43,7 +42,9 @@ pub(super) async fn watch(
     tokio::select! {
         outcome = &mut execution => return outcome,
         // Returns when the execution has ended, or after the configured grace.
-        asked = place.interrupt(session) => asked?,
+        asked = place.interrupt(session) => {
+            asked?;
+        }
         _ = interrupts.recv() => {}
         _ = terminations.recv() => {}
     }

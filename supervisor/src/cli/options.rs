@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use vivarium_protocol::policy::Network;
 
 use super::exit::{Exit, Failure};
 use crate::client::{Remote, Url};
 use crate::config::{self, Config, Host, Sources};
+use crate::engine::types::SessionSpec;
 use crate::tenant::Token;
 
 /// Flags of the configuration. Their values are parsed by the configuration itself, so that
@@ -65,9 +67,14 @@ impl SandboxOptions {
         ]
     }
 
-    /// The first flag that was given.
-    pub(super) fn first_given(&self) -> Option<&'static str> {
-        self.values().into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag)
+    /// Fails if any was given, since a daemon has its own.
+    pub(super) fn refuse_for(&self, remote: &Remote) -> Result<(), Failure> {
+        let Some((flag, _)) = self.values().into_iter().find(|(_, value)| value.is_some()) else {
+            return Ok(());
+        };
+        let url = &remote.url;
+        let why = format!("{flag} configures an embedded sandbox, and {url} has its own");
+        Err(Failure::says(Exit::Usage, why))
     }
 }
 
@@ -109,6 +116,48 @@ pub(super) fn variables() -> Vec<(String, String)> {
         .collect()
 }
 
+/// What a session is made with.
+#[derive(Debug, Default, Args)]
+pub(super) struct SessionOptions {
+    /// What the code can reach: none, loopback or full
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<String>,
+    /// Which configured environment
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Gives the code a variable; can be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+}
+
+impl SessionOptions {
+    /// As a request has it.
+    pub(super) fn spec(&self) -> Result<SessionSpec, Failure> {
+        let environment = self.environment.clone();
+        let mut spec = SessionSpec { environment, ..SessionSpec::default() };
+        spec.network = self.network.as_deref().map(network).transpose()?;
+        for pair in &self.env {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(Failure::says(Exit::Usage, format!("--env {pair}: give NAME=VALUE")));
+            };
+            spec.env.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(spec)
+    }
+}
+
+fn network(text: &str) -> Result<Network, Failure> {
+    match text {
+        "none" => Ok(Network::None),
+        "loopback" => Ok(Network::Loopback),
+        "full" => Ok(Network::Full),
+        "trusted" => {
+            Err(Failure::says(Exit::Usage, "--network trusted comes with a later version"))
+        }
+        _ => Err(Failure::says(Exit::Usage, format!("--network {text}: none, loopback or full"))),
+    }
+}
+
 /// Which daemon to talk to.
 #[derive(Debug, Default, Args)]
 pub(super) struct UrlOption {
@@ -143,7 +192,7 @@ impl UrlOption {
 
 /// The token to present. Not by a flag, which all users of this host could read in /proc. One
 /// that is not UTF-8 is presented as something that is no token, and refused.
-fn token() -> Option<Token> {
+pub(super) fn token() -> Option<Token> {
     let token = std::env::var_os("VIVARIUM_TOKEN").filter(|token| !token.is_empty())?;
     Some(Token::new(token.to_string_lossy().trim().to_owned()))
 }

@@ -1,72 +1,101 @@
-//! Printing an outcome, and the exit code it gives.
+//! What is said about an outcome, and the exit code it gives.
 
 use vivarium_protocol::layer::{Report, Status as LayerStatus};
-use vivarium_protocol::outcome::{Cause, State, Status};
+use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 
-use super::exit::{Exit, Failure};
-use super::inputs::CodeOptions;
-use super::print;
-use crate::engine::types::Outcome;
+use super::exit::Exit;
+use crate::engine::types::{DoneEvent, Outcome};
 
-/// Prints an outcome like Python would, or as JSON.
-pub(super) fn show(outcome: &Outcome, options: &CodeOptions) -> Result<Exit, Failure> {
-    let exit = exit_code(outcome);
-    if options.json {
-        print::json(outcome)?;
-        return Ok(exit);
-    }
-    let mut text = outcome.stdout.clone();
-    if let (true, Some(result)) = (options.value, &outcome.result) {
-        text.push_str(&result.repr);
-        text.push('\n');
-    }
-    // A reader that is gone does not change how the code ended.
-    let written = print::out(text.as_bytes());
-    print::err(outcome.stderr.as_bytes());
-    for (stream, is_cut) in
-        [("stdout", outcome.stdout_truncated), ("stderr", outcome.stderr_truncated)]
-    {
-        if is_cut {
-            print::note(&format!("there was more {stream} than max_output_bytes"));
+/// What of an outcome counts for the exit code, and for what is said about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verdict<'a> {
+    pub(super) status: Status,
+    pub(super) cause: Option<Cause>,
+    pub(super) detail: &'a str,
+    pub(super) state: State,
+    pub(super) exit_code: Option<i32>,
+    pub(super) exception: Option<&'a Exception>,
+}
+
+impl<'a> From<&'a Outcome> for Verdict<'a> {
+    fn from(outcome: &'a Outcome) -> Self {
+        Self {
+            status: outcome.status,
+            cause: outcome.cause,
+            detail: &outcome.detail,
+            state: outcome.state,
+            exit_code: outcome.exit_code,
+            exception: outcome.exception.as_ref(),
         }
     }
-    if let Some(line) = explain(outcome) {
-        print::err(line.as_bytes());
-    }
-    written.map(|()| exit)
 }
 
-/// What to say about an outcome that is not `ok`, with its line's end.
-fn explain(outcome: &Outcome) -> Option<String> {
-    let word = match outcome.status {
-        Status::Ok => return None,
-        Status::Error => return exception(outcome),
-        Status::Interrupted => "interrupted",
-        Status::TimedOut => "timed out",
-        Status::Killed => "killed",
-        Status::Rejected => "not run",
-    };
-    let detail =
-        if outcome.detail.is_empty() { String::new() } else { format!(": {}", outcome.detail) };
-    let lost = match outcome.state {
-        State::Preserved => "",
-        State::Lost => " (variables are lost)",
-    };
-    Some(format!("{}vivarium: {word}{detail}{lost}\n", exception(outcome).unwrap_or_default()))
-}
-
-/// The traceback. `sys.exit()` is no error to tell of, but for a message given to it.
-fn exception(outcome: &Outcome) -> Option<String> {
-    let exception = outcome.exception.as_ref()?;
-    let mut text = match exception.type_name.as_str() {
-        SYSTEM_EXIT if exit_status(&exception.message).is_some() => return None,
-        SYSTEM_EXIT => exception.message.clone(),
-        _ => exception.traceback.clone(),
-    };
-    if !text.ends_with('\n') {
-        text.push('\n');
+impl<'a> Verdict<'a> {
+    /// Of an execution that was followed.
+    pub(super) fn of(done: &'a DoneEvent<'_>, exception: Option<&'a Exception>) -> Self {
+        Self {
+            status: done.status,
+            cause: done.cause,
+            detail: &done.detail,
+            state: done.state,
+            exit_code: done.exit_code,
+            exception,
+        }
     }
-    Some(text)
+
+    /// What to say if it is not `ok`, with its line's end: the traceback, and one line of ours.
+    pub(super) fn explain(&self) -> Option<String> {
+        let word = match self.status {
+            Status::Ok => return None,
+            // A command says by itself what is wrong.
+            Status::Error if self.exit_code.is_some() => return None,
+            Status::Error => return self.traceback(),
+            Status::Interrupted => "interrupted",
+            Status::TimedOut => "timed out",
+            Status::Killed => "killed",
+            Status::Rejected => "not run",
+        };
+        let detail =
+            if self.detail.is_empty() { String::new() } else { format!(": {}", self.detail) };
+        let lost = match self.state {
+            State::Preserved => "",
+            State::Lost => " (variables are lost)",
+        };
+        Some(format!("{}vivarium: {word}{detail}{lost}\n", self.traceback().unwrap_or_default()))
+    }
+
+    /// The traceback. `sys.exit()` is no error to tell of, but for a message given to it.
+    fn traceback(&self) -> Option<String> {
+        let exception = self.exception?;
+        let mut text = match exception.type_name.as_str() {
+            SYSTEM_EXIT if exit_status(&exception.message).is_some() => return None,
+            SYSTEM_EXIT => exception.message.clone(),
+            _ => exception.traceback.clone(),
+        };
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Some(text)
+    }
+
+    /// The exit code of a command that ran code with this outcome.
+    pub(super) fn exit(&self) -> Exit {
+        match self.status {
+            Status::Ok => Exit::Ok,
+            Status::Error => match (self.exit_code, self.exception) {
+                (Some(code), _) => u8::try_from(code).map_or(Exit::Error, Exit::Code),
+                (None, Some(exception)) if exception.type_name == SYSTEM_EXIT => {
+                    exit_status(&exception.message).map_or(Exit::Error, Exit::Code)
+                }
+                _ => Exit::Error,
+            },
+            Status::TimedOut => Exit::TimedOut,
+            Status::Interrupted => Exit::Interrupted,
+            Status::Killed if self.cause == Some(Cause::KernelStart) => Exit::Unavailable,
+            Status::Killed => Exit::Killed,
+            Status::Rejected => Exit::Unavailable,
+        }
+    }
 }
 
 const SYSTEM_EXIT: &str = "SystemExit";
@@ -78,24 +107,6 @@ fn exit_status(message: &str) -> Option<u8> {
         return Some(0);
     }
     message.parse::<i64>().ok().and_then(|status| u8::try_from(status.rem_euclid(256)).ok())
-}
-
-/// The exit code of a command that ran code with this outcome.
-pub(super) fn exit_code(outcome: &Outcome) -> Exit {
-    match outcome.status {
-        Status::Ok => Exit::Ok,
-        Status::Error => match &outcome.exception {
-            Some(exception) if exception.type_name == SYSTEM_EXIT => {
-                exit_status(&exception.message).map_or(Exit::Error, Exit::Code)
-            }
-            _ => Exit::Error,
-        },
-        Status::TimedOut => Exit::TimedOut,
-        Status::Interrupted => Exit::Interrupted,
-        Status::Killed if outcome.cause == Some(Cause::KernelStart) => Exit::Unavailable,
-        Status::Killed => Exit::Killed,
-        Status::Rejected => Exit::Unavailable,
-    }
 }
 
 /// One line about what of the sandbox is missing, if anything is.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::exit::{Exit, Failure};
+use super::terminal::{escape, escape_json};
 
 /// Writes to standard output.
 pub(super) fn out(bytes: &[u8]) -> Result<(), Failure> {
@@ -18,10 +19,9 @@ pub(super) fn out(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes a value as JSON, indented, and a line's end.
 pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(value)
+    let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::says(Exit::Error, format!("cannot be shown as JSON: {error}")))?;
-    text.push(b'\n');
-    out(&text)
+    out(format!("{}\n", escape_json(&text)).as_bytes())
 }
 
 /// Writes to standard error as it is. If that is gone there is nobody to tell.
@@ -31,7 +31,7 @@ pub(super) fn err(bytes: &[u8]) {
 
 /// Writes a line of ours to standard error.
 pub(super) fn note(line: &str) {
-    err(format!("vivarium: {line}\n").as_bytes());
+    err(format!("vivarium: {}\n", escape(line)).as_bytes());
 }
 
 /// Rows in columns, the last one as long as it is. The first row is the heading.

@@ -1,0 +1,130 @@
+//! What can be typed besides Python: `:COMMAND`, `?NAME` and `NAME?`.
+
+use rustyline::completion::Pair;
+
+/// For `:help`.
+pub(super) const HELP: &str = "\
+?NAME, NAME?     what NAME is; with ??, its source too
+:files [DIR]     files of the session
+:put FILE [NAME] puts a file of this host into the session
+:get NAME [FILE] gets a file from the session
+:reset           a fresh kernel: variables are gone, files stay
+:session         what the session is and uses
+:keep            keeps the session at the end
+:help            this
+:quit, Ctrl-D    ends
+
+Tab completes. Alt-Enter begins a new line, an empty line ends a block. Ctrl-C interrupts what
+runs, or throws away what is being typed. _ is the last value.
+";
+
+/// Names and whether something has to follow.
+const NAMES: [&str; 9] =
+    [":files", ":put", ":get", ":reset", ":session", ":keep", ":help", ":quit", ":exit"];
+
+/// What was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Input<'a> {
+    /// Only blanks.
+    Nothing,
+    /// Python.
+    Code(&'a str),
+    /// A question about a name.
+    Inspect {
+        name: &'a str,
+        wants_source: bool,
+    },
+    Files(&'a str),
+    Put {
+        file: &'a str,
+        name: Option<&'a str>,
+    },
+    Get {
+        name: &'a str,
+        file: Option<&'a str>,
+    },
+    Reset,
+    Session,
+    Keep,
+    Help,
+    Quit,
+    /// No command of ours, or not in this form.
+    Unknown(&'a str),
+}
+
+/// What something that was typed means.
+pub(super) fn parse(typed: &str) -> Input<'_> {
+    let text = typed.trim();
+    if text.is_empty() {
+        return Input::Nothing;
+    }
+    if let Some(command) = text.strip_prefix(':') {
+        let mut words = command.split_whitespace();
+        let words = (words.next(), words.next(), words.next(), words.next());
+        return match words {
+            (Some("files"), dir, None, None) => Input::Files(dir.unwrap_or_default()),
+            (Some("put"), Some(file), name, None) => Input::Put { file, name },
+            (Some("get"), Some(name), file, None) => Input::Get { name, file },
+            (Some("reset"), None, ..) => Input::Reset,
+            (Some("session"), None, ..) => Input::Session,
+            (Some("keep"), None, ..) => Input::Keep,
+            (Some("help"), ..) => Input::Help,
+            (Some("quit" | "exit" | "q"), None, ..) => Input::Quit,
+            _ => Input::Unknown(text),
+        };
+    }
+    let name = text.trim_matches('?').trim();
+    let marks = text.len() - text.trim_matches('?').len();
+    if marks > 0 && !name.is_empty() && !name.contains(['\n', '#', '"', '\'']) {
+        return Input::Inspect { name, wants_source: marks > 1 };
+    }
+    match text {
+        "?" => Input::Help,
+        _ => Input::Code(typed),
+    }
+}
+
+/// Commands that begin like this, for completion.
+pub(super) fn beginning_with(typed: &str) -> Vec<Pair> {
+    let names = NAMES.iter().filter(|name| name.starts_with(typed));
+    names
+        .map(|name| Pair { display: (*name).to_owned(), replacement: (*name).to_owned() })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_told_apart() {
+        assert_eq!(parse("  "), Input::Nothing);
+        assert_eq!(parse("  x\n"), Input::Code("  x\n"));
+        assert_eq!(parse("?print"), Input::Inspect { name: "print", wants_source: false });
+        assert_eq!(parse("a.b??"), Input::Inspect { name: "a.b", wants_source: true });
+        assert_eq!(parse("x = 'what?'"), Input::Code("x = 'what?'"));
+        assert_eq!(parse("x # why?"), Input::Code("x # why?"));
+        assert_eq!(parse("?"), Input::Help);
+        assert_eq!(parse(":files"), Input::Files(""));
+        assert_eq!(parse(":files sub"), Input::Files("sub"));
+        assert_eq!(parse(":put a b"), Input::Put { file: "a", name: Some("b") });
+        assert_eq!(parse(":get a"), Input::Get { name: "a", file: None });
+        assert_eq!(parse(":reset"), Input::Reset);
+        assert_eq!(parse(":reset now"), Input::Unknown(":reset now"));
+        assert_eq!(parse(":nonsense"), Input::Unknown(":nonsense"));
+        assert_eq!(parse(":q"), Input::Quit);
+    }
+
+    #[test]
+    fn every_command_that_is_offered_is_one_and_is_explained() {
+        for pair in beginning_with(":") {
+            let with_words = format!("{} a b", pair.display);
+            let known = [parse(&pair.display), parse(&with_words)]
+                .iter()
+                .any(|input| !matches!(input, Input::Unknown(_)));
+            assert!(known, "{}", pair.display);
+            assert!(HELP.contains(&pair.display) || pair.display == ":exit", "{}", pair.display);
+        }
+        assert_eq!(beginning_with(":re").len(), 1);
+    }
+}

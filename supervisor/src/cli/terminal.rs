@@ -1,0 +1,35 @@
+//! What tenant code gives and a person's terminal gets.
+//!
+//! A terminal obeys what is printed to it: it can be made to send keys to the shell, to change
+//! the clipboard or its title, or to show other text than there is. So nothing that code has a
+//! say in reaches a terminal but through here: what it printed through [`Filter`], everything
+//! else (values, tracebacks, names) through [`escape()`].
+
+mod escape;
+mod filter;
+
+use std::io::IsTerminal;
+
+pub(super) use escape::{escape, escape_json};
+pub(super) use filter::Filter;
+
+/// Which of our streams are terminals.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terminals {
+    pub(super) stdout: bool,
+    pub(super) stderr: bool,
+}
+
+impl Terminals {
+    /// Looks.
+    pub(super) fn look() -> Self {
+        Self { stdout: std::io::stdout().is_terminal(), stderr: std::io::stderr().is_terminal() }
+    }
+}
+
+/// Whether colours are wanted where they can be shown (no-color.org, and terminals that have
+/// none).
+pub(super) fn wants_colour() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}

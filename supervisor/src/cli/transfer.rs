@@ -1,0 +1,99 @@
+//! Files between this host and a session.
+//!
+//! Must never replace a file of this host unless that was asked for, nor leave half of one.
+
+use std::fs::Permissions;
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::Builder;
+use tokio::fs::File;
+
+use super::exit::{Exit, Failure};
+use super::place::{Place, Put};
+
+/// What standard input and output are called.
+const STANDARD: &str = "-";
+
+/// Puts a file of this host into a session, and says under which name.
+pub(super) async fn put(
+    place: &Place,
+    session: &str,
+    file: &str,
+    name: Option<&str>,
+    how: Put,
+) -> Result<String, Failure> {
+    let name = match (name, how) {
+        (Some(name), _) => name.to_owned(),
+        (None, Put::Archive) => String::new(),
+        (None, Put::File) if file == STANDARD => {
+            return Err(usage("standard input has no name: give one".to_owned()));
+        }
+        (None, Put::File) => last_part(file)?.to_owned(),
+    };
+    if file == STANDARD {
+        if io::stdin().is_terminal() {
+            return Err(usage("standard input is a terminal: pipe something into it".to_owned()));
+        }
+        place.put_file(session, &name, how, tokio::io::stdin(), None).await?;
+        return Ok(name);
+    }
+    let unreadable = |error: io::Error| usage(format!("cannot open {file}: {error}"));
+    let source = File::open(file).await.map_err(unreadable)?;
+    let about = source.metadata().await.map_err(unreadable)?;
+    if about.is_dir() {
+        return Err(usage(format!(
+            "{file} is a directory: tar -C {file} -c . | vivarium files put --unpack {session} -"
+        )));
+    }
+    // Only of a regular file is the length known before it has been read.
+    let length_bytes = about.is_file().then_some(about.len());
+    place.put_file(session, &name, how, source, length_bytes).await?;
+    Ok(name)
+}
+
+/// Gets a file from a session, and says where it is and how large, unless it went to standard
+/// output.
+pub(super) async fn get(
+    place: &Place,
+    session: &str,
+    name: &str,
+    file: Option<&str>,
+    replace: bool,
+) -> Result<Option<(PathBuf, u64)>, Failure> {
+    let file = match file {
+        Some(STANDARD) => {
+            place.get_file(session, name, &mut tokio::io::stdout()).await?;
+            return Ok(None);
+        }
+        Some(file) if Path::new(file).is_dir() => Path::new(file).join(last_part(name)?),
+        Some(file) => PathBuf::from(file),
+        None => PathBuf::from(last_part(name)?),
+    };
+    let shown = file.display().to_string();
+    let unwritable = |error: io::Error| usage(format!("cannot write {shown}: {error}"));
+    if !replace && file.symlink_metadata().is_ok() {
+        return Err(usage(format!("{shown} is there already: name another, or use --force")));
+    }
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // With the mode of other programs' files: temporary ones are only their owner's.
+    let temporary = Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(parent.unwrap_or(Path::new(".")))
+        .map_err(unwritable)?;
+    let mut to = File::from_std(temporary.reopen().map_err(unwritable)?);
+    let size_bytes = place.get_file(session, name, &mut to).await?;
+    let kept = if replace { temporary.persist(&file) } else { temporary.persist_noclobber(&file) };
+    kept.map_err(|error| unwritable(error.error))?;
+    Ok(Some((file, size_bytes)))
+}
+
+fn last_part(path: &str) -> Result<&str, Failure> {
+    let last = Path::new(path).file_name().and_then(|name| name.to_str());
+    last.ok_or_else(|| usage(format!("{path} has no name: give one")))
+}
+
+fn usage(message: String) -> Failure {
+    Failure::says(Exit::Usage, message)
+}
