@@ -1,0 +1,105 @@
+"""Client of Vivarium: Python that nobody has reviewed, in confined sessions.
+
+    from vivarium_client import Client
+
+    with Client() as client, client.session() as session:
+        session.execute("x = 6")
+        print(session.execute("x * 7").value)
+
+`Client` blocks, `AsyncClient` is the same to be awaited. What code printed, returned or wrote is
+untrusted data, and nothing here runs it.
+"""
+
+from . import errors, events, models
+from ._asyncio.client import AsyncClient
+from ._asyncio.files import AsyncFiles, AsyncRemoteFile
+from ._asyncio.session import AsyncSession
+from ._asyncio.stream import AsyncEventStream
+from ._core.requests import OutputSpec
+from ._sync.client import Client
+from ._sync.files import Files, RemoteFile
+from ._sync.session import Session
+from ._sync.stream import EventStream
+from ._version import __version__
+from .errors import (
+    ApiError,
+    CodeError,
+    CommandFailed,
+    Conflict,
+    Draining,
+    EventsGone,
+    ExecutionError,
+    Forbidden,
+    Interrupted,
+    InvalidRequest,
+    Killed,
+    NotFound,
+    OutputFileError,
+    QuotaExceeded,
+    Rejected,
+    ServerError,
+    TimedOut,
+    TransportError,
+    Unauthenticated,
+    Unavailable,
+    UnexpectedAnswer,
+    VivariumError,
+)
+from .events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
+from .models import Execution, FileEntry, Image, Limits, Outcome, OutputFile, SessionInfo, Value
+
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "AsyncEventStream",
+    "AsyncFiles",
+    "AsyncRemoteFile",
+    "AsyncSession",
+    "Client",
+    "CodeError",
+    "CommandFailed",
+    "Conflict",
+    "Display",
+    "Done",
+    "Draining",
+    "ErrorEvent",
+    "Event",
+    "EventStream",
+    "EventsGone",
+    "Execution",
+    "ExecutionError",
+    "FileEntry",
+    "Files",
+    "Forbidden",
+    "Image",
+    "Interrupted",
+    "InvalidRequest",
+    "Killed",
+    "Limits",
+    "NotFound",
+    "Outcome",
+    "OutputFile",
+    "OutputFileError",
+    "OutputSpec",
+    "QuotaExceeded",
+    "Rejected",
+    "RemoteFile",
+    "Result",
+    "ServerError",
+    "Session",
+    "SessionInfo",
+    "Started",
+    "Stderr",
+    "Stdout",
+    "TimedOut",
+    "TransportError",
+    "Unauthenticated",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "Value",
+    "VivariumError",
+    "__version__",
+    "errors",
+    "events",
+    "models",
+]

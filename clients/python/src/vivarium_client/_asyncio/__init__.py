@@ -1,0 +1,1 @@
+"""The asyncio client: signatures, and a transport that awaits. No logic of its own."""

@@ -1,0 +1,116 @@
+"""The working directory of a session, by calls that are awaited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import IO, Optional, Union
+
+from .._core import requests
+from .._core.calls import Calls, described
+from .._core.content import AsyncContent, Source
+from .._core.listing import file_page
+from .._core.local import StrPath, replacing
+from .._core.request import Request
+from .._core.transport import Body
+from ..models import FileEntry
+
+
+class AsyncFiles:
+    """Files of a session. Paths are relative to the working directory."""
+
+    def __init__(self, calls: Calls, session_id: str) -> None:
+        self._calls = calls
+        self._session_id = session_id
+
+    async def put(self, path: str, content: AsyncContent) -> None:
+        """Makes a file, or replaces it when all of its content has come.
+
+        `content` is text (`str`), bytes, a file of this machine (`pathlib.Path`, or open), or an
+        iterable, also an asynchronous one, of bytes. It is streamed.
+        """
+        await self._calls.do(requests.put_file(self._session_id, path, Source.of(content)))
+
+    async def put_tar(self, content: AsyncContent, path: str = "") -> None:
+        """Unpacks a tar archive into a directory; into the working directory if not given."""
+        await self._calls.do(requests.put_tar(self._session_id, path, Source.of(content)))
+
+    async def get(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
+        """The content of a file, or at most `length` bytes of it from byte `offset` on."""
+        request = requests.get_file(self._session_id, path, offset, length)
+        return await self._calls.download(request)
+
+    async def download(self, path: str, target: Union[StrPath, IO[bytes]]) -> int:
+        """Writes the content of a file to a file of this machine, or to one that is open for
+        writing. Returns how many bytes that were. A file is there when all of it is."""
+        request = requests.get_file(self._session_id, path, 0, None)
+        with replacing(target) as file:
+            return await self._calls.download_to(request, file)
+
+    def open(self, path: str) -> AsyncRemoteFile:
+        """A file to read from as it comes: `async with session.files.open("a.csv") as file`."""
+        return AsyncRemoteFile(self._calls, requests.get_file(self._session_id, path, 0, None))
+
+    async def list(self, path: str = "", *, recursive: bool = False) -> AsyncIterator[FileEntry]:
+        """What is in a directory, in the byte order of the paths."""
+        after = None
+        while True:
+            request = requests.list_files(self._session_id, path, recursive, after, None)
+            page = await self._calls.fetch(request, file_page)
+            for entry in page.entries:
+                yield entry
+            after = page.next
+            if after is None:
+                return
+
+    async def delete(self, path: str) -> None:
+        """Removes a file, a link, or a directory with all that is in it."""
+        await self._calls.do(requests.delete_file(self._session_id, path))
+
+
+class AsyncRemoteFile:
+    """A file of a session, read from its beginning to its end as it comes.
+
+    To be entered as a context manager first, which sends the request.
+    """
+
+    size_bytes: Optional[int]
+    """Its size, where the daemon says it."""
+    mime_type: Optional[str]
+    """Guessed by the daemon."""
+
+    def __init__(self, calls: Calls, request: Request) -> None:
+        self._calls = calls
+        self._request = request
+        self._body: Optional[Body] = None
+        self.size_bytes = None
+        self.mime_type = None
+
+    async def __aenter__(self) -> AsyncRemoteFile:
+        self._body = await self._calls.open(self._request)
+        self.size_bytes, self.mime_type = described(self._body)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        if self._body is not None:
+            await self._body.close()
+
+    def __aiter__(self) -> AsyncRemoteFile:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self.read()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def read(self) -> bytes:
+        """The next bytes, as many as have come; none at the end."""
+        if self._body is None:
+            raise ValueError("the file is not open: enter it first")
+        return await self._body.read()

@@ -1,0 +1,98 @@
+"""From the messages of a stream to events, and from the events to an outcome."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from ..errors import UnexpectedAnswer
+from ..events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
+from ..models.media import Representations, Value
+from ..models.outcome import ExceptionInfo, Outcome
+from .reading import Reader
+from .sse import Message
+
+
+class Collector:
+    """Reads messages in their order, and keeps what the outcome is made of."""
+
+    def __init__(self) -> None:
+        self._text: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._displays: list[dict[str, Any]] = []
+        self._pictures: dict[str, list[dict[str, str]]] = {"image": [], "video_frame": []}
+        self._result: Optional[dict[str, Any]] = None
+        self._exception: Optional[dict[str, Any]] = None
+
+    def event(self, number: int, message: Message) -> Optional[Event]:
+        """The event that a message is; None if it is of a later version's kind."""
+        read = _READ.get(message.event)
+        if read is None:
+            return None
+        return read(self, number, Reader.parse(message.data.encode(), f"event {message.event}"))
+
+    def _started(self, number: int, reader: Reader) -> Event:
+        return Started(
+            number, reader.required_text("execution_id"), reader.required_text("session_id")
+        )
+
+    def _stdout(self, number: int, reader: Reader) -> Event:
+        self._text["stdout"].append(reader.text("text"))
+        return Stdout(number, reader.text("text"))
+
+    def _stderr(self, number: int, reader: Reader) -> Event:
+        self._text["stderr"].append(reader.text("text"))
+        return Stderr(number, reader.text("text"))
+
+    def _display(self, number: int, reader: Reader) -> Event:
+        kind, id, mime = reader.text("kind"), reader.optional_text("id"), reader.texts("mime")
+        if kind in self._pictures:
+            pictures = ({"mime_type": form, "data": data} for form, data in mime.items())
+            self._pictures[kind] += pictures
+        elif kind == "clear":
+            self._displays.clear()
+        elif kind == "update":
+            for shown in self._displays:
+                if shown["id"] == id:
+                    shown["mime"] = mime
+        else:
+            self._displays.append({"id": id, "mime": mime})
+        return Display(number, kind, id, Representations(mime))
+
+    def _value(self, number: int, reader: Reader) -> Event:
+        self._result = reader.fields
+        return Result(number, Value._read(reader))
+
+    def _error(self, number: int, reader: Reader) -> Event:
+        self._exception = reader.fields
+        return ErrorEvent(number, ExceptionInfo._read(reader))
+
+    def _done(self, number: int, reader: Reader) -> Event:
+        # `done` is the outcome without what the other events have told.
+        told = {
+            "stdout": "".join(self._text["stdout"]),
+            "stderr": "".join(self._text["stderr"]),
+            "displays": self._displays,
+            "images": self._pictures["image"],
+            "video_frames": self._pictures["video_frame"],
+            "result": self._result,
+            "exception": self._exception,
+        }
+        return Done(number, Outcome._read(Reader({**reader.fields, **told}, reader.where)))
+
+
+_READ: dict[str, Callable[[Collector, int, Reader], Event]] = {
+    "started": Collector._started,
+    "stdout": Collector._stdout,
+    "stderr": Collector._stderr,
+    "display": Collector._display,
+    "result": Collector._value,
+    "error": Collector._error,
+    "done": Collector._done,
+}
+
+
+def event_number(message: Message) -> int:
+    """The number of an event within its execution."""
+    try:
+        return int(message.id)
+    except ValueError as error:
+        raise UnexpectedAnswer(f"{message.id!r:.40} is no number of an event") from error

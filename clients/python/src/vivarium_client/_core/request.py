@@ -1,0 +1,79 @@
+"""One HTTP request, before it is sent, and how it is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Optional, Union
+from urllib.parse import quote, urlencode
+
+from .content import Source
+
+
+class Patience(Enum):
+    """How long to wait for the next byte of an answer."""
+
+    CALL = "the client's timeout"
+    WORK = "for ever: the daemon answers when the code has ended, and sees to that itself"
+    EVENTS = "several of the stream's keep-alives"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request."""
+
+    method: str
+    target: str
+    """Path and query, percent-encoded."""
+    content: Union[bytes, Source, None] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    idempotent: bool = False
+    """Whether sending it twice does what sending it once does."""
+    patience: Patience = Patience.CALL
+
+    @property
+    def resendable(self) -> bool:
+        """Whether its content can be sent a second time."""
+        return not isinstance(self.content, Source) or self.content.repeatable
+
+    def streamed(self) -> Request:
+        """The same, answered by a stream of events."""
+        return self.with_headers({"Accept": "text/event-stream"}, Patience.EVENTS)
+
+    def with_headers(self, headers: Mapping[str, str], patience: Patience) -> Request:
+        """The same with more headers."""
+        return replace(self, headers={**self.headers, **headers}, patience=patience)
+
+
+def path(*segments: str) -> str:
+    """A path below `/v1`. Each segment is one, whatever it holds."""
+    return "/v1/" + "/".join(_segment(segment) for segment in segments)
+
+
+def file_path(session_id: str, name: str) -> str:
+    """The path of a file of a session."""
+    return path("sessions", session_id, "files", *name.split("/"))
+
+
+def _segment(text: str) -> str:
+    # HTTP libraries resolve "." and ".." before they send: then "files/../x" would be another
+    # route. Encoded, they come to the daemon, which refuses them by name.
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
+def get(where: str, query: Optional[Mapping[str, Union[str, int, None]]] = None) -> Request:
+    """A request that changes nothing. What is None in the query is left out."""
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    return Request("GET", f"{where}?{urlencode(given)}" if given else where, idempotent=True)
+
+
+def post(where: str, fields: Optional[Mapping[str, Any]] = None, **options: Any) -> Request:
+    """A request with JSON, or without. What is None in it is left out."""
+    if fields is None:
+        return Request("POST", where, **options)
+    given = {name: value for name, value in fields.items() if value is not None}
+    body = json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    headers = {"Content-Type": "application/json", **options.pop("headers", {})}
+    return Request("POST", where, body, headers, **options)

@@ -1,0 +1,271 @@
+"""The calls of the API, as requests. What was not given is not sent."""
+
+from __future__ import annotations
+
+import base64
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Optional, TypedDict, Union
+
+from ..models.session import Limits
+from .content import InputFiles, Source, input_files
+from .request import Patience, Request, file_path, get, path, post
+
+
+class _OutputName(TypedDict):
+    name: str
+
+
+class OutputSpec(_OutputName, total=False):
+    """A file to bring back."""
+
+    format: Literal["text", "base64"]
+    """How; if not given, text where the content is."""
+
+
+Outputs = Iterable[Union[str, OutputSpec]]
+"""Files to bring back, by their paths in the working directory."""
+
+
+def create_session(
+    *,
+    id: Optional[str],
+    environment: Optional[str],
+    limits: Optional[Limits],
+    network: Optional[str],
+    env: Optional[Mapping[str, str]],
+    idle_timeout: Optional[float],
+    metadata: Optional[Mapping[str, str]],
+) -> Request:
+    """POST /v1/sessions"""
+    fields = {
+        "id": id,
+        "environment": environment,
+        "limits": limits,
+        "network": network,
+        "env": env,
+        "idle_timeout_ms": _milliseconds(idle_timeout),
+        "metadata": metadata,
+    }
+    # A kernel is started meanwhile, which takes as long as the daemon allows.
+    return post(path("sessions"), fields, patience=Patience.WORK)
+
+
+def execute(
+    session_id: str,
+    code: str,
+    *,
+    timeout: Optional[float],
+    files: Optional[InputFiles],
+    outputs: Optional[Outputs],
+    create: bool,
+    cancel_on_disconnect: bool,
+    idempotency_key: Optional[str],
+) -> Request:
+    """POST /v1/sessions/{id}/execute"""
+    fields = {"code": code, **_common(timeout, files, outputs, cancel_on_disconnect)}
+    where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
+    return _work(where, fields, idempotency_key)
+
+
+def command(
+    session_id: str,
+    argv: Optional[Sequence[str]],
+    *,
+    shell: Optional[str],
+    stdin: Union[str, bytes, None],
+    cwd: Optional[str],
+    timeout: Optional[float],
+    files: Optional[InputFiles],
+    outputs: Optional[Outputs],
+    cancel_on_disconnect: bool,
+    idempotency_key: Optional[str],
+) -> Request:
+    """POST /v1/sessions/{id}/commands"""
+    fields = {
+        **_one_of(argv=argv, shell=shell),
+        **_stdin(stdin),
+        "cwd": cwd,
+        **_common(timeout, files, outputs, cancel_on_disconnect),
+    }
+    return _work(path("sessions", session_id, "commands"), fields, idempotency_key)
+
+
+def run(
+    code: Optional[str],
+    *,
+    argv: Optional[Sequence[str]],
+    shell: Optional[str],
+    stdin: Union[str, bytes, None],
+    files: Optional[InputFiles],
+    outputs: Optional[Outputs],
+    limits: Optional[Limits],
+    network: Optional[str],
+    timeout: Optional[float],
+    env: Optional[Mapping[str, str]],
+    environment: Optional[str],
+    cancel_on_disconnect: bool,
+    idempotency_key: Optional[str],
+) -> Request:
+    """POST /v1/run"""
+    fields = {
+        **_one_of(code=code, argv=argv, shell=shell),
+        **_stdin(stdin),
+        "limits": limits,
+        "network": network,
+        "env": env,
+        "environment": environment,
+        **_common(timeout, files, outputs, cancel_on_disconnect),
+    }
+    return _work(path("run"), fields, idempotency_key)
+
+
+def execution(session_id: str, execution_id: str) -> Request:
+    """GET /v1/sessions/{id}/executions/{execution_id}"""
+    return get(path("sessions", session_id, "executions", execution_id))
+
+
+def events(session_id: str, execution_id: str, after: int) -> Request:
+    """The same, answered by the events after one."""
+    request = execution(session_id, execution_id).streamed()
+    # Without it the daemon would begin with the first that is kept, whatever went before.
+    return request.with_headers({"Last-Event-ID": str(after)}, Patience.EVENTS)
+
+
+def cursor(session_id: str, call: str, code: str, position: Optional[int]) -> Request:
+    """POST /v1/sessions/{id}/complete and /inspect"""
+    where = path("sessions", session_id, call)
+    return post(where, {"code": code, "cursor": position}, idempotent=True)
+
+
+def session(session_id: str) -> Request:
+    """GET /v1/sessions/{id}"""
+    return get(path("sessions", session_id))
+
+
+def delete_session(session_id: str) -> Request:
+    """DELETE /v1/sessions/{id}"""
+    # Answered when all its processes are gone.
+    return Request("DELETE", path("sessions", session_id), idempotent=True, patience=Patience.WORK)
+
+
+def control(session_id: str, call: str) -> Request:
+    """POST /v1/sessions/{id}/interrupt, /reset and /keepalive"""
+    where = path("sessions", session_id, call)
+    # A second interrupt or reset could hit what came after the first.
+    return post(where, idempotent=call == "keepalive", patience=Patience.WORK)
+
+
+def sessions(after: Optional[str], limit: Optional[int]) -> Request:
+    """GET /v1/sessions"""
+    return get(path("sessions"), {"limit": limit, "after": after})
+
+
+def host() -> Request:
+    """GET /v1/host"""
+    return get(path("host"))
+
+
+def list_files(
+    session_id: str, directory: str, recursive: bool, after: Optional[str], limit: Optional[int]
+) -> Request:
+    """GET /v1/sessions/{id}/files"""
+    query = {
+        "path": directory or None,
+        "recursive": "true" if recursive else None,
+        "after": after,
+        "limit": limit,
+    }
+    return get(path("sessions", session_id, "files"), query)
+
+
+def get_file(session_id: str, name: str, offset: int, length: Optional[int]) -> Request:
+    """GET /v1/sessions/{id}/files/{path}"""
+    if offset < 0 or (length is not None and length < 1):
+        raise ValueError("offset is at least 0, and length at least 1")
+    request = get(file_path(session_id, _named(name)))
+    if offset == 0 and length is None:
+        return request
+    last = "" if length is None else offset + length - 1
+    return request.with_headers({"Range": f"bytes={offset}-{last}"}, Patience.CALL)
+
+
+def put_file(session_id: str, name: str, source: Source) -> Request:
+    """PUT /v1/sessions/{id}/files/{path}"""
+    headers = {"Content-Type": "application/octet-stream"}
+    where = file_path(session_id, _named(name))
+    return Request("PUT", where, source, headers, idempotent=True)
+
+
+def put_tar(session_id: str, directory: str, source: Source) -> Request:
+    """PUT /v1/sessions/{id}/files/{path}?unpack=true"""
+    headers = {"Content-Type": "application/x-tar"}
+    where = file_path(session_id, directory) if directory else path("sessions", session_id, "files")
+    return Request("PUT", f"{where}?unpack=true", source, headers, idempotent=True)
+
+
+def delete_file(session_id: str, name: str) -> Request:
+    """DELETE /v1/sessions/{id}/files/{path}"""
+    return Request("DELETE", file_path(session_id, _named(name)), idempotent=True)
+
+
+def _work(where: str, fields: Mapping[str, Any], key: Optional[str]) -> Request:
+    """A request that runs something: with a key, by which the daemon knows a second one."""
+    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    return post(where, fields, headers=headers, idempotent=True, patience=Patience.WORK)
+
+
+def _common(
+    timeout: Optional[float],
+    files: Optional[InputFiles],
+    outputs: Optional[Outputs],
+    cancel_on_disconnect: bool,
+) -> dict[str, Any]:
+    return {
+        "timeout_ms": _milliseconds(timeout),
+        "files": input_files(files) or None,
+        "outputs": _outputs(outputs) or None,
+        "cancel_on_disconnect": cancel_on_disconnect or None,
+    }
+
+
+def _outputs(outputs: Optional[Outputs]) -> list[Mapping[str, Any]]:
+    if isinstance(outputs, (str, bytes, Mapping)):
+        raise TypeError("outputs is a list of names")
+    return [{"name": one} if isinstance(one, str) else one for one in outputs or ()]
+
+
+def _one_of(**given: object) -> dict[str, object]:
+    named = {name: value for name, value in given.items() if value is not None}
+    if len(named) != 1:
+        raise TypeError(f"give one of {', '.join(given)}")
+    if isinstance(named.get("argv"), (str, bytes)):
+        raise TypeError("argv is a list: for a line of shell, give shell")
+    return {
+        name: list(value) if name == "argv" else value  # type: ignore[call-overload]
+        for name, value in named.items()
+    }
+
+
+def _stdin(stdin: Union[str, bytes, None]) -> dict[str, str]:
+    if stdin is None:
+        return {}
+    if isinstance(stdin, str):
+        return {"stdin": stdin}
+    return {"stdin_base64": base64.b64encode(stdin).decode()}
+
+
+def _milliseconds(seconds: Optional[float]) -> Optional[int]:
+    """The API's unit. What is no time at all is for the daemon to refuse."""
+    if seconds is None:
+        return None
+    if not math.isfinite(seconds):
+        raise ValueError("a time is a finite number of seconds")
+    return math.ceil(seconds * 1000)
+
+
+def _named(name: str) -> str:
+    if not name:
+        raise ValueError("a file has a name")
+    return name

@@ -1,0 +1,56 @@
+"""Whether a request that failed is sent again, and when.
+
+Only what can not be carried out twice by it: what never reached the daemon, what was refused,
+and what is idempotent.
+"""
+
+from __future__ import annotations
+
+import random
+from http import HTTPStatus
+from typing import Optional
+
+from ..errors import ApiError, TransportError, VivariumError
+from .request import Request
+
+_FIRST_PAUSE_SECS = 0.1
+_LONGEST_PAUSE_SECS = 5.0
+
+# A daemon that asks for more than this is not waited for: the caller knows better what to do.
+_LONGEST_RETRY_AFTER_SECS = 60.0
+
+
+class Retries:
+    """The tries of one call."""
+
+    def __init__(self, max_retries: int) -> None:
+        self.max_retries = max_retries
+        self.made = 0
+
+    def begin_anew(self) -> None:
+        """There was progress: what failed before does not count any more."""
+        self.made = 0
+
+    def pause_secs(self, request: Request, error: VivariumError) -> Optional[float]:
+        """How long to wait before the next try; None if there is none."""
+        if self.made >= self.max_retries or not request.resendable:
+            return None
+        pause = self._pause_secs(request, error)
+        if pause is not None:
+            self.made += 1
+        return pause
+
+    def _pause_secs(self, request: Request, error: VivariumError) -> Optional[float]:
+        longest = min(_FIRST_PAUSE_SECS * 2.0**self.made, _LONGEST_PAUSE_SECS)
+        backoff = longest * random.uniform(0.5, 1)
+        if isinstance(error, TransportError):
+            return backoff if request.idempotent or not error.reached else None
+        if isinstance(error, ApiError) and error.status in (
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ):
+            asked = error.retry_after
+            if asked is None:
+                return backoff
+            return asked if asked <= _LONGEST_RETRY_AFTER_SECS else None
+        return None

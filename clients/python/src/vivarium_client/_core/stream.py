@@ -1,0 +1,119 @@
+"""Following a streamed execution over as many connections as it takes.
+
+Every event is given once and in order: after a dropped connection the stream goes on after the
+last event that came. An execution is never run a second time: until its id is known, the same
+request is sent again with the same Idempotency-Key.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Optional
+
+from ..errors import ApiError, TransportError
+from ..events import Done, Event, Started
+from ..models.outcome import Outcome
+from . import requests
+from .calls import Calls
+from .collect import Collector, event_number
+from .request import Request
+from .retry import Retries
+from .sse import Decoder
+from .transport import Body
+
+
+class Stream:
+    """One execution's events."""
+
+    def __init__(self, calls: Calls, request: Request, last: int = 0) -> None:
+        self._calls = calls
+        self._request = request
+        self._retries = Retries(calls.max_retries)
+        self._collector = Collector()
+        self._ready: deque[Event] = deque()
+        self._decoder = Decoder()
+        self._body: Optional[Body] = None
+        self._closed = False
+        self.session_id: Optional[str] = None
+        self.execution_id: Optional[str] = None
+        self.last_number = last
+        self.outcome: Optional[Outcome] = None
+
+    @classmethod
+    def attach(cls, calls: Calls, session_id: str, execution_id: str, after: int) -> Stream:
+        """The events of an execution that is there, after one."""
+        stream = cls(calls, requests.events(session_id, execution_id, after), after)
+        stream.session_id, stream.execution_id = session_id, execution_id
+        return stream
+
+    async def open(self) -> None:
+        """Has the request sent, if it was not yet."""
+        while self._body is None and not self._closed:
+            await self._step()
+
+    async def next(self) -> Optional[Event]:
+        """The next event; None after the last. After an interruption of any kind, such as Ctrl-C,
+        the next call goes on where this one was."""
+        while not self._ready:
+            if self._closed:
+                return None
+            await self._step()
+        event = self._ready.popleft()
+        if isinstance(event, Done):
+            self.outcome = event.outcome
+            await self.close()
+        return event
+
+    async def finish(self) -> Outcome:
+        """The outcome, after all the events that are left."""
+        while await self.next() is not None:
+            pass
+        if self.outcome is None:
+            raise TransportError("the stream was closed before its end")
+        return self.outcome
+
+    async def close(self) -> None:
+        """Ends it, wherever it is."""
+        self._closed = True
+        await self._disconnect()
+
+    async def _step(self) -> None:
+        """Connects, or reads what comes; waits and connects anew where that may help."""
+        try:
+            if self._body is None:
+                await self._connect()
+            else:
+                await self._read(self._body)
+        except (ApiError, TransportError) as error:
+            await self._disconnect()
+            await self._calls.pause_or_raise(self._retries, self._request, error)
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def _connect(self) -> None:
+        if self.session_id is not None and self.execution_id is not None:
+            self._request = requests.events(self.session_id, self.execution_id, self.last_number)
+        self._decoder = Decoder()
+        self._body = await self._calls.open_once(self._request)
+
+    async def _read(self, body: Body) -> None:
+        chunk = await body.read()
+        if not chunk:
+            raise TransportError("the stream of events ended before the execution did")
+        for message in self._decoder.feed(chunk):
+            number = event_number(message)
+            if number <= self.last_number:
+                continue
+            event = self._collector.event(number, message)
+            self.last_number = number
+            self._retries.begin_anew()
+            if isinstance(event, Started):
+                self.session_id, self.execution_id = event.session_id, event.execution_id
+            if event is not None:
+                self._ready.append(event)
+
+    async def _disconnect(self) -> None:
+        body, self._body = self._body, None
+        if body is not None:
+            await body.close()

@@ -1,0 +1,109 @@
+"""The working directory of a session, by calls that block."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Optional, Union
+
+from .._core import requests
+from .._core.calls import Calls, described
+from .._core.content import Content, Source
+from .._core.listing import file_page
+from .._core.local import StrPath, replacing
+from .._core.transport import Body, run
+from ..models import FileEntry
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_BUFFER_BYTES = 1 << 16
+
+
+class Files:
+    """Files of a session. Paths are relative to the working directory."""
+
+    def __init__(self, calls: Calls, session_id: str) -> None:
+        self._calls = calls
+        self._session_id = session_id
+
+    def put(self, path: str, content: Content) -> None:
+        """Makes a file, or replaces it when all of its content has come.
+
+        `content` is text (`str`), bytes, a file of this machine (`pathlib.Path`, or open), or an
+        iterable of bytes. It is streamed.
+        """
+        run(self._calls.do(requests.put_file(self._session_id, path, Source.of(content))))
+
+    def put_tar(self, content: Content, path: str = "") -> None:
+        """Unpacks a tar archive into a directory; into the working directory if not given."""
+        run(self._calls.do(requests.put_tar(self._session_id, path, Source.of(content))))
+
+    def get(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
+        """The content of a file, or at most `length` bytes of it from byte `offset` on."""
+        request = requests.get_file(self._session_id, path, offset, length)
+        return run(self._calls.download(request))
+
+    def download(self, path: str, target: Union[StrPath, IO[bytes]]) -> int:
+        """Writes the content of a file to a file of this machine, or to one that is open for
+        writing. Returns how many bytes that were. A file is there when all of it is."""
+        request = requests.get_file(self._session_id, path, 0, None)
+        with replacing(target) as file:
+            return run(self._calls.download_to(request, file))
+
+    def open(self, path: str) -> RemoteFile:
+        """A file to read from as it comes, such as `pandas.read_csv(session.files.open("a.csv"))`.
+        To be closed."""
+        request = requests.get_file(self._session_id, path, 0, None)
+        return RemoteFile(run(self._calls.open(request)))
+
+    def list(self, path: str = "", *, recursive: bool = False) -> Iterator[FileEntry]:
+        """What is in a directory, in the byte order of the paths."""
+        after = None
+        while True:
+            request = requests.list_files(self._session_id, path, recursive, after, None)
+            page = run(self._calls.fetch(request, file_page))
+            yield from page.entries
+            after = page.next
+            if after is None:
+                return
+
+    def delete(self, path: str) -> None:
+        """Removes a file, a link, or a directory with all that is in it."""
+        run(self._calls.do(requests.delete_file(self._session_id, path)))
+
+
+class RemoteFile(io.BufferedReader):
+    """A file of a session, read from its beginning to its end as it comes."""
+
+    size_bytes: Optional[int]
+    """Its size, where the daemon says it."""
+    mime_type: Optional[str]
+    """Guessed by the daemon."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(_RawBody(body), _BUFFER_BYTES)
+        self.size_bytes, self.mime_type = described(body)
+
+
+class _RawBody(io.RawIOBase):
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if not self._rest:
+            self._rest = memoryview(run(self._body.read()))
+        target = memoryview(buffer).cast("B")
+        size_bytes = min(len(target), len(self._rest))
+        target[:size_bytes] = self._rest[:size_bytes]
+        self._rest = self._rest[size_bytes:]
+        return size_bytes
+
+    def close(self) -> None:
+        if not self.closed:
+            run(self._body.close())
+        super().close()

@@ -1,0 +1,33 @@
+"""What the daemon answers, as frozen types. Units are in the names."""
+
+from .host import Capacity, Environment, HostInfo
+from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
+from .outcome import ExceptionInfo, Execution, Outcome, Usage
+from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
+from .workspace import Completion, Completions, FileEntry, Inspection
+
+__all__ = [
+    "Capacity",
+    "ChangedFile",
+    "Completion",
+    "Completions",
+    "DisplayData",
+    "Environment",
+    "ExceptionInfo",
+    "Execution",
+    "FileEntry",
+    "HostInfo",
+    "Image",
+    "Inspection",
+    "Interrupt",
+    "LayerReport",
+    "Limit",
+    "Limits",
+    "Outcome",
+    "OutputFile",
+    "Representations",
+    "SessionInfo",
+    "SessionUsage",
+    "Usage",
+    "Value",
+]

@@ -1,0 +1,198 @@
+"""What became of an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Optional, TypeVar
+
+from .. import _notebook, errors
+from .._core.reading import Reader
+from .media import ChangedFile, DisplayData, Image, OutputFile, Value
+
+Self = TypeVar("Self", bound="Outcome")
+
+
+@dataclass(frozen=True)
+class ExceptionInfo:
+    """An exception that the code did not catch."""
+
+    type: str
+    """Its class, qualified unless builtin or the code's own."""
+    message: str
+    """`str()` of it."""
+    traceback: str = field(repr=False)
+    """As Python prints it."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> ExceptionInfo:
+        return cls(reader.text("type"), reader.text("message"), reader.text("traceback"))
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What an execution used."""
+
+    cpu_ms: float
+    """CPU time of all the session's processes during it, in milliseconds."""
+    memory_peak_bytes: int
+    """Highest memory seen, in bytes."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Usage:
+        return cls(reader.number("cpu_ms"), reader.integer("memory_peak_bytes"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an execution. An exception of the code is an outcome like any other.
+
+    In a notebook it shows itself: output, displays, images, value and traceback.
+    """
+
+    execution_id: str
+    """The execution, within its session."""
+    session_id: str
+    """The session."""
+    status: str
+    """`ok`, `error`, `timed_out`, `interrupted`, `killed` or `rejected`."""
+    cause: Optional[str]
+    """Why, where the status alone does not say, such as `memory_limit` or `wall_time`."""
+    detail: str
+    """The evidence, in words."""
+    state: str
+    """Whether variables and modules of the session survived: `preserved` or `lost`."""
+    exit_code: Optional[int]
+    """Of a command that exited; else None."""
+    stdout: str = field(repr=False)
+    """What it printed."""
+    stdout_truncated: bool = field(repr=False)
+    """Whether there was more."""
+    stderr: str = field(repr=False)
+    """What it printed as errors."""
+    stderr_truncated: bool = field(repr=False)
+    """Whether there was more."""
+    exception: Optional[ExceptionInfo]
+    """The exception that the code did not catch."""
+    value: Optional[Value]
+    """The value of the final expression (`result` in the API)."""
+    displays: tuple[DisplayData, ...] = field(repr=False)
+    """What `display()` was given."""
+    images: tuple[Image, ...] = field(repr=False)
+    """Figures that were shown, saved or left open."""
+    video_frames: tuple[Image, ...] = field(repr=False)
+    """Frames of animations."""
+    files: Mapping[str, OutputFile] = field(repr=False)
+    """The files that were asked for in `outputs`, by name."""
+    files_changed: tuple[ChangedFile, ...] = field(repr=False)
+    """Files that the execution made or changed."""
+    files_changed_more: bool = field(repr=False)
+    """Whether there are more of them."""
+    duration_ms: float
+    """From the moment the code was handed to a ready kernel to its end, in milliseconds."""
+    usage: Usage
+    """What it used."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ran to its end."""
+        return self.status == "ok"
+
+    @property
+    def text(self) -> str:
+        """What it printed; the same as `stdout`."""
+        return self.stdout
+
+    def raise_for_status(self: Self) -> Self:
+        """Raises an `ExecutionError` unless it ran to its end; else returns itself."""
+        error = self._error()
+        if error is not None:
+            raise error
+        return self
+
+    def _error(self) -> Optional[errors.ExecutionError]:
+        if self.ok:
+            return None
+        if self.status == "error" and self.exception is not None:
+            raised = self.exception
+            return errors.CodeError(self, raised.type, raised.message, raised.traceback)
+        if self.status == "error" and self.exit_code is not None:
+            return errors.CommandFailed(self, self.exit_code)
+        message = ": ".join(part for part in (self.status, self.cause, self.detail) if part)
+        kind = _ERRORS.get(self.status, errors.ExecutionError)
+        return kind(message, self)
+
+    def show(self, *, trusted: bool = False) -> None:
+        """Shows it in the notebook cell that is running: output, displays, images, value and
+        traceback.
+
+        HTML is shown in a frame without scripts and network, because a page that tenant code
+        wrote could otherwise use the notebook's own kernel. `trusted` shows everything as it
+        is: plotly needs it, and whoever wrote the code can then do what the notebook's user can.
+        """
+        _notebook.show(self, trusted=trusted)
+
+    def _ipython_display_(self) -> None:
+        self.show()
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Outcome:
+        value = reader.optional_object("result")
+        exception = reader.optional_object("exception")
+        files = [OutputFile._read(file) for file in reader.objects("files")]
+        return cls(
+            execution_id=reader.text("execution_id"),
+            session_id=reader.text("session_id"),
+            status=reader.required_text("status"),
+            cause=reader.optional_text("cause"),
+            detail=reader.text("detail"),
+            state=reader.text("state"),
+            exit_code=reader.optional_integer("exit_code"),
+            stdout=reader.text("stdout"),
+            stdout_truncated=reader.flag("stdout_truncated"),
+            stderr=reader.text("stderr"),
+            stderr_truncated=reader.flag("stderr_truncated"),
+            exception=None if exception is None else ExceptionInfo._read(exception),
+            value=None if value is None else Value._read(value),
+            displays=tuple(DisplayData._read(shown) for shown in reader.objects("displays")),
+            images=tuple(Image._read(image) for image in reader.objects("images")),
+            video_frames=tuple(Image._read(frame) for frame in reader.objects("video_frames")),
+            files={file.name: file for file in files},
+            files_changed=tuple(
+                ChangedFile._read(file) for file in reader.objects("files_changed")
+            ),
+            files_changed_more=reader.flag("files_changed_more"),
+            duration_ms=reader.number("duration_ms"),
+            usage=Usage._read(reader.object("usage")),
+        )
+
+
+_ERRORS: dict[str, type[errors.ExecutionError]] = {
+    "timed_out": errors.TimedOut,
+    "interrupted": errors.Interrupted,
+    "killed": errors.Killed,
+    "rejected": errors.Rejected,
+}
+
+
+@dataclass(frozen=True)
+class Execution:
+    """An execution as the daemon remembers it."""
+
+    state: str
+    """`queued`, `running` or `done`."""
+    outcome: Optional[Outcome]
+    """What became of it, once it is done. Of each of stdout and stderr no more may be kept than
+    the first 256 KiB."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over."""
+        return self.state == "done"
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Execution:
+        outcome = reader.optional_object("outcome")
+        return cls(
+            reader.required_text("state"), None if outcome is None else Outcome._read(outcome)
+        )

@@ -1,0 +1,159 @@
+"""Sessions, as the daemon describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Optional, TypedDict, Union
+
+from .._core.reading import Reader
+
+Limit = Union[int, Literal["unlimited"]]
+"""A positive integer, or the word."""
+
+
+class Limits(TypedDict, total=False):
+    """What a session may use. A request may tighten these, and never widen them."""
+
+    max_memory_mb: Limit
+    """Memory of the whole session, in MiB."""
+    max_cpu_secs: Limit
+    """CPU time of one execution, in seconds."""
+    max_procs: Limit
+    """Processes and threads."""
+    max_open_fds: Limit
+    """Open file descriptors per process."""
+    max_file_size_mb: Limit
+    """Largest file, in MiB."""
+    max_disk_mb: Limit
+    """Working directory and temporary files together, in MiB."""
+    max_inodes: Limit
+    """Files, directories and links together."""
+    cpu_cores: Union[float, Literal["unlimited"]]
+    """CPU cores, such as 0.5."""
+    max_output_bytes: Limit
+    """Bytes kept of each of stdout and stderr, per execution."""
+    max_result_bytes: Limit
+    """Bytes of results, displays and files, per execution."""
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """What one layer of the sandbox does, as read back from inside."""
+
+    layer: str
+    """Such as `seccomp`."""
+    status: str
+    """`enforced`, `partial`, `unavailable` or `off`."""
+    detail: str
+    """What it does, or what is missing."""
+    fix: str
+    """What an operator can do; empty where there is nothing to do."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> LayerReport:
+        return cls(
+            reader.required_text("layer"),
+            reader.required_text("status"),
+            reader.text("detail"),
+            reader.text("fix"),
+        )
+
+
+@dataclass(frozen=True)
+class SessionUsage:
+    """What a session has used."""
+
+    cpu_ms: float
+    """CPU time, in milliseconds."""
+    memory_bytes: Optional[int]
+    """Memory now, in bytes; None where the host does not say."""
+    memory_peak_bytes: int
+    """Highest memory of any execution, in bytes."""
+    executions: int
+    """Executions that have ended."""
+    queued: int
+    """Executions that wait."""
+    processes: Optional[int]
+    """Processes; only from `info()`."""
+    disk_bytes: Optional[int]
+    """Working directory and temporary files, in bytes; only from `info()`."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> SessionUsage:
+        return cls(
+            cpu_ms=reader.number("cpu_ms"),
+            memory_bytes=reader.optional_integer("memory_bytes"),
+            memory_peak_bytes=reader.integer("memory_peak_bytes"),
+            executions=reader.integer("executions"),
+            queued=reader.integer("queued"),
+            processes=reader.optional_integer("processes"),
+            disk_bytes=reader.optional_integer("disk_bytes"),
+        )
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session."""
+
+    id: str
+    """Its id."""
+    tenant: str
+    """Whose it is."""
+    environment: str
+    """Its environment's name."""
+    state: str
+    """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
+    protection: tuple[LayerReport, ...]
+    """Every layer of the sandbox, as read back from inside."""
+    limits: Limits
+    """What it may use."""
+    network: str
+    """What it can reach: `none`, `loopback` or `full`."""
+    usage: SessionUsage
+    """What it has used."""
+    created_at: datetime
+    """When it was made."""
+    last_used_at: datetime
+    """When it last ran code or was kept alive."""
+    expires_at: datetime
+    """When it is deleted if nothing happens until then."""
+    metadata: Mapping[str, str]
+    """As it was given."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> SessionInfo:
+        limits: Any = reader.object("limits").fields
+        return cls(
+            id=reader.required_text("id"),
+            tenant=reader.text("tenant"),
+            environment=reader.text("environment"),
+            state=reader.text("state"),
+            protection=tuple(LayerReport._read(layer) for layer in reader.objects("protection")),
+            limits=limits,
+            network=reader.text("network"),
+            usage=SessionUsage._read(reader.object("usage")),
+            created_at=reader.time("created_at"),
+            last_used_at=reader.time("last_used_at"),
+            expires_at=reader.time("expires_at"),
+            metadata=reader.texts("metadata"),
+        )
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """What became of an interrupt."""
+
+    execution_id: Optional[str]
+    """The execution that was running; None if none was."""
+    interrupted: bool
+    """Whether it has ended."""
+    detail: str
+    """In words."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Interrupt:
+        return cls(
+            reader.optional_text("execution_id"), reader.flag("interrupted"), reader.text("detail")
+        )

@@ -1,0 +1,218 @@
+"""Against a real daemon: sessions, executions, results and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from daemon import Daemon, requires_modules
+from vivarium_client import AsyncClient, Client, Outcome, Session, errors
+
+
+def test_the_host(real: Client) -> None:
+    host = real.host()
+    assert len(host.layers) == 9
+    assert host.environments[0].name == "default"
+    assert host.capacity.cpus >= 1
+
+
+def test_a_run(real: Client) -> None:
+    outcome = real.run("import sys; print('out'); print('err', file=sys.stderr); 6 * 7")
+    assert (outcome.ok, outcome.status, outcome.state) == (True, "ok", "preserved")
+    assert (outcome.text, outcome.stderr, str(outcome.value)) == ("out\n", "err\n", "42")
+    assert outcome.value is not None
+    assert (outcome.value.type, outcome.value.text) == ("int", "42")
+    assert outcome.duration_ms > 0
+    assert outcome.raise_for_status() is outcome
+
+
+def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:
+    local = tmp_path / "local"
+    local.write_bytes(b"\xff\0")
+    outcome = real.run(
+        "import os\n"
+        "(open('a').read(), open('d/b', 'rb').read(), open('c', 'rb').read(), os.environ['E'])",
+        files={"a": "é\n", "d/b": b"\0", "c": local},
+        env={"E": "1"},
+        limits={"max_procs": 8, "cpu_cores": 0.5},
+        network="none",
+        environment="default",
+        timeout=20,
+        idempotency_key=f"run-{os.urandom(8).hex()}",
+    )
+    assert str(outcome.value) == str(("é\n", b"\0", b"\xff\0", "1"))
+
+
+def test_variables_survive_from_call_to_call(session: Session) -> None:
+    session.execute("x = 41")
+    assert str(session.execute("x + 1").value) == "42"
+    assert session.reset() is None
+    assert session.execute("x").status == "error"
+
+
+def test_exceptions_are_outcomes(session: Session) -> None:
+    outcome = session.execute("def f():\n    return 1 / 0\n\nf()")
+    with pytest.raises(errors.CodeError, match="division by zero") as raised:
+        outcome.raise_for_status()
+    assert (raised.value.type, raised.value.message) == ("ZeroDivisionError", "division by zero")
+    assert "return 1 / 0" in raised.value.traceback
+    assert outcome.state == "preserved"
+
+
+def test_the_time_is_the_codes_own(session: Session) -> None:
+    session.execute("x = 1")
+    outcome = session.execute("while True: pass", timeout=0.2)
+    with pytest.raises(errors.TimedOut, match="wall_time"):
+        outcome.raise_for_status()
+    assert outcome.state == "preserved"
+    assert str(session.execute("x").value) == "1"
+
+
+def test_deaths_have_a_cause(session: Session) -> None:
+    session.execute("x = 1")
+    with pytest.raises(errors.Killed) as raised:
+        session.execute("import os; os.kill(os.getpid(), 9)").raise_for_status()
+    assert raised.value.cause == "signal"
+    assert raised.value.outcome.state == "lost"
+    assert session.execute("x").status == "error"
+
+
+def test_a_session_is_as_it_was_asked_for(real: Client) -> None:
+    with real.session(
+        "as-asked",
+        environment="default",
+        limits={"max_memory_mb": 256},
+        network="none",
+        env={"A": "b"},
+        idle_timeout=600,
+        metadata={"for": "a test"},
+    ) as session:
+        info = session.info()
+        assert (info.id, info.network, info.metadata) == ("as-asked", "none", {"for": "a test"})
+        assert info.limits["max_memory_mb"] == 256
+        assert 590 < (info.expires_at - info.created_at).total_seconds() < 610
+        assert {layer.status for layer in info.protection} <= {"enforced", "partial", "unavailable"}
+        assert str(session.execute("import os; os.environ['A']").value) == "'b'"
+        assert session.info().usage.executions == 1
+        assert session.keepalive() >= info.expires_at
+        assert not session.interrupt().interrupted
+        with pytest.raises(errors.Conflict) as raised:
+            real.session("as-asked")
+        assert raised.value.code == "session_exists"
+        assert "as-asked" in [listed.id for listed in real.sessions()]
+    with pytest.raises(errors.NotFound):
+        session.info()
+    assert not session.delete()
+
+
+def test_an_attached_session_stays(real: Client, session: Session) -> None:
+    session.execute("x = 1")
+    with real.attach(session.id) as attached:
+        assert str(attached.execute("x").value) == "1"
+    assert session.info().id == session.id
+
+
+def test_a_session_may_be_made_by_its_first_execution(real: Client) -> None:
+    attached = real.attach("made-by-execute")
+    with pytest.raises(errors.NotFound) as raised:
+        attached.execute("1")
+    assert raised.value.code == "unknown_session"
+    assert attached.execute("1", create=True).ok
+    assert attached.delete()
+
+
+def test_refusals_name_the_field(real: Client, session: Session) -> None:
+    for refused, field in (
+        (lambda: real.session(limits={"max_memory_mb": "unlimited"}), "limits.max_memory_mb"),
+        (lambda: real.session(network="full"), "network"),
+        (lambda: real.session("a/b"), "id"),
+        (lambda: session.execute("1", timeout=0), "timeout_ms"),
+        (lambda: session.execute("1", files={"../a": ""}), "files[0].name"),
+    ):
+        with pytest.raises(errors.InvalidRequest) as raised:
+            refused()
+        assert (raised.value.code, raised.value.field) == ("invalid_field", field)
+
+
+def test_a_path_does_not_leave_its_route(real: Client) -> None:
+    for id in ("..", ".", "a/b", ""):
+        with pytest.raises(errors.ApiError):
+            real.attach(id).info()
+
+
+def test_asyncio(daemon: Daemon) -> None:
+    async def main() -> list[Outcome]:
+        async with AsyncClient(daemon.url) as client, client.session() as session:
+            await session.execute("x = 0")
+            runs = (client.run(f"print({n})") for n in range(3))
+            executions = (session.execute("x += 1; x") for _ in range(3))
+            return list(await asyncio.gather(*runs, *executions))
+
+    outcomes = asyncio.run(main())
+    assert [outcome.text for outcome in outcomes[:3]] == ["0\n", "1\n", "2\n"]
+    assert sorted(str(outcome.value) for outcome in outcomes[3:]) == ["1", "2", "3"]
+
+
+def test_a_second_request_with_the_key_is_the_first(session: Session) -> None:
+    session.execute("n = 0")
+    key = f"key-{os.urandom(8).hex()}"
+    first = session.execute("n += 1; n", idempotency_key=key)
+    second = session.execute("n += 1; n", idempotency_key=key)
+    assert first == second
+    assert str(session.execute("n").value) == "1"
+    with pytest.raises(errors.InvalidRequest) as raised:
+        session.execute("n += 2", idempotency_key=key)
+    assert raised.value.code == "idempotency_key_reused"
+
+
+def test_outputs_come_back_typed(session: Session, tmp_path: Path) -> None:
+    outcome = session.execute(
+        "open('a.txt', 'w').write('é'); open('b.bin', 'wb').write(b'\\xff\\0')",
+        outputs=["a.txt", "b.bin", {"name": "a.txt", "format": "text"}, "gone"],
+    )
+    assert outcome.files["a.txt"].text == "é"
+    assert outcome.files["b.bin"].bytes == b"\xff\0"
+    assert outcome.files["b.bin"].save(tmp_path).read_bytes() == b"\xff\0"
+    with pytest.raises(errors.OutputFileError, match="gone"):
+        outcome.files["gone"].save(tmp_path)
+    assert {changed.name for changed in outcome.files_changed} == {"a.txt", "b.bin"}
+    assert not outcome.files_changed_more
+
+
+def test_displays(session: Session) -> None:
+    outcome = session.execute(
+        "class Shown:\n"
+        "    def _repr_html_(self): return '<b>shown</b>'\n"
+        "    def __repr__(self): return 'Shown()'\n"
+        "display(Shown())\n"
+        "Shown()"
+    )
+    assert [shown.html for shown in outcome.displays] == ["<b>shown</b>"]
+    assert outcome.value is not None
+    assert (outcome.value.repr, outcome.value.html) == ("Shown()", "<b>shown</b>")
+
+
+def test_a_plot_is_an_image(real: Client) -> None:
+    requires_modules("matplotlib")
+    outcome = real.run(
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()", timeout=300
+    )
+    [image] = outcome.raise_for_status().images
+    assert image.mime_type == "image/png"
+    assert image.pil().size[0] > 100
+
+
+def test_completion_and_inspection(session: Session) -> None:
+    session.execute("def twice(number):\n    'Twice as much.'\n    return 2 * number\n")
+    completions = session.complete("x = twi")
+    assert "twice" in [match.text.rstrip("(") for match in completions.matches]
+    assert (completions.start, completions.end) == (4, 7)
+    assert "twice" in [match.text.rstrip("(") for match in session.complete("twi + 1", 3).matches]
+    inspection = session.inspect("twice(", 3)
+    assert inspection.found
+    assert (inspection.docstring, inspection.type) == ("Twice as much.", "function")
+    assert "number" in inspection.signature
+    assert not session.inspect("nothing_of_this_name").found
