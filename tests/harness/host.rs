@@ -5,7 +5,7 @@
 //! no skip goes unnoticed.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::unistd::{Uid, User};
@@ -27,10 +27,15 @@ pub enum Requirement {
     Landlock,
     /// numpy, pandas, matplotlib, scipy and Pillow for the host's /usr/bin/python3.
     PythonScience,
+    /// The same, and seaborn, scikit-learn, networkx, plotly, Altair, sympy, tqdm and openpyxl.
+    PythonAnalysis,
     /// An x86_64 machine.
     X86,
     /// `prometheus` and `promtool`, as Debian's package `prometheus` has them.
     Prometheus,
+    /// `schemathesis` (tests/requirements.txt), in the directory that `VIVARIUM_TEST_TOOLS` names
+    /// or on PATH.
+    Schemathesis,
 }
 
 impl Requirement {
@@ -43,8 +48,10 @@ impl Requirement {
             Self::Cgroup => "cgroup",
             Self::Landlock => "landlock",
             Self::PythonScience => "python-science",
+            Self::PythonAnalysis => "python-analysis",
             Self::X86 => "x86_64",
             Self::Prometheus => "prometheus",
+            Self::Schemathesis => "schemathesis",
         }
     }
 
@@ -59,11 +66,16 @@ impl Requirement {
             }
             Self::Cgroup => is_root() && cgroup2_is_mounted(),
             Self::Landlock => has_landlock(),
-            Self::PythonScience => has_science(),
+            Self::PythonScience => has_modules("numpy pandas matplotlib scipy PIL"),
+            Self::PythonAnalysis => has_modules(
+                "numpy pandas matplotlib scipy PIL seaborn sklearn networkx plotly altair sympy \
+                 tqdm openpyxl",
+            ),
             Self::X86 => cfg!(target_arch = "x86_64"),
             Self::Prometheus => ["prometheus", "promtool"]
                 .iter()
                 .all(|name| Path::new("/usr/bin").join(name).exists()),
+            Self::Schemathesis => tool("schemathesis").is_some(),
         }
     }
 }
@@ -86,6 +98,14 @@ pub fn has(requirements: &[Requirement]) -> bool {
     // Not by eprintln!, which the test runner keeps to itself where a test passes.
     let _nobody_reads = std::io::stderr().write_all(line.as_bytes()).is_err();
     false
+}
+
+/// A program that the tests bring along, or that the host has.
+#[must_use]
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let dirs = ["VIVARIUM_TEST_TOOLS", "PATH"].map(|key| std::env::var_os(key).unwrap_or_default());
+    let mut paths = dirs.iter().flat_map(std::env::split_paths).map(|dir| dir.join(name));
+    paths.find(|path| path.is_file())
 }
 
 /// Whether this process is root.
@@ -126,9 +146,11 @@ fn has_landlock() -> bool {
     active.map_or_else(|_| kernel_version() >= (5, 19), |list| list.contains("landlock"))
 }
 
-fn has_science() -> bool {
-    let imports = "import importlib.util as u; \
-        exit(not all(map(u.find_spec, ['numpy', 'pandas', 'matplotlib', 'scipy', 'PIL'])))";
-    let python = Command::new("/usr/bin/python3").args(["-c", imports]).output();
+fn has_modules(names: &str) -> bool {
+    let imports = "import importlib.util as u, sys; exit(not all(map(u.find_spec, sys.argv[1:])))";
+    let python = Command::new("/usr/bin/python3")
+        .args(["-c", imports])
+        .args(names.split_whitespace())
+        .output();
     python.is_ok_and(|output| output.status.success())
 }

@@ -130,6 +130,12 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
     ) -> Response {
+        self.ask(method, path, headers, body);
+        self.receive().unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+
+    /// Sends a request as [`Self::send`] does, and reads nothing.
+    pub fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) {
         let has = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !has("host") {
@@ -148,7 +154,6 @@ impl Client {
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body.unwrap_or_default());
         self.send_raw(&bytes);
-        self.receive().unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 
     /// Sends JSON, if there is any, and reads the answer.
@@ -159,6 +164,23 @@ impl Client {
 
     /// Reads an answer; `None` if the connection ends before there is one.
     pub fn receive(&mut self) -> Option<Response> {
+        let mut response = self.receive_head()?;
+        if response.header("transfer-encoding") == Some("chunked") {
+            loop {
+                let chunk = self.chunk()?;
+                if chunk.is_empty() {
+                    break;
+                }
+                response.body.extend(chunk);
+            }
+        } else if let Some(length) = response.header("content-length") {
+            response.body = self.exactly(length.parse().ok()?)?;
+        }
+        Some(response)
+    }
+
+    /// Reads an answer without its body.
+    pub fn receive_head(&mut self) -> Option<Response> {
         let status_line = self.line()?;
         let status = status_line.split(' ').nth(1)?.parse().ok()?;
         let mut headers = Vec::new();
@@ -170,28 +192,22 @@ impl Client {
             let (name, value) = line.split_once(':')?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut response = Response { status, headers, body: Vec::new() };
-        if response.header("transfer-encoding") == Some("chunked") {
-            response.body = self.chunks()?;
-        } else if let Some(length) = response.header("content-length") {
-            response.body = vec![0; length.parse().ok()?];
-            self.stream.read_exact(&mut response.body).ok()?;
-        }
-        Some(response)
+        Some(Response { status, headers, body: Vec::new() })
     }
 
-    fn chunks(&mut self) -> Option<Vec<u8>> {
-        let mut body = Vec::new();
-        loop {
-            let length = usize::from_str_radix(self.line()?.trim(), 16).ok()?;
-            let mut chunk = vec![0; length];
-            self.stream.read_exact(&mut chunk).ok()?;
-            self.line()?;
-            if length == 0 {
-                return Some(body);
-            }
-            body.extend(chunk);
-        }
+    /// Reads the next chunk of a body; the last has nothing in it.
+    pub fn chunk(&mut self) -> Option<Vec<u8>> {
+        let length = usize::from_str_radix(self.line()?.trim(), 16).ok()?;
+        let chunk = self.exactly(length)?;
+        self.line()?;
+        Some(chunk)
+    }
+
+    /// Reads so many bytes.
+    pub fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     fn line(&mut self) -> Option<String> {

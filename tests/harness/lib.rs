@@ -16,6 +16,7 @@
 )]
 
 pub mod daemon;
+pub mod events;
 pub mod host;
 pub mod http;
 pub mod outcome;
@@ -23,8 +24,10 @@ pub mod probe;
 pub mod processes;
 pub mod program;
 pub mod session;
+pub mod terminal;
 pub mod wait;
 
 pub use daemon::{Daemon, Setup};
 pub use outcome::Outcome;
 pub use session::Session;
+pub use terminal::Terminal;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
+use crate::events::Events;
 use crate::http::Response;
 use crate::outcome::Outcome;
 use crate::wait;
@@ -53,6 +54,57 @@ impl<'d> Session<'d> {
     #[track_caller]
     pub fn execute_with(&self, request: &Value) -> Outcome {
         Outcome(self.request("POST", "/execute", Some(request)).expect_success())
+    }
+
+    /// Runs code and follows its events.
+    #[must_use]
+    #[track_caller]
+    pub fn stream(&self, code: &str) -> Events {
+        self.stream_with("/execute", &[], &json!({"code": code}))
+    }
+
+    /// Sends a request about it that is answered by events.
+    #[must_use]
+    #[track_caller]
+    pub fn stream_with(&self, rest: &str, headers: &[(&str, &str)], request: &Value) -> Events {
+        let path = self.path(rest);
+        let events = Events::open(&self.daemon.unix(), "POST", &path, headers, Some(request));
+        assert_eq!(events.head.status, 200, "{}", String::from_utf8_lossy(&events.head.body));
+        events
+    }
+
+    /// Follows an execution's events, from the one after `after` on if that is given.
+    #[must_use]
+    #[track_caller]
+    pub fn follow(&self, execution_id: &str, after: Option<u64>) -> Events {
+        let path = self.path(&format!("/executions/{execution_id}"));
+        let after = after.map(|after| after.to_string());
+        let header = after.as_ref().map(|after| ("Last-Event-ID", after.as_str()));
+        let headers: Vec<_> = header.into_iter().collect();
+        Events::open(&self.daemon.unix(), "GET", &path, &headers, None)
+    }
+
+    /// How far an execution has come.
+    #[must_use]
+    #[track_caller]
+    pub fn execution(&self, execution_id: &str) -> Value {
+        self.request("GET", &format!("/executions/{execution_id}"), None).expect_success()
+    }
+
+    /// Waits for the end of an execution.
+    #[track_caller]
+    pub fn until_done(&self, execution_id: &str) -> Outcome {
+        Outcome(wait::until("the execution's end", || {
+            let info = self.execution(execution_id);
+            (info["state"] == "done").then(|| info["outcome"].clone())
+        }))
+    }
+
+    /// Runs a command.
+    #[must_use]
+    #[track_caller]
+    pub fn command(&self, request: &Value) -> Outcome {
+        Outcome(self.request("POST", "/commands", Some(request)).expect_success())
     }
 
     /// The `repr` of an expression that works.

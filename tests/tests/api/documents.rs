@@ -8,12 +8,21 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 13] = [
+const ROUTES: [(&str, &str); 22] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
     ("delete", "/v1/sessions/{id}"),
     ("post", "/v1/sessions/{id}/execute"),
+    ("post", "/v1/sessions/{id}/commands"),
+    ("post", "/v1/sessions/{id}/complete"),
+    ("post", "/v1/sessions/{id}/inspect"),
+    ("get", "/v1/sessions/{id}/executions/{execution_id}"),
+    ("get", "/v1/sessions/{id}/files"),
+    ("put", "/v1/sessions/{id}/files"),
+    ("get", "/v1/sessions/{id}/files/{path}"),
+    ("put", "/v1/sessions/{id}/files/{path}"),
+    ("delete", "/v1/sessions/{id}/files/{path}"),
     ("post", "/v1/sessions/{id}/interrupt"),
     ("post", "/v1/sessions/{id}/reset"),
     ("post", "/v1/sessions/{id}/keepalive"),

@@ -1,0 +1,116 @@
+//! What docs/api.md shows works as it is shown, and every call is shown.
+//!
+//! Its `sh` blocks are run one after the other in one shell, as a reader would; `curl` is the real
+//! one, told where this test's daemon listens, and it notes what it called.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use vivarium_tests::http::Endpoint;
+use vivarium_tests::{Daemon, program};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
+
+#[test]
+fn every_example_works_and_every_call_has_one() {
+    let daemon = Daemon::start();
+    let dir = program::temp_dir();
+    let calls = dir.path().join("calls");
+    put_curl(dir.path(), &daemon, &calls);
+    let script = format!("set -eu\n{}", blocks(&fs::read_to_string(PAGE).unwrap(), "sh"));
+    let output = Command::new("/bin/sh")
+        .args(["-c", &script])
+        .current_dir(dir.path())
+        .env("PATH", format!("{}/bin:/usr/bin:/bin", dir.path().display()))
+        .env("VIVARIUM_TOKEN", "viv_not-asked-for")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{said}\n{errors}");
+    let called = fs::read_to_string(&calls).unwrap();
+    let called: BTreeSet<_> = called.lines().collect();
+    let mut missing = routes(&daemon);
+    missing.retain(|route| !called.iter().any(|call| is_call_of(call, route)));
+    assert_eq!(missing, Vec::<(String, String)>::new(), "without an example; there are {called:?}");
+    daemon.stop_and_check();
+}
+
+/// A `curl` that finds the daemon where the page says it is, fails where the daemon refuses, and
+/// writes a line for each call.
+fn put_curl(dir: &Path, daemon: &Daemon, calls: &Path) {
+    let (Endpoint::Tcp(port), Endpoint::Unix(socket)) = (daemon.tcp(), daemon.unix()) else {
+        panic!("the daemon listens elsewhere");
+    };
+    let curl = format!(
+        "#!/bin/sh\n\
+         for word; do\n\
+         shift\n\
+         [ \"$word\" != /run/vivarium/api.sock ] || word={socket}\n\
+         set -- \"$@\" \"$word\"\n\
+         done\n\
+         exec /usr/bin/curl --fail-with-body --silent --show-error \
+         --connect-to 127.0.0.1:8470:127.0.0.1:{port} \
+         --write-out '%{{stderr}}%{{method}} %{{url_effective}}\\n' \"$@\" 2>>{calls}\n",
+        socket = socket.display(),
+        calls = calls.display(),
+    );
+    let bin = dir.join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("curl"), curl).unwrap();
+    fs::set_permissions(bin.join("curl"), Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The blocks of a page that are in a language.
+fn blocks(page: &str, language: &str) -> String {
+    let mut found = String::new();
+    let mut inside = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), inside) {
+            (Some(_), Some(_)) => inside = None,
+            (Some(kind), None) => inside = Some(kind == language),
+            (None, Some(true)) => {
+                found.push_str(line);
+                found.push('\n');
+            }
+            (None, _) => {}
+        }
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+/// Every method and path of the API.
+fn routes(daemon: &Daemon) -> Vec<(String, String)> {
+    let document = daemon.request("GET", "/openapi.json", None).expect_success();
+    let of_path = |(path, item): (&String, &Value)| -> Vec<(String, String)> {
+        let methods = item.as_object().unwrap().keys();
+        methods.map(|method| (method.to_uppercase(), path.clone())).collect()
+    };
+    document["paths"].as_object().unwrap().iter().flat_map(of_path).collect()
+}
+
+/// Whether a line of `curl`'s is a call of this route.
+fn is_call_of(call: &str, (method, path): &(String, String)) -> bool {
+    let Some((called, url)) = call.split_once(' ') else { return false };
+    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (_, called_path) = url.split_at(url.find('/').unwrap_or(url.len()));
+    let called_path = called_path.split('?').next().unwrap_or_default();
+    // The last parameter of a path may hold slashes, where the route is declared so.
+    let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
+    let found: Vec<_> = called_path.trim_start_matches('/').splitn(parts.len(), '/').collect();
+    called == method
+        && parts.len() == found.len()
+        && parts.iter().zip(&found).all(|(part, found)| {
+            part == found
+                || (part.starts_with('{') && !found.is_empty())
+                    && (part.contains("path") || !found.contains('/'))
+        })
+}

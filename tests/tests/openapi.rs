@@ -1,0 +1,44 @@
+//! The API is what its OpenAPI document says, whatever it is sent: schemathesis makes requests from
+//! the document, right ones and wrong ones, and compares the answers with it.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::process::{Command, Stdio};
+
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::{Setup, program};
+
+/// Requests for each operation and kind of request.
+const EXAMPLES: &str = "25";
+
+#[test]
+fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {
+    if !host::has(&[Requirement::Schemathesis]) {
+        return;
+    }
+    // Each creation is a session that nobody deletes.
+    let daemon = Setup::default()
+        .config("session", "max_sessions = 20\nmax_exec_timeout = \"2s\"\nexec_timeout = \"2s\"")
+        .start();
+    let dir = program::temp_dir();
+    let url = daemon.tcp().url();
+    let output = Command::new(host::tool("schemathesis").unwrap())
+        .arg("run")
+        .arg(format!("{url}/openapi.json"))
+        .args(["--checks", "all", "--phases", "examples,coverage,fuzzing"])
+        // What a field may hold beside its type (a name without "..", one of code, argv and shell)
+        // is more than a schema says: such a request is right by the schema, and refused by 422.
+        .args(["--exclude-checks", "positive_data_acceptance"])
+        // It can make no tar archives; tests/files does.
+        .args(["--exclude-operation-id", "upload_all"])
+        .args(["--max-examples", EXAMPLES, "--workers", "2", "--seed", "1", "--no-color"])
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", daemon.log());
+    // That it has tested anything, and all there is.
+    assert!(said.contains("Test cases:"), "{said}");
+    daemon.stop_and_check();
+}

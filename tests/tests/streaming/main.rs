@@ -1,0 +1,14 @@
+//! What users see while something runs, and afterwards: events in order, resumed anywhere, kept
+//! for a while; requests carried out once; commands; questions to the kernel.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod commands;
+mod disconnects;
+mod kept;
+mod once;
+mod order;
+mod outcomes;
+mod probes;
+mod resume;
+mod slow;

@@ -1,0 +1,58 @@
+//! Completion and inspection by the live kernel.
+
+use serde_json::{Value, json};
+use vivarium_tests::Daemon;
+
+#[test]
+fn a_kernel_completes_what_it_knows() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let _set = session.execute("import json\nvariable_of_mine = [1, 2]").ok();
+    let complete = |code: &str, cursor: Value| {
+        let request = json!({"code": code, "cursor": cursor});
+        session.request("POST", "/complete", Some(&request)).expect_success()
+    };
+    let reply = complete("é = variable_o", Value::Null);
+    assert_eq!(reply["matches"][0]["text"], "variable_of_mine");
+    assert_eq!((&reply["start"], &reply["end"]), (&json!(4), &json!(14)), "in characters");
+    let reply = complete("json.lo + 1", json!(7));
+    let texts: Vec<_> = reply["matches"].as_array().unwrap().iter().map(|m| &m["text"]).collect();
+    assert!(texts.contains(&&json!("loads")), "{texts:?}");
+    assert_eq!(complete("nothing_like_it", Value::Null)["matches"], json!([]));
+    // It is no execution.
+    assert_eq!(session.info()["usage"]["executions"], 1);
+    assert_eq!(session.value("variable_of_mine"), "[1, 2]");
+}
+
+#[test]
+fn a_kernel_says_what_something_is() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let _set = session.execute("def double(x, by=2):\n    'Doubles.'\n    return x * by").ok();
+    let inspect = |code: &str| {
+        let request = json!({"code": code});
+        session.request("POST", "/inspect", Some(&request)).expect_success()
+    };
+    let reply = inspect("double");
+    assert_eq!((&reply["found"], &reply["docstring"]), (&json!(true), &json!("Doubles.")));
+    assert!(reply["signature"].as_str().unwrap().contains("(x, by=2)"), "{reply}");
+    assert_eq!(inspect("unheard_of")["found"], false);
+}
+
+#[test]
+fn a_busy_session_is_not_asked() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let mut events =
+        session.stream("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)");
+    events.expect("started");
+    let request = json!({"code": "os."});
+    for path in ["/complete", "/inspect"] {
+        let answer = session.request("POST", path, Some(&request));
+        let _problem = answer.expect_problem(409, "busy");
+        assert!(answer.header("retry-after").is_some());
+    }
+    assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
+    events.rest();
+    assert_eq!(session.request("POST", "/complete", Some(&request)).status, 200);
+}

@@ -1,0 +1,147 @@
+//! Keys: editing, completion, interrupts, and ends.
+
+use std::os::unix::fs::MetadataExt;
+
+use vivarium_tests::{program, wait};
+
+use super::{repl, vivarium};
+
+#[test]
+fn values_blocks_and_errors_come_and_go_by_their_numbers() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("6 * 7");
+    terminal.sees("Out[1]: 42");
+    terminal.sees_prompt("In [2]:");
+    // Indented by the editor; an empty line ends the block.
+    terminal.line("for i in range(2):");
+    terminal.line("print('line', i)");
+    terminal.sees_prompt("    print('line', i)");
+    terminal.line("");
+    terminal.sees("line 0\nline 1");
+    terminal.sees_prompt("In [3]:");
+    terminal.line("f(");
+    terminal.line(")");
+    terminal.sees("NameError: name 'f' is not defined");
+    terminal.sees_prompt("In [4]:");
+    // What does not end its line is not written over.
+    terminal.line("print('no end', end='')");
+    terminal.sees("\nno end\nIn [5]:");
+    terminal.line("_ + 1, i");
+    terminal.sees("Out[5]: (43, 1)");
+    terminal.sees_prompt("In [6]:");
+    terminal.keys("\x04");
+    assert_eq!(terminal.wait_end().code(), Some(0));
+}
+
+#[test]
+fn a_paste_is_one_input() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    // With an empty line in it, which would end a block that is typed.
+    let code = "def f():\n    a = 1\n\n    return a + 1\nprint('f is', f())";
+    terminal.keys(&format!("\x1b[200~{code}\x1b[201~"));
+    terminal.sees("print('f is', f())");
+    terminal.line("");
+    terminal.sees("f is 2\n");
+    terminal.sees_prompt("In [2]:");
+}
+
+#[test]
+fn the_kernel_completes_and_explains() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("import string; fahrenheit = 451");
+    terminal.sees_prompt("In [2]:");
+    terminal.keys("fahren\t");
+    terminal.sees("In [2]: fahrenheit");
+    terminal.line("");
+    terminal.sees("Out[2]: 451");
+    terminal.sees_prompt("In [3]:");
+    terminal.keys("string.asc\t");
+    terminal.sees("ascii_lowercase");
+    // What was typed is thrown away.
+    terminal.keys("\x03");
+    terminal.sees_prompt("In [3]:");
+    terminal.line("?len");
+    terminal.sees("Docstring: Return the number of items in a container.");
+    terminal.sees_prompt("In [3]:");
+    terminal.line(":nonsense");
+    terminal.sees("no such command");
+}
+
+#[test]
+fn ctrl_c_interrupts_and_the_session_lives() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("x = 5; import time; print('be' + 'gun'); time.sleep(1000)");
+    terminal.sees("begun");
+    terminal.keys("\x03");
+    terminal.sees("KeyboardInterrupt");
+    terminal.sees_prompt("In [2]:");
+    terminal.line("x");
+    terminal.sees("Out[2]: 5");
+}
+
+#[test]
+fn code_that_ignores_ctrl_c_costs_its_variables_and_not_the_session() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("x = 5; open('kept', 'w').write('file')");
+    terminal.sees_prompt("In [2]:");
+    let code = "def f():\n    while True:\n        try:\n            print('on'); \
+                import time; time.sleep(1000)\n        except KeyboardInterrupt: \
+                print('not' + ' now')\nf()";
+    terminal.keys(&format!("\x1b[200~{code}\x1b[201~\r"));
+    terminal.sees("\non");
+    terminal.keys("\x03");
+    terminal.sees("not now");
+    terminal.sees("still running");
+    terminal.keys("\x03");
+    terminal.sees("variables are lost)");
+    terminal.sees_prompt("In [3]:");
+    terminal.line("open('kept').read(), 'x' in globals()");
+    terminal.sees("Out[3]: ('file', False)");
+}
+
+#[test]
+fn what_was_typed_is_there_the_next_time_and_for_nobody_else() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("remembered = 1");
+    terminal.sees_prompt("In [2]:");
+    terminal.line(":quit");
+    assert_eq!(terminal.wait_end().code(), Some(0));
+    let history = dir.path().join(".local/state/vivarium/repl_history");
+    assert_eq!(history.metadata().unwrap().mode() & 0o777, 0o600);
+    let mut terminal = repl(dir.path(), &[]);
+    // Up, twice: over `:quit`.
+    terminal.keys("\x1b[A\x1b[A");
+    terminal.sees_prompt("In [1]: remembered = 1");
+    terminal.line("");
+    terminal.sees_prompt("In [2]:");
+}
+
+#[test]
+fn a_terminal_that_goes_away_takes_the_session_with_it() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("import time; print('be' + 'gun'); time.sleep(1000)");
+    terminal.sees("begun");
+    let processes = vivarium_tests::processes::descendants(terminal.pid());
+    assert!(!processes.is_empty());
+    // As the kernel tells the session's leader of a hang-up.
+    let pid = nix::unistd::Pid::from_raw(terminal.pid());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGHUP).unwrap();
+    terminal.wait_end();
+    wait::until_true("the end of everything", || {
+        !processes.iter().any(vivarium_tests::processes::Process::is_alive)
+    });
+}
+
+#[test]
+fn without_a_terminal_there_is_none() {
+    let dir = program::temp_dir();
+    let refused = program::finish(&mut vivarium(dir.path(), &["repl"]), "1 + 1\n").expect_code(2);
+    assert!(refused.stderr().contains("repl needs a terminal"), "{}", refused.stderr());
+}
