@@ -172,14 +172,10 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<SessionInfo, EngineError> {
-        let session = loop {
-            match self.add(tenant, spec.clone())? {
-                Ok(session) => break session,
-                // Nobody can see it any more; what is left of it goes.
-                Err(existing) if existing.is_closed() => existing.gone().await,
-                Err(existing) => return Err(EngineError::Conflict(existing.identity.id.clone())),
-            }
-        };
+        let session = self
+            .add(tenant, spec)
+            .await?
+            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
         started(&session).await?;
         Ok(session.info())
     }

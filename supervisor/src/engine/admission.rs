@@ -20,19 +20,27 @@ impl Engine {
         tenant: &str,
         id: &str,
     ) -> Result<Arc<Session>, EngineError> {
+        let spec = SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() };
+        // Somebody else may be faster.
+        Ok(self.add(tenant, spec).await?.unwrap_or_else(|existing| existing))
+    }
+
+    /// Adds a session, without waiting for it to start; the inner error is the one that has its
+    /// id. One that is on its way out, and that nobody can see any more, is waited for.
+    pub(super) async fn add(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         loop {
-            let spec = SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() };
-            match self.add(tenant, spec)? {
-                Ok(session) => return Ok(session),
-                // Somebody else was faster.
-                Err(session) if !session.is_closed() => return Ok(session),
-                Err(session) => session.gone().await,
+            match self.try_add(tenant, spec.clone())? {
+                Err(existing) if existing.is_closed() => existing.gone().await,
+                settled => return Ok(settled),
             }
         }
     }
 
-    /// Adds a session, without waiting for it; the inner error is the one that has its id.
-    pub(super) fn add(
+    fn try_add(
         &self,
         tenant: &str,
         spec: SessionSpec,

@@ -164,7 +164,8 @@ impl Engine {
         let Delivery { streamed, once } = delivery;
         self.once(tenant, once, async move {
             let session = engine
-                .add(&owner, spec)?
+                .add(&owner, spec)
+                .await?
                 .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
             match engine.hand_over(&session, order, streamed).await {
                 Ok(mut ticket) => {
