@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use utoipa::openapi::RefOr;
+use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
@@ -29,9 +30,7 @@ impl Modify for Bearer {
         document.components.get_or_insert_default().add_security_scheme(NAME, scheme);
         let paths = &mut document.paths.paths;
         for (_, item) in paths.iter_mut().filter(|(path, _)| path.starts_with("/v1/")) {
-            let operations =
-                [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-            for operation in operations.into_iter().flatten() {
+            for operation in operations(item) {
                 // Or nothing, where there are no tenants.
                 let either =
                     [SecurityRequirement::new(NAME, [""; 0]), SecurityRequirement::default()];
@@ -47,9 +46,7 @@ struct Problems;
 impl Modify for Problems {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         for item in document.paths.paths.values_mut() {
-            let operations =
-                [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.head];
-            for operation in operations.into_iter().flatten() {
+            for operation in operations(item) {
                 for (status, response) in &mut operation.responses.responses {
                     let is_error = status == "default" || status.starts_with(['4', '5']);
                     if is_error
@@ -62,6 +59,12 @@ impl Modify for Problems {
             }
         }
     }
+}
+
+/// What a path can be asked for.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, head, put, post, patch, delete, .. } = item;
+    [get, head, put, post, patch, delete].into_iter().flatten()
 }
 
 /// The OpenAPI document.
