@@ -6,6 +6,10 @@
 //! within bounds: then `more` may be said of what was not looked at, and a file that was changed
 //! within a clock tick of the last time is told twice.
 //!
+//! As long as no file has been there, none can be but a new one, so the list is kept from the
+//! first execution on that finds files. Without one a session ends sooner: the kernel waits for a
+//! grace period of some 10 ms when the last descriptor of an inotify instance is closed.
+//!
 //! Not told are files in hidden directories at the top of the workdir (`.cache`, `.config`,
 //! `.tmp`) and in any `__pycache__`: what tools leave there is nobody's result. Neither are files
 //! that were written for the API, until the tenant's code changes them.
@@ -31,6 +35,9 @@ const TOLD_MAX: usize = 1000;
 /// The most names kept: more than are told, as some of them are gone again at the end.
 const NAMES_MAX: usize = 4096;
 
+/// The most directory entries, none of them a file, that are looked at again for each execution.
+const UNWATCHED_MAX: usize = 64;
+
 /// How long events may gather before they are read: the kernel keeps 16,384 of them
 /// (`fs.inotify.max_queued_events`) and each reading wakes the agent.
 const GATHER: Duration = Duration::from_millis(100);
@@ -39,6 +46,7 @@ const GATHER: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Tracker {
     inotify: Option<Inotify>,
+    stage: Stage,
     watched: BTreeMap<WatchDescriptor, PathBuf>,
     changed: BTreeSet<PathBuf>,
     more: bool,
@@ -55,6 +63,17 @@ pub(crate) struct Tracker {
 /// A time as the host's kernel stamps files with: seconds and nanoseconds.
 type Tick = (i64, i64);
 
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There has been no file yet: any that is found is new.
+    NoFile,
+    /// Files were told of at this time, and nothing is watched yet.
+    Told(Tick),
+    /// All directories are watched, or else it is known that they are not.
+    Watching,
+}
+
 /// Which files of a directory that is looked through are changed.
 #[derive(Debug, Clone, Copy)]
 enum Changed {
@@ -64,13 +83,17 @@ enum Changed {
     None,
     /// Those whose status changed since: also one that was renamed, or made to look old.
     Since(Tick),
+    /// Those whose status changed later: what was told of by then is not told again, and what
+    /// was changed within the same tick and after it was told of is missed.
+    After(Tick),
 }
 
 impl Tracker {
-    /// Begins to watch `workdir`.
+    /// Keeps track of `workdir` from now on.
     pub(crate) fn new(workdir: &Workdir) -> Self {
         let mut tracker = Self {
-            inotify: start(),
+            inotify: None,
+            stage: Stage::NoFile,
             watched: BTreeMap::new(),
             changed: BTreeSet::new(),
             more: false,
@@ -80,8 +103,12 @@ impl Tracker {
             due: None,
             since: now(),
         };
-        tracker.look_through(workdir, PathBuf::new(), Changed::None);
+        tracker.look_for_files(workdir);
         tracker.more = false;
+        if !std::mem::take(&mut tracker.changed).is_empty() || tracker.blind {
+            tracker.watch_all(workdir, Changed::None);
+            tracker.more = false;
+        }
         tracker
     }
 
@@ -111,7 +138,10 @@ impl Tracker {
     }
 
     /// An execution begins.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, workdir: &Workdir) {
+        if let Stage::Told(at) = self.stage {
+            self.watch_all(workdir, Changed::After(at));
+        }
         if self.blind {
             // What was written for the API until now is not to be told.
             self.since = now();
@@ -120,17 +150,26 @@ impl Tracker {
 
     /// The file at `path` was written for the API.
     pub(crate) fn own(&mut self, workdir: &Workdir, path: &Path) {
-        self.read(workdir);
+        match self.stage {
+            Stage::NoFile => self.watch_all(workdir, Changed::All),
+            Stage::Told(at) => self.watch_all(workdir, Changed::After(at)),
+            Stage::Watching => self.read(workdir),
+        }
         self.changed.remove(path);
     }
 
     /// What was made or changed since this was last asked for. Files with the inodes `hidden`
     /// are not there.
     pub(crate) fn take(&mut self, workdir: &Workdir, hidden: &[u64]) -> Changes {
-        self.read(workdir);
-        if self.blind {
+        match self.stage {
+            Stage::NoFile => self.look_for_files(workdir),
+            Stage::Told(at) => self.watch_all(workdir, Changed::After(at)),
+            Stage::Watching => self.read(workdir),
+        }
+        if self.blind && self.stage == Stage::Watching {
             self.walk(workdir);
         }
+        let found = !self.changed.is_empty() || self.blind || self.looked_at > UNWATCHED_MAX;
         let mut changes = Changes { files: Vec::new(), more: self.more };
         for path in std::mem::take(&mut self.changed) {
             let Ok(stat) = workdir.stat(&path) else {
@@ -148,7 +187,23 @@ impl Tracker {
         self.more = false;
         self.looked_at = 0;
         self.since = now();
+        if self.stage == Stage::NoFile && found {
+            self.stage = Stage::Told(self.since);
+        }
         changes
+    }
+
+    /// Finds every file, and watches nothing.
+    fn look_for_files(&mut self, workdir: &Workdir) {
+        self.look_through(workdir, PathBuf::new(), Changed::All);
+    }
+
+    /// Watches every directory, and notes what is changed in them.
+    fn watch_all(&mut self, workdir: &Workdir, changed: Changed) {
+        self.stage = Stage::Watching;
+        self.inotify = start();
+        self.blind = self.inotify.is_none();
+        self.look_through(workdir, PathBuf::new(), changed);
     }
 
     /// Finds by their times what no event told of, and watches what was not watched.

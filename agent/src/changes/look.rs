@@ -12,7 +12,7 @@ use nix::sys::inotify::AddWatchFlags;
 use nix::sys::stat::fstatat;
 use vivarium_protocol::message::FileKind;
 
-use super::{Changed, Tracker, is_tools_own};
+use super::{Changed, Stage, Tick, Tracker, is_tools_own};
 use crate::files::{FileError, Workdir, kind, open_beneath};
 
 /// The most directories watched. Each takes some 1 KiB of the host's kernel memory, and all
@@ -33,7 +33,8 @@ const EVENTS: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_ONLYDIR);
 
 impl Tracker {
-    /// Watches the directory at `path` and all below it, and notes which files in them changed.
+    /// Looks into the directory at `path` and all below it, and notes which files in them changed;
+    /// watches them too, if that is what is done.
     pub(super) fn look_through(&mut self, workdir: &Workdir, path: PathBuf, changed: Changed) {
         let mut next = vec![path];
         while let Some(path) = next.pop() {
@@ -66,7 +67,9 @@ impl Tracker {
         let name = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let directory = open_beneath(workdir, name, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
         // Before it is read, so that nothing is missed in between.
-        self.watch(&directory, path);
+        if self.stage == Stage::Watching {
+            self.watch(&directory, path);
+        }
         for found in Dir::from_fd(directory.try_clone()?)?.iter() {
             let found = found?;
             let name = OsStr::from_bytes(found.file_name().to_bytes());
@@ -127,7 +130,13 @@ fn is_changed(directory: &OwnedFd, name: &OsStr, changed: Changed) -> bool {
     match changed {
         Changed::All => true,
         Changed::None => false,
-        Changed::Since(since) => fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| (stat.st_ctime, stat.st_ctime_nsec) >= since),
+        Changed::Since(since) => changed_at(directory, name).is_some_and(|at| at >= since),
+        Changed::After(since) => changed_at(directory, name).is_some_and(|at| at > since),
     }
+}
+
+/// When the status of a file changed last.
+fn changed_at(directory: &OwnedFd, name: &OsStr) -> Option<Tick> {
+    let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
+    Some((stat.st_ctime, stat.st_ctime_nsec))
 }

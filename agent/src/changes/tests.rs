@@ -23,13 +23,20 @@ impl Fixture {
         Self { directory, workdir, tracker }
     }
 
+    fn empty() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let workdir = Workdir::open(directory.path(), None, None).unwrap();
+        let tracker = Tracker::new(&workdir);
+        Self { directory, workdir, tracker }
+    }
+
     /// As where there is no inotify instance left.
     fn blind() -> Self {
         let mut fixture = Self::new();
         fixture.tracker.inotify = None;
         fixture.tracker.blind = true;
         wait_for_tick();
-        fixture.tracker.begin();
+        fixture.tracker.begin(&fixture.workdir);
         fixture
     }
 
@@ -81,12 +88,52 @@ fn what_is_made_changed_and_moved_is_told_once() {
         fs::create_dir(fixture.at("empty")).unwrap();
         assert_eq!(fixture.names(), ["a", "new/deep/er/b", "old/after", "old/file"]);
         wait_for_tick();
-        fixture.tracker.begin();
+        fixture.tracker.begin(&fixture.workdir);
         assert_eq!(fixture.names(), [""; 0]);
         // Directories that came meanwhile are watched from then on.
         fixture.write("new/deep/er/c");
         assert_eq!(fixture.names(), ["new/deep/er/c"]);
     }
+}
+
+#[test]
+fn nothing_is_watched_before_an_execution_finds_files() {
+    let mut fixture = Fixture::empty();
+    assert_eq!(fixture.names(), [""; 0]);
+    fixture.tracker.begin(&fixture.workdir);
+    fixture.write("first");
+    assert_eq!(fixture.names(), ["first"]);
+    assert!(fixture.tracker.inotify.is_none(), "it may have been the last execution");
+    wait_for_tick();
+    fixture.write("between");
+    fixture.tracker.begin(&fixture.workdir);
+    assert!(fixture.tracker.inotify.is_some());
+    fixture.write("first");
+    assert_eq!(fixture.names(), ["between", "first"]);
+    assert_eq!(fixture.names(), [""; 0]);
+}
+
+#[test]
+fn a_file_written_for_the_api_into_an_empty_workdir_is_not_told() {
+    let mut fixture = Fixture::empty();
+    fixture.write("input");
+    fixture.tracker.own(&fixture.workdir, Path::new("input"));
+    fixture.tracker.begin(&fixture.workdir);
+    fixture.write("output");
+    assert_eq!(fixture.names(), ["output"]);
+    fixture.write("input");
+    assert_eq!(fixture.names(), ["input"]);
+}
+
+#[test]
+fn many_directories_without_files_are_not_looked_at_again_and_again() {
+    let mut fixture = Fixture::empty();
+    for number in 0..=UNWATCHED_MAX {
+        fs::create_dir(fixture.at(&format!("{number}"))).unwrap();
+    }
+    assert_eq!(fixture.names(), [""; 0]);
+    fixture.tracker.begin(&fixture.workdir);
+    assert!(fixture.tracker.inotify.is_some());
 }
 
 #[test]
@@ -174,7 +221,7 @@ fn more_directories_than_are_watched_are_walked() {
     fixture.take();
     assert!(fixture.tracker.blind);
     wait_for_tick();
-    fixture.tracker.begin();
+    fixture.tracker.begin(&fixture.workdir);
     for number in 0..1200 {
         fixture.write(&format!("{number}/f"));
     }

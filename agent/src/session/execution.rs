@@ -110,7 +110,7 @@ impl Session<'_> {
 
     fn start(&mut self, request: Request) -> Result<(), Failure> {
         let Request { execution, work, outputs, .. } = request;
-        self.changes.begin();
+        self.changes.begin(&self.workdir);
         let asks = matches!(work, Work::Complete { .. } | Work::Inspect { .. });
         let mut running = Running {
             execution,
