@@ -1,20 +1,25 @@
-//! `vivarium bench`: what a session costs on this host, beside what bare Python costs.
+//! `vivarium bench`: what sessions and what goes through them cost on this host, beside what bare
+//! Python costs.
 //!
-//! It starts a daemon of its own, exactly as users get it, and measures over HTTP on loopback.
-//! Absolute times on shared machines say little, so every figure that is promised is a ratio
-//! or a difference to something measured in the same run: bare `python3 -c pass` takes its
-//! turns between the cold starts.
+//! It starts daemons of its own, exactly as users get them, and measures over HTTP. Absolute times
+//! on shared machines say little, so where the same run has something to compare with, what is
+//! promised is a ratio or a difference to that: bare `python3 -c pass` takes its turns between the
+//! cold starts.
 
 mod daemon;
+mod machine;
+mod memory;
 mod render;
+mod report;
 mod samples;
 mod scenarios;
 
-use serde::Serialize;
-
 pub use daemon::DaemonError;
+pub use machine::Machine;
+pub use memory::MemoryError;
 pub use render::text;
-pub use samples::Summary;
+pub use report::{Bar, Bound, Findings, Report, Size};
+pub use samples::{Rate, Summary};
 
 use crate::client::ClientError;
 
@@ -29,73 +34,47 @@ pub struct Plan {
     pub idle_for_memory: usize,
     /// Idle sessions that latency is measured beside.
     pub idle_for_latency: usize,
+    /// Prints whose way to the client is timed.
+    pub prints: usize,
+    /// Executions that print much.
+    pub streams: usize,
+    /// What each of these prints, in bytes.
+    pub stream_bytes: u64,
+    /// Images of each size.
+    pub images: usize,
+    /// Uploads, and downloads.
+    pub transfers: usize,
+    /// The size of each, in bytes.
+    pub transfer_bytes: u64,
 }
 
 impl Plan {
     /// What the documented figures are measured with.
-    pub const FULL: Self =
-        Self { starts: 60, executions: 2000, idle_for_memory: 100, idle_for_latency: 200 };
+    pub const FULL: Self = Self {
+        starts: 60,
+        executions: 2000,
+        idle_for_memory: 100,
+        idle_for_latency: 200,
+        prints: 500,
+        streams: 10,
+        stream_bytes: 100_000_000,
+        images: 100,
+        transfers: 20,
+        transfer_bytes: 128_000_000,
+    };
     /// A first impression.
-    pub const QUICK: Self =
-        Self { starts: 10, executions: 200, idle_for_memory: 10, idle_for_latency: 20 };
-}
-
-/// Everything that was measured.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// Where.
-    pub machine: Machine,
-    /// Times, in milliseconds.
-    pub times_ms: Vec<Summary>,
-    /// Sizes, in bytes.
-    pub sizes_bytes: Vec<Size>,
-    /// What is promised, and what was found.
-    pub bars: Vec<Bar>,
-}
-
-/// The machine it ran on.
-#[derive(Debug, Clone, Serialize)]
-pub struct Machine {
-    /// The kernel's release.
-    pub kernel: String,
-    /// CPUs this process may use.
-    pub cpus: usize,
-    /// The interpreter.
-    pub interpreter: String,
-    /// Its version.
-    pub python_version: String,
-    /// Layers enforced, and those that are not.
-    pub layers: String,
-}
-
-/// One size.
-#[derive(Debug, Clone, Serialize)]
-pub struct Size {
-    /// Of what.
-    pub name: String,
-    /// How large, in bytes.
-    pub bytes: u64,
-}
-
-/// One promise.
-#[derive(Debug, Clone, Serialize)]
-pub struct Bar {
-    /// What is promised.
-    pub name: String,
-    /// What was found.
-    pub found: f64,
-    /// What it may be at most.
-    pub at_most: f64,
-    /// Of both.
-    pub unit: &'static str,
-    /// Whether it holds.
-    pub met: bool,
-}
-
-impl Bar {
-    fn at_most(name: &str, found: f64, at_most: f64, unit: &'static str) -> Self {
-        Self { name: name.to_owned(), found, at_most, unit, met: found <= at_most }
-    }
+    pub const QUICK: Self = Self {
+        starts: 10,
+        executions: 200,
+        idle_for_memory: 10,
+        idle_for_latency: 20,
+        prints: 50,
+        streams: 3,
+        stream_bytes: 20_000_000,
+        images: 20,
+        transfers: 5,
+        transfer_bytes: 32_000_000,
+    };
 }
 
 /// Why nothing could be measured.
@@ -107,6 +86,9 @@ pub enum BenchError {
     /// It did not answer.
     #[error("the daemon's answer")]
     Client(#[from] ClientError),
+    /// What it takes of memory could not be seen.
+    #[error("the daemon's memory")]
+    Memory(#[from] MemoryError),
     /// Bare Python could not be run for comparison.
     #[error("cannot run {interpreter} for comparison")]
     Interpreter {
@@ -130,8 +112,5 @@ pub enum BenchError {
 /// # Errors
 /// [`BenchError`] as soon as something does not work.
 pub async fn run(plan: Plan) -> Result<Report, BenchError> {
-    let mut daemon = daemon::Daemon::start().await?;
-    let report = scenarios::measure(&mut daemon, plan).await;
-    daemon.stop().await?;
-    report
+    scenarios::measure(plan).await
 }

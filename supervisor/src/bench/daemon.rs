@@ -1,8 +1,8 @@
-//! The daemon that is measured: another process, started as a user would start it.
+//! A daemon that is measured: another process, started as a user would start it.
 
 use std::fs::Permissions;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -15,12 +15,13 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::client::{Client, Url};
+use crate::settings::ListenAddr;
 
 /// How long it may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// More than any series needs.
-const CONFIG: &str = "[session]\nmax_sessions = 5000\nidle_timeout = \"1h\"\n";
+/// More than any series needs. A line for each key, so that a scenario can add others.
+const CONFIG: &str = "session.max_sessions = 5000\nsession.idle_timeout = \"1h\"\n";
 
 /// Why there is no daemon to measure.
 #[derive(Debug, thiserror::Error)]
@@ -50,58 +51,61 @@ pub enum DaemonError {
 #[derive(Debug)]
 pub(super) struct Daemon {
     child: Child,
-    url: Url,
+    /// On loopback.
+    tcp: Url,
+    /// In its runtime directory.
+    unix: Url,
     program: PathBuf,
     _directory: TempDir,
 }
 
 impl Daemon {
-    /// Starts it and waits until it is ready.
-    pub(super) async fn start() -> Result<Self, DaemonError> {
+    /// Starts it and waits until it is ready. `config` is lines of TOML, each with a whole key.
+    pub(super) async fn start(config: &str) -> Result<Self, DaemonError> {
         let directory = tempfile::tempdir().map_err(prepare(std::env::temp_dir()))?;
         let path = directory.path();
         // Started as root it becomes somebody else, who has to get at what is in here.
         std::fs::set_permissions(path, Permissions::from_mode(0o711)).map_err(prepare(path))?;
-        let config = path.join("vivarium.toml");
+        let file = path.join("vivarium.toml");
         let text = format!(
-            "{CONFIG}[server]\nstate_dir = \"{0}/state\"\nruntime_dir = \"{0}/run\"\n",
+            "{CONFIG}server.state_dir = \"{0}/state\"\nserver.runtime_dir = \"{0}/run\"\n{config}",
             path.display()
         );
-        std::fs::write(&config, text).map_err(prepare(&config))?;
-        let address = free_address().map_err(prepare(path))?;
+        std::fs::write(&file, text).map_err(prepare(&file))?;
+        let tcp = ListenAddr::Tcp(free_address().map_err(prepare(path))?);
+        let unix = ListenAddr::Unix(path.join("run/api.sock"));
         let program = std::env::current_exe().map_err(prepare(path))?;
         let child = Command::new(&program)
             .args(["serve", "--config"])
-            .arg(&config)
-            .arg("--listen")
-            .arg(&address)
+            .arg(&file)
+            .args(["--listen", &tcp.to_string(), "--listen", &unix.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .env("VIVARIUM_LOG", "error")
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| DaemonError::Run { program: program.clone(), source })?;
-        let url: Url = format!("http://{address}").parse().map_err(|error| {
-            prepare(path)(io::Error::other(format!("the address {address}: {error}")))
-        })?;
-        let daemon = Self { child, url, program, _directory: directory };
+        let (tcp, unix) = (Url::from(&tcp), Url::from(&unix));
+        let daemon = Self { child, tcp, unix, program, _directory: directory };
         let ready = tokio::time::timeout(START_TIMEOUT, daemon.ready()).await;
         ready.map_err(|_| DaemonError::NotReady(START_TIMEOUT))?;
         Ok(daemon)
     }
 
-    /// A new connection to it.
+    /// A new connection to it, over loopback.
     pub(super) fn client(&self) -> Client {
-        Client::new(self.url.clone())
+        Client::new(self.tcp.clone())
     }
 
-    /// Its proportional set size, in bytes: proc_pid_smaps(5).
-    pub(super) fn pss_bytes(&self) -> u64 {
-        let pid = self.child.id().unwrap_or(0);
-        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-        let kib = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-        let kib = kib.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        kib.unwrap_or(0).saturating_mul(1024)
+    /// A new connection to it, over its Unix socket.
+    pub(super) fn unix_client(&self) -> Client {
+        Client::new(self.unix.clone())
+    }
+
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        // None only after it has been waited for, which takes `self`.
+        self.child.id().unwrap_or_default()
     }
 
     /// Ends it in an orderly way.
@@ -133,7 +137,6 @@ fn prepare(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> DaemonError {
 }
 
 /// An address on loopback that nobody listens on right now.
-fn free_address() -> io::Result<String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?.to_string())
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -2,51 +2,139 @@
 
 use std::fmt::Write;
 
-use super::Report;
+use super::{Bar, Bound, Rate, Report, Size, Summary};
 
 /// The report as Markdown tables, which read well on a terminal too.
 #[must_use]
 pub fn text(report: &Report) -> String {
-    let mut out = String::new();
     let machine = &report.machine;
-    // Writing to a String does not fail.
-    let mut line = |text: String| writeln!(out, "{text}").unwrap_or_default();
-    line(format!(
-        "Linux {}, {} CPUs, {} ({}), {}",
+    let mut out = format!(
+        "Linux {}, {} CPUs, {} ({}), {}\n",
         machine.kernel, machine.cpus, machine.interpreter, machine.python_version, machine.layers
-    ));
-    line(String::new());
-    line(format!(
-        "| {:<44} | {:>6} | {:>9} | {:>9} | {:>9} |",
-        "time in ms", "n", "p50", "p95", "p99"
-    ));
-    line(format!("|{:-<46}|{:->7}:|{:->10}:|{:->10}:|{:->10}:|", "", "", "", "", ""));
-    for time in &report.times_ms {
-        line(format!(
-            "| {:<44} | {:>6} | {:>9.3} | {:>9.3} | {:>9.3} |",
-            time.name, time.count, time.p50, time.p95, time.p99
-        ));
-    }
-    line(String::new());
-    line(format!("| {:<44} | {:>9} |", "size", "MiB"));
-    line(format!("|{:-<46}|{:->10}:|", "", ""));
-    for size in &report.sizes_bytes {
-        #[allow(clippy::cast_precision_loss)] // sizes far below 2^53
-        let mib = size.bytes as f64 / (1024.0 * 1024.0);
-        line(format!("| {:<44} | {mib:>9.2} |", size.name));
-    }
-    line(String::new());
-    line(format!(
-        "| {:<48} | {:>9} | {:>9} | {:<5} | {:<3} |",
-        "bar", "found", "at most", "unit", "met"
-    ));
-    line(format!("|{:-<50}|{:->10}:|{:->10}:|{:-<7}|{:-<5}|", "", "", "", "", ""));
-    for bar in &report.bars {
-        let met = if bar.met { "yes" } else { "no" };
-        line(format!(
-            "| {:<48} | {:>9.3} | {:>9.3} | {:<5} | {met:<3} |",
-            bar.name, bar.found, bar.at_most, bar.unit
-        ));
-    }
+    );
+    times(&mut out, &report.times_ms);
+    rates(&mut out, &report.rates_bytes_per_s);
+    sizes(&mut out, &report.sizes_bytes);
+    bars(&mut out, &report.bars);
     out
+}
+
+fn times(out: &mut String, times: &[Summary]) {
+    line(out, "");
+    line(
+        out,
+        &format!(
+            "| {:<44} | {:>6} | {:>9} | {:>9} | {:>9} |",
+            "time in ms", "n", "p50", "p95", "p99"
+        ),
+    );
+    line(out, &format!("|{:-<46}|{:->7}:|{:->10}:|{:->10}:|{:->10}:|", "", "", "", "", ""));
+    for time in times {
+        line(
+            out,
+            &format!(
+                "| {:<44} | {:>6} | {:>9.3} | {:>9.3} | {:>9.3} |",
+                time.name, time.count, time.p50, time.p95, time.p99
+            ),
+        );
+    }
+}
+
+fn rates(out: &mut String, rates: &[Rate]) {
+    line(out, "");
+    line(
+        out,
+        &format!(
+            "| {:<44} | {:>6} | {:>9} | {:>9} | {:>9} |",
+            "rate in MB/s", "n", "p50", "least", "most"
+        ),
+    );
+    line(out, &format!("|{:-<46}|{:->7}:|{:->10}:|{:->10}:|{:->10}:|", "", "", "", "", ""));
+    for rate in rates {
+        let [p50, least, most] = [rate.p50, rate.least, rate.most].map(|rate| rate / 1e6);
+        line(
+            out,
+            &format!(
+                "| {:<44} | {:>6} | {p50:>9.1} | {least:>9.1} | {most:>9.1} |",
+                rate.name, rate.count
+            ),
+        );
+    }
+}
+
+fn sizes(out: &mut String, sizes: &[Size]) {
+    line(out, "");
+    line(out, &format!("| {:<44} | {:>9} |", "size", "MiB"));
+    line(out, &format!("|{:-<46}|{:->10}:|", "", ""));
+    for size in sizes {
+        line(out, &format!("| {:<44} | {:>9.2} |", size.name, size.mib()));
+    }
+}
+
+fn bars(out: &mut String, bars: &[Bar]) {
+    line(out, "");
+    line(
+        out,
+        &format!(
+            "| {:<48} | {:>9} | {:>17} | {:<5} | {:<3} |",
+            "bar", "found", "promised", "unit", "met"
+        ),
+    );
+    line(out, &format!("|{:-<50}|{:->10}:|{:->18}:|{:-<7}|{:-<5}|", "", "", "", "", ""));
+    for bar in bars {
+        let bound = match bar.bound {
+            Bound::AtMost => "at most",
+            Bound::AtLeast => "at least",
+        };
+        let promised = format!("{bound} {:.3}", bar.limit);
+        let met = if bar.met { "yes" } else { "no" };
+        line(
+            out,
+            &format!(
+                "| {:<48} | {:>9.3} | {promised:>17} | {:<5} | {met:<3} |",
+                bar.name, bar.found, bar.unit
+            ),
+        );
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    // Writing to a String does not fail.
+    writeln!(out, "{text}").unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(table: impl FnOnce(&mut String)) -> Vec<String> {
+        let mut out = String::new();
+        table(&mut out);
+        out.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_line_of_a_table_has_its_columns() {
+        let bar = [Bar::at_most("a", 1.0, 6.0, "ms"), Bar::at_least("b", 1.0, 500.0, "MB/s")];
+        let rate = Rate { name: "r".into(), count: 3, bytes: 1, p50: 2e8, least: 1e8, most: 3e8 };
+        for table in [
+            lines(|out| bars(out, &bar)),
+            lines(|out| rates(out, &[rate])),
+            lines(|out| sizes(out, &[Size::new("s", 3 << 20)])),
+        ] {
+            let length = table.first().map(String::len);
+            let columns = |line: &String| line.matches('|').count();
+            let first = table.first().map(columns);
+            for line in &table {
+                assert_eq!((Some(line.len()), Some(columns(line))), (length, first), "{table:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bar_says_what_is_promised_and_whether_it_holds() {
+        let bar = Bar::at_least("upload", 499.0, 500.0, "MB/s");
+        let table = lines(|out| bars(out, &[bar])).join("\n");
+        assert!(table.contains("|  at least 500.000 | MB/s  | no  |"), "{table}");
+    }
 }

@@ -1,0 +1,90 @@
+//! What a process takes of memory, from proc(5).
+
+use std::fs;
+use std::io;
+
+/// Why that is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {path}")]
+pub struct MemoryError {
+    /// Which file.
+    path: String,
+    /// Why not.
+    source: io::Error,
+}
+
+/// The proportional set size: `smaps_rollup`, proc_pid_smaps(5).
+pub(super) fn pss_bytes(pid: u32) -> Result<u64, MemoryError> {
+    field_bytes(pid, "smaps_rollup", "Pss:")
+}
+
+/// A watch on the most that a process has resident, from its beginning on.
+///
+/// The kernel keeps that maximum itself, so nothing is missed between two looks, and looking
+/// costs the process nothing. There is no such maximum of the proportional set size.
+#[derive(Debug)]
+pub(super) struct Peak {
+    pid: u32,
+    before_bytes: u64,
+}
+
+impl Peak {
+    /// Begins.
+    pub(super) fn watch(pid: u32) -> Result<Self, MemoryError> {
+        let path = format!("/proc/{pid}/clear_refs");
+        // 5: VmHWM begins again at what is resident now (proc_pid_clear_refs(5)).
+        fs::write(&path, "5").map_err(|source| MemoryError { path, source })?;
+        Ok(Self { pid, before_bytes: field_bytes(pid, "status", "VmRSS:")? })
+    }
+
+    /// What was resident at the beginning.
+    pub(super) const fn before_bytes(&self) -> u64 {
+        self.before_bytes
+    }
+
+    /// The most that has been resident since.
+    pub(super) fn most_bytes(&self) -> Result<u64, MemoryError> {
+        field_bytes(self.pid, "status", "VmHWM:")
+    }
+}
+
+fn field_bytes(pid: u32, file: &str, name: &str) -> Result<u64, MemoryError> {
+    let path = format!("/proc/{pid}/{file}");
+    let read = fs::read_to_string(&path).and_then(|text| {
+        let kib = kib(&text, name);
+        kib.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no {name} in it")))
+    });
+    read.map(|kib| kib.saturating_mul(1024)).map_err(|source| MemoryError { path, source })
+}
+
+/// The number of a line such as `VmRSS:      1234 kB`.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_by_its_whole_name() {
+        let text = "Rss:  20 kB\nPss_Dirty:  3 kB\nPss:                 12 kB\n";
+        assert_eq!(kib(text, "Pss:"), Some(12));
+        assert_eq!(kib(text, "VmHWM:"), None);
+        assert_eq!(kib("Pss: 12", "Pss:"), None);
+    }
+
+    #[test]
+    fn what_is_held_for_a_moment_is_seen_afterwards() {
+        const HELD: usize = 64 << 20;
+        let own = std::process::id();
+        let peak = Peak::watch(own).unwrap();
+        drop(std::hint::black_box(vec![1_u8; HELD]));
+        let grown = peak.most_bytes().unwrap() - peak.before_bytes();
+        assert!(grown >= HELD as u64 / 2, "{grown}");
+        assert!(pss_bytes(own).unwrap() > 0);
+        assert!(pss_bytes(u32::MAX).is_err());
+    }
+}
