@@ -159,7 +159,8 @@ impl Kernel {
 
     /// The channel to poll, and whether there is something to be written to it.
     pub(crate) fn control(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        self.control_open.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
+        let is_heard = self.control_open && !matches!(self.stage, Stage::Confining(_));
+        is_heard.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
     /// Reads its report on being confined. Nothing is pending where there is none to come.
@@ -220,6 +221,9 @@ impl Kernel {
 
     /// Reads from its channel once.
     pub(crate) fn read(&mut self) -> Heard {
+        if matches!(self.stage, Stage::Confining(_)) {
+            return Heard::Nothing;
+        }
         if !self.control_open {
             return Heard::Closed;
         }

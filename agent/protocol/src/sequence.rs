@@ -1,5 +1,6 @@
 //! Which message may come next from an agent. The supervisor believes nothing out of turn.
 
+use crate::layer::{Layer, Report};
 use crate::message::{ExecutionNumber, FromAgent};
 
 /// What the agent was last heard to be doing.
@@ -59,7 +60,9 @@ impl Sequence {
             (Over, _) => None,
             (phase, FromAgent::Described(_) | FromAgent::FileDone { .. }) => Some(phase),
             (_, FromAgent::Failed(_)) => Some(Over),
-            (Starting, FromAgent::KernelReady { .. }) => Some(Ready),
+            (Starting, FromAgent::KernelReady { protection, .. }) if is_whole(protection) => {
+                Some(Ready)
+            }
             (Sent(n), FromAgent::Started { execution }) if n == *execution => Some(Running(n)),
             (Sent(n), FromAgent::FilesRefused { execution, .. }) if n == *execution => Some(Ready),
             (
@@ -78,7 +81,9 @@ impl Sequence {
             // The kernel died between our sending and the agent's reading: the agent says so
             // first, and runs the code in the next kernel.
             (Sent(_), FromAgent::KernelExited { execution: None, .. }) => Some(self.phase),
-            (Sent(_), FromAgent::KernelReady { .. }) => Some(self.phase),
+            (Sent(_), FromAgent::KernelReady { protection, .. }) if is_whole(protection) => {
+                Some(self.phase)
+            }
             (Ready | Starting, FromAgent::KernelExited { execution: None, .. }) => Some(Starting),
             _ => None,
         };
@@ -88,6 +93,11 @@ impl Sequence {
         })?;
         Ok(())
     }
+}
+
+/// Whether every layer is reported, in order: a kernel is not ready before that.
+fn is_whole(protection: &[Report]) -> bool {
+    protection.iter().map(|report| report.layer).eq(Layer::ALL)
 }
 
 /// The message's name, without its content, which may be large and is not ours.
@@ -114,6 +124,22 @@ const fn name(message: &FromAgent) -> &'static str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    fn ready() -> FromAgent {
+        let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
+        FromAgent::KernelReady { generation: 1, protection }
+    }
+
+    #[test]
+    fn a_kernel_is_not_ready_without_a_report_of_every_layer() {
+        let FromAgent::KernelReady { generation, mut protection } = ready() else { return };
+        protection.swap(0, 1);
+        for protection in [vec![], protection] {
+            let message = FromAgent::KernelReady { generation, protection };
+            assert!(Sequence::default().accept(&message).is_err(), "{message:?}");
+        }
+        assert!(Sequence::default().accept(&ready()).is_ok());
+    }
     use crate::message::Completion;
     use crate::outcome::Usage;
 
@@ -131,7 +157,7 @@ mod tests {
     #[test]
     fn an_execution_goes_from_ready_to_ready() {
         let mut sequence = Sequence::default();
-        sequence.accept(&FromAgent::KernelReady { generation: 1, protection: vec![] }).unwrap();
+        sequence.accept(&ready()).unwrap();
         sequence.sent(1);
         sequence.accept(&FromAgent::Started { execution: 1 }).unwrap();
         sequence.accept(&done(1)).unwrap();
@@ -141,7 +167,7 @@ mod tests {
     #[test]
     fn a_reply_for_another_execution_is_out_of_turn() {
         let mut sequence = Sequence::default();
-        sequence.accept(&FromAgent::KernelReady { generation: 1, protection: vec![] }).unwrap();
+        sequence.accept(&ready()).unwrap();
         assert!(sequence.accept(&done(1)).is_err());
         sequence.sent(2);
         sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();

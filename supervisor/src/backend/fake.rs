@@ -14,7 +14,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
-use vivarium_protocol::layer::Layer;
+use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{
     Changes, Completion, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent,
     InputFile, Launch, Stream, ToAgent, TransferNumber, Work,
@@ -156,7 +156,8 @@ impl FakeAgent {
 
     /// A kernel is ready.
     pub(crate) async fn ready(&mut self, generation: u32) {
-        self.say(FromAgent::KernelReady { generation, protection: vec![] }).await;
+        let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
+        self.say(FromAgent::KernelReady { generation, protection }).await;
     }
 
     /// Starts up.
