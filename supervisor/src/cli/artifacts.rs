@@ -92,7 +92,7 @@ impl Folder {
             Err(_) if path.is_dir() => false,
             Err(error) => return Err(unmade(error)),
         };
-        let path = path.to_owned();
+        let path = std::path::absolute(path).map_err(unmade)?;
         Ok(Self { path, is_new, numbers: HashMap::new(), displays: HashMap::new() })
     }
 

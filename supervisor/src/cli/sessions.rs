@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;
+use super::terminal::escape;
 use super::{place, print};
 use crate::client::Client;
 use crate::engine::types::{SessionInfo, SessionPage};
@@ -130,7 +131,10 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     .map(|(name, value)| vec![name.to_owned(), value])
     .to_vec();
     for report in &session.protection {
-        rows.push(vec![report.layer.to_string(), format!("{}: {}", report.status, report.detail)]);
+        rows.push(vec![
+            report.layer.to_string(),
+            format!("{}: {}", report.status, escape(&report.detail)),
+        ]);
     }
     print::out(print::table(&rows).as_bytes())
 }

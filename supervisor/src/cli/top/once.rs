@@ -32,7 +32,7 @@ pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure
         print::json(&All { host: &host, sessions: &rows, tenants })?;
         return Ok(Exit::Ok);
     }
-    let mut text = format!("{}\n\n", heading(&host));
+    let mut text = format!("{}\n\n", escape(&heading(&host)));
     text.push_str(&table(&SESSION_HEADINGS, rows.iter().map(SessionRow::cells)));
     text.push('\n');
     match tenants {
