@@ -1,11 +1,21 @@
 //! The probe: Python that attacks its sandbox from inside and says what came of it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::session::Session;
 
 /// The probe's program, to be run in a session before its functions are called.
 pub const PROGRAM: &str = include_str!("../probe/probe.py");
+
+/// What a command runs that is to make the attempts given as its arguments. It reads the probe
+/// from its standard input, and each attempt prints one line.
+const IN_COMMAND: &str = "
+import sys, types
+probe = types.ModuleType('probe')
+exec(sys.stdin.read(), probe.__dict__)
+for expression in sys.argv[1:]:
+    probe.attempt(expression)
+    sys.stdout.flush()";
 
 /// What came of an attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +40,22 @@ impl Attempt {
     pub fn make(session: &Session<'_>, expression: &str) -> Self {
         let code = format!("probe.attempt({expression:?})");
         Self::parse(&session.execute(&code).ok().printed_json())
+    }
+
+    /// Makes attempts in a command, each as [`Self::make`] does in the kernel.
+    ///
+    /// # Panics
+    /// If the probe itself does not work.
+    #[must_use]
+    #[track_caller]
+    pub fn make_in_command(session: &Session<'_>, expressions: &[&str]) -> Vec<Self> {
+        let mut argv = vec!["python3", "-c", IN_COMMAND];
+        argv.extend(expressions);
+        let outcome = session.command(&json!({"argv": argv, "stdin": PROGRAM})).ok();
+        let said: Vec<_> = outcome.stdout().lines().collect();
+        assert_eq!(said.len(), expressions.len(), "{outcome}");
+        let parse = |line: &&str| Self::parse(&serde_json::from_str(line).unwrap());
+        said.iter().map(parse).collect()
     }
 
     fn parse(said: &Value) -> Self {
@@ -70,17 +96,26 @@ impl Attempt {
 /// separated by `|`.
 pub type Row<'a> = (&'a str, &'a str);
 
-/// Makes every attack of a table in one session and checks what came of each.
+/// Makes every attack of a table in one session, from its kernel and from a command of it, and
+/// checks what came of each.
 #[track_caller]
 pub fn check(session: &Session<'_>, rows: &[Row<'_>]) {
     load(session);
-    let wrong: Vec<_> = rows
-        .iter()
-        .map(|(attack, right)| (attack, right, Attempt::make(session, attack)))
-        .filter(|(_, right, attempt)| !right.split('|').any(|word| word == attempt.word()))
-        .map(|(attack, right, attempt)| format!("{attack}: {attempt:?}, and not {right}"))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let attacks: Vec<_> = rows.iter().map(|(attack, _)| *attack).collect();
+    let kernels = attacks.iter().map(|attack| Attempt::make(session, attack)).collect();
+    let commands = Attempt::make_in_command(session, &attacks);
+    for (whose, attempts) in [("a kernel's", kernels), ("a command's", commands)] {
+        let attempts: Vec<Attempt> = attempts;
+        let wrong: Vec<_> = rows
+            .iter()
+            .zip(attempts)
+            .filter(|((_, right), attempt)| !right.split('|').any(|word| word == attempt.word()))
+            .map(|((attack, right), attempt)| {
+                format!("{whose} {attack}: {attempt:?}, and not {right}")
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }
 
 /// Puts the probe into a session.

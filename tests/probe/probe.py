@@ -162,6 +162,13 @@ def read(path):
         return file.read(4096).decode(errors="replace")
 
 
+def read_through_link(target, path):
+    """Reads a file through a link to `target`, made for it."""
+    link = "/tmp/link-%d" % os.getpid()
+    os.symlink(target, link)
+    return read(os.path.join(link, path))
+
+
 def write(path, text="owned"):
     """Opens a file that is there for writing, and writes to it."""
     descriptor = os.open(path, os.O_WRONLY)
@@ -169,8 +176,9 @@ def write(path, text="owned"):
 
 
 def create(path):
-    """Makes a file that was not there."""
+    """Makes a file that was not there, and removes it for whoever tries next."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.unlink(path)
     return "made"
 
 
@@ -228,6 +236,12 @@ def ioctl(descriptor, request, argument=0):
 
 def seccomp_mode():
     return int(status()["Seccomp"])
+
+
+def namespaces():
+    """The namespaces that all processes of a session share, by their kinds."""
+    kinds = ("user", "pid", "mnt", "net", "ipc", "uts")
+    return {kind: os.readlink("/proc/self/ns/" + kind) for kind in kinds}
 
 
 def environment_of(pid):

@@ -7,6 +7,7 @@ mod connections;
 mod documents;
 mod input;
 mod refusals;
+mod strangers;
 mod tenants;
 
 use vivarium_tests::Daemon;

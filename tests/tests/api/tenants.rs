@@ -13,20 +13,26 @@ use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Setup, wait};
 
 /// A token and its hash, as the command line makes them.
-struct Token {
-    text: String,
+pub(crate) struct Token {
+    pub(crate) text: String,
     hash: String,
 }
 
 impl Token {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let made = program::run(&["tenant", "token", "--json"]).expect_code(0).stdout();
         let made: Value = serde_json::from_str(&made).unwrap();
         let text = |key: &str| made[key].as_str().unwrap().to_owned();
         Self { text: text("token"), hash: text("token_sha256") }
     }
 
-    fn ask(&self, at: &Endpoint, method: &str, path: &str, body: Option<&Value>) -> Response {
+    pub(crate) fn ask(
+        &self,
+        at: &Endpoint,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Response {
         ask(at, &format!("Bearer {}", self.text), method, path, body)
     }
 
@@ -49,11 +55,12 @@ fn ask(
 }
 
 /// An entry of the configuration, without its header.
-fn entry(name: &str, token: &Token, more: &str) -> String {
+pub(crate) fn entry(name: &str, token: &Token, more: &str) -> String {
     format!("name = {name:?}\ntoken_sha256 = [{:?}]\n{more}\n", token.hash)
 }
 
-fn two(one: &str, two: &str) -> String {
+/// The entries of two tenants.
+pub(crate) fn two(one: &str, two: &str) -> String {
     format!("{one}[[tenant]]\n{two}")
 }
 

@@ -1,13 +1,15 @@
 //! Every attack class of SPEC section 1, tried from inside.
 //!
-//! One file per layer. Each attack is made twice: with every layer on it fails with exactly
-//! this errno, and with its own layer off (`sandbox.disable_layers`) it works, or gets as far
-//! as the kernel's own check of its arguments, so that the test can fail. Where a second layer
-//! refuses the same, that one is off too in the control, or the table says which one it is.
+//! One file per layer, each attack from a kernel and from a command. It is made twice: with every
+//! layer on it fails with exactly this errno, and with its own layer off
+//! (`sandbox.disable_layers`) it works, or gets as far as the kernel's own check of its arguments,
+//! so that the test can fail. Where a second layer refuses the same, that one is off too in the
+//! control, or the table says which one it is.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod cgroup;
+mod commands;
 mod credentials;
 mod env_scrub;
 mod landlock;

@@ -107,7 +107,7 @@ fn the_system_can_not_be_changed() {
             ("os.rename('/etc/hosts', '/etc/other')", "EROFS|EACCES|EXDEV"),
             ("os.unlink('/etc/hosts')", refused),
             ("os.rmdir('/proc')", "EROFS|EACCES|EBUSY"),
-            ("os.symlink('/', '/tmp/link') or read('/tmp/link/etc/shadow')", "ENOENT"),
+            ("read_through_link('/', 'etc/shadow')", "ENOENT"),
             ("os.mknod('/tmp/node', 0o020666, os.makedev(1, 3))", "EPERM|EACCES"),
         ],
     );

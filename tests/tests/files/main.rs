@@ -5,9 +5,11 @@
 
 mod archives;
 mod bounds;
+mod devices;
 mod ends;
 mod links;
 mod lists;
+mod outputs;
 mod paths;
 mod races;
 mod roundtrips;

@@ -1,5 +1,6 @@
 //! A path that is exchanged all the time while it is being opened.
 
+use serde_json::json;
 use vivarium_tests::Daemon;
 
 use super::{Files, tar};
@@ -33,7 +34,7 @@ def exchange():
     while not os.path.exists('stop'):
         os.symlink('/tmp/outside', 'next'); os.rename('next', 'file')
         open('next', 'w').write('inside'); os.rename('next', 'file')
-        os.symlink('/tmp/outdir', 'dir')
+        os.symlink('/tmp/outdir', 'dir'); os.sched_yield()
         os.unlink('dir')
         os.rename('real', 'dir')
         os.rename('dir', 'real')
@@ -58,6 +59,56 @@ fn while_exchanged(act: impl Fn(&Files<'_>)) {
     assert_eq!(files.session.value("open('/tmp/outdir/f').read()"), "'outside'");
     assert_eq!(files.session.value("open('/tmp/outside').read()"), "'outside'");
     daemon.stop_and_check();
+}
+
+#[test]
+fn who_follows_links_is_led_outside() {
+    // The control of all that follows: a process beside the exchange, which opens by name.
+    let follow = "
+for path in ('file', 'dir/f'):
+    while True:
+        try:
+            if open(path).read() == 'outside': break
+        except OSError: pass";
+    let request = json!({"argv": ["python3", "-c", follow], "timeout_ms": 100_000});
+    while_exchanged(|files| {
+        let _led = files.session.command(&request).ok();
+    });
+}
+
+#[test]
+fn outputs_are_the_file_or_refused() {
+    while_exchanged(|files| {
+        let names = ["file", "dir/f"].repeat(100);
+        let outputs: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+        let request = json!({"code": "1", "outputs": outputs});
+        let mut succeeded = 0;
+        for _ in 0..TIMES / 100 {
+            let outcome = files.session.execute_with(&request).ok();
+            for file in outcome.0["files"].as_array().unwrap() {
+                let is_inside = ["inside", ""].contains(&file["text"].as_str().unwrap_or("none"));
+                assert!(is_inside || file["error"].is_string(), "{file}");
+                succeeded += usize::from(file["text"] == "inside");
+            }
+        }
+        assert!(succeeded > 0);
+    });
+}
+
+#[test]
+fn input_files_land_inside_or_nowhere() {
+    while_exchanged(|files| {
+        try_often("an input file", |number| {
+            let name = if number % 2 == 0 { "file" } else { "dir/new" };
+            let input = json!([{"name": name, "text": "inside"}]);
+            let request = json!({"code": "1", "files": input});
+            match files.session.execute_with(&request).status() {
+                "ok" => true,
+                "rejected" => false,
+                status => panic!("{status}"),
+            }
+        });
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod configuration;
 mod ends;
 mod manager;
 mod modes;
+mod reports;
 mod run;
 mod users;
 

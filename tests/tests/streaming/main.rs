@@ -5,6 +5,7 @@
 
 mod commands;
 mod disconnects;
+mod displays;
 mod kept;
 mod once;
 mod order;

@@ -8,6 +8,7 @@ mod hostile;
 mod keyboard;
 mod repl;
 mod top;
+mod untrusted;
 
 use std::path::Path;
 use std::process::Command;
