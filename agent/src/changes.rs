@@ -68,7 +68,8 @@ type Tick = (i64, i64);
 enum Stage {
     /// There has been no file yet: any that is found is new.
     NoFile,
-    /// Files were told of at this time, and nothing is watched yet.
+    /// Files were told of at this time, by the finest clock that stamps any, and nothing is watched
+    /// yet.
     Told(Tick),
     /// All directories are watched, or else it is known that they are not.
     Watching,
@@ -188,7 +189,7 @@ impl Tracker {
         self.looked_at = 0;
         self.since = now();
         if self.stage == Stage::NoFile && found {
-            self.stage = Stage::Told(self.since);
+            self.stage = Stage::Told(time(ClockId::CLOCK_REALTIME));
         }
         changes
     }
@@ -274,10 +275,14 @@ fn start() -> Option<Inotify> {
     Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()
 }
 
-/// The time by the clock that files are stamped by, which moves in ticks.
+/// The time by the clock that files are stamped by, which moves in ticks. Since Linux 6.13 a file
+/// that was looked at before it was changed is stamped by the finer one.
 fn now() -> Tick {
-    clock_gettime(ClockId::CLOCK_REALTIME_COARSE)
-        .map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()))
+    time(ClockId::CLOCK_REALTIME_COARSE)
+}
+
+fn time(clock: ClockId) -> Tick {
+    clock_gettime(clock).map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()))
 }
 
 /// Whether a directory is one that tools keep for themselves.

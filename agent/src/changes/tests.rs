@@ -114,6 +114,21 @@ fn nothing_is_watched_before_an_execution_finds_files() {
 }
 
 #[test]
+fn a_file_that_was_changed_after_it_was_looked_at_is_told_once() {
+    for _ in 0..20 {
+        let mut fixture = Fixture::empty();
+        let mut file = fs::File::create(fixture.at("a")).unwrap();
+        for _ in 0..2 {
+            file.metadata().unwrap(); // from now on it is stamped by a finer clock
+            file.write_all(b"x").unwrap();
+        }
+        assert_eq!(fixture.names(), ["a"]);
+        fixture.tracker.begin(&fixture.workdir);
+        assert_eq!(fixture.names(), [""; 0]);
+    }
+}
+
+#[test]
 fn a_file_written_for_the_api_into_an_empty_workdir_is_not_told() {
     let mut fixture = Fixture::empty();
     fixture.write("input");
