@@ -35,8 +35,9 @@ impl Actor {
             FromAgent::Started { .. } => self.started(),
             FromAgent::FilesRefused { name, reason, .. } => {
                 let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
+                self.over()?;
                 self.reject(None, detail);
-                self.ended()
+                self.dispatch()
             }
             FromAgent::CpuLimitReached { used_us, .. } => {
                 // Unless it is being stopped for good already.
@@ -54,8 +55,9 @@ impl Actor {
             FromAgent::Done { completion, usage, .. } => {
                 self.fold(message);
                 let forks_refused = self.refusals();
+                self.over()?;
                 self.finish_done(completion, usage, forks_refused);
-                self.ended()
+                self.dispatch()
             }
             FromAgent::KernelExited { execution, ref end, usage, .. } => {
                 let end = end.clone();
@@ -135,13 +137,14 @@ impl Actor {
         if is_unheard { self.send_interrupt() } else { Step::Continue(()) }
     }
 
-    /// An execution is over, and the kernel still there unless it was told to go.
-    fn ended(&mut self) -> Step {
+    /// An execution is over, and the kernel still there unless it was told to go. Noted before
+    /// anybody has the answer, so that a session is not shown as running which is known not to be.
+    fn over(&mut self) -> Step {
         self.set_state(Event::Ended)?;
         if self.state == SessionState::Idle {
             self.deadline.clear();
         }
-        self.dispatch()
+        Step::Continue(())
     }
 
     fn kernel_exited(&mut self, took_execution: bool, end: &KernelEnd, usage: Usage) -> Step {
