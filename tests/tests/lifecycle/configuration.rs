@@ -109,7 +109,8 @@ fn sighup_reloads_what_can_be_and_says_what_can_not() {
         + "[sandbox]\nworkdir = \"/elsewhere\"\n";
     std::fs::write(&config, changed).unwrap();
     daemon.signal(Signal::SIGHUP);
-    wait::until_true("the new depth", || depth(&daemon) == 5);
+    wait::until_true("the reload", || daemon.log().contains("configuration reloaded"));
+    assert_eq!(depth(&daemon), 5);
     assert!(daemon.told_manager().contains("RELOADING=1"));
     assert!(daemon.log().contains("sandbox.workdir"), "{}", daemon.log());
     assert_eq!(daemon.session().value("import os; os.getcwd()"), "'/workspace'");
