@@ -132,10 +132,12 @@ impl Terminal {
         });
     }
 
-    /// Waits until the program ends.
+    /// Waits until the program ends and all it wrote is here.
     #[track_caller]
     pub fn wait_end(&mut self) -> ExitStatus {
-        wait::until("the program's end", || self.child.try_wait().unwrap())
+        let status = wait::until("the program's end", || self.child.try_wait().unwrap());
+        wait::until_true("its last words", || self.with(|shared| shared.is_closed));
+        status
     }
 
     /// The program's pid.
