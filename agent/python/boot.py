@@ -1,8 +1,8 @@
-"""Runs the kernel's parts outside of `sys.modules`, and starts the kernel.
+"""Runs the kernel's parts outside of `sys.modules`, and starts the kernel or a template.
 
-bootstrap.py, which is `python -c`, runs this with `PARTS`, a dictionary of the
-files of this directory: name -> marshalled code, compiled by this very interpreter; and with a
-copy of the interpreter's builtins as `__builtins__`.
+bootstrap.py or template_bootstrap.py, which is `python -c`, runs this with `PARTS`, a dictionary
+of the files of this directory: name -> marshalled code, compiled by this very interpreter; with
+`MAIN`, the part to start; and with a copy of the interpreter's builtins as `__builtins__`.
 
 All parts share that copy, so a builtin that tenant code patches does not reach them. It has an
 `__import__` of its own, so parts import each other by plain `import` and yet none is ever in
@@ -30,4 +30,4 @@ def part_import(name, globals=None, locals=None, fromlist=(), level=0):
 
 
 __builtins__["__import__"] = part_import
-part_import("kernel").main()
+part_import(MAIN).main()

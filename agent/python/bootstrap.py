@@ -3,4 +3,7 @@ import posix
 
 parts = marshal.loads(posix.pread(4, posix.fstat(4).st_size, 0))
 posix.close(4)
-exec(marshal.loads(parts["boot"]), {"PARTS": parts, "__builtins__": dict(vars(__builtins__))})
+exec(
+    marshal.loads(parts["boot"]),
+    {"PARTS": parts, "MAIN": "kernel", "__builtins__": dict(vars(__builtins__))},
+)

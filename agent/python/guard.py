@@ -146,6 +146,9 @@ def load(name):
 
 def start():
     """Prepares the process, before the first execution."""
+    # Not those of a template, if it was that that loaded us.
+    State.pid = posix.getpid()
+    State.thread = get_ident()
     # Not inherited by programs that the code executes; nor by forks of it.
     posix.set_inheritable(3, False)
     posix.register_at_fork(after_in_child=close_control)

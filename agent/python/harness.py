@@ -21,7 +21,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 # What is no part of the kernel program.
-OTHERS = ("bootstrap", "harness", "inspect_interpreter")
+OTHERS = ("bootstrap", "template_bootstrap", "harness", "inspect_interpreter")
 PARTS = sorted(
     path.stem
     for path in HERE.glob("*.py")

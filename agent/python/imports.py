@@ -93,6 +93,12 @@ STAND_INS = {
 }
 
 
+class State:
+    """Whether it has begun."""
+
+    started = False
+
+
 class Finder:
     """Finds nothing by itself but what stands in for IPython."""
 
@@ -155,7 +161,10 @@ def imitate(ours, theirs):
 
 
 def start():
-    """Takes care of what is loaded already, and of what will be."""
+    """Takes care of what is loaded already, and of what will be. A template has done so."""
+    if State.started:
+        return
+    State.started = True
     for name, hook in HOOKS.items():
         if name in sys.modules:
             hook(sys.modules[name])

@@ -22,10 +22,13 @@ use vivarium_protocol::policy::Interpreter;
 /// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].
 pub(crate) const BOOTSTRAP: &str = include_str!("../python/bootstrap.py");
 
+/// The same for a template.
+pub(crate) const TEMPLATE_BOOTSTRAP: &str = include_str!("../python/template_bootstrap.py");
+
 const SCRIPT: &str = include_str!("../python/inspect_interpreter.py");
 
 /// The parts of the kernel program, by the names they import each other.
-const PARTS: [(&str, &str); 22] = [
+const PARTS: [(&str, &str); 24] = [
     ("animations", include_str!("../python/animations.py")),
     ("assistance", include_str!("../python/assistance.py")),
     ("boot", include_str!("../python/boot.py")),
@@ -47,6 +50,8 @@ const PARTS: [(&str, &str); 22] = [
     ("report", include_str!("../python/report.py")),
     ("show", include_str!("../python/show.py")),
     ("sources", include_str!("../python/sources.py")),
+    ("template", include_str!("../python/template.py")),
+    ("waking", include_str!("../python/waking.py")),
     ("wire", include_str!("../python/wire.py")),
 ];
 
@@ -72,16 +77,16 @@ const TOO_WIDE: [&str; 13] = [
     "/boot", "/etc",
 ];
 
-/// What an interpreter of this version is executed with, after its name, to become a kernel.
+/// What an interpreter of this version is executed with, after its name, to run `bootstrap`.
 ///
 /// -s, as the packages of a "user" would be files of the tenant's. -P where it exists (3.11): it
 /// keeps the workdir out of Python's path until the kernel puts it there. Without it, Python 3.13
 /// runs a `linecache.py` of the workdir before our first line, and one that raises keeps the
 /// session from ever starting a kernel again.
-pub(crate) fn arguments(version: &str) -> Vec<&'static str> {
+pub(crate) fn arguments(version: &str, bootstrap: &'static str) -> Vec<&'static str> {
     let minor = version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
     let safe_path = minor.is_some_and(|minor| minor >= 11).then_some("-P");
-    ["-s"].into_iter().chain(safe_path).chain(["-c", BOOTSTRAP]).collect()
+    ["-s"].into_iter().chain(safe_path).chain(["-c", bootstrap]).collect()
 }
 
 /// Why an interpreter can not be used.

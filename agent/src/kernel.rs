@@ -5,24 +5,23 @@
 //! are read, and one out of turn ends the kernel.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use nix::fcntl::OFlag;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
-    BirthNumber, ExecutionNumber, Failure, Generation, Program, Stream,
+    BirthNumber, ExecutionNumber, Failure, Generation, Origin, Program, Stream,
 };
 use vivarium_protocol::outcome::KernelEnd;
-use vivarium_protocol::policy::Policy;
 
 use crate::kernel_wire::{self, FromKernel, Turn, WireError};
 use crate::launch::{failure, open_null};
 use crate::output::Output;
+use crate::sandbox::Context;
 use crate::spawn::{Arrival, Confined, Launcher, Progress, is_retry};
 use crate::usage::Meter;
 
@@ -57,6 +56,8 @@ pub(crate) struct Kernel {
     pub(crate) generation: Generation,
     /// How far it has come.
     pub(crate) stage: Stage,
+    /// How it came about, once it is confined.
+    pub(crate) origin: Origin,
     /// What its layers reported.
     pub(crate) protection: Vec<Report>,
     /// Its standard output and standard error.
@@ -92,7 +93,7 @@ impl Kernel {
     /// # Errors
     /// If its channels can not be made, or the launcher is gone.
     pub(crate) fn spawn(
-        policy: &Policy,
+        context: &Context,
         generation: Generation,
         launcher: &mut Launcher,
     ) -> Result<Self, Failure> {
@@ -102,7 +103,8 @@ impl Kernel {
         let (stdout, stdout_end) = channel().map_err(made)?;
         let (stderr, stderr_end) = channel().map_err(made)?;
         let (control, control_end) = UnixStream::pair().map_err(made)?;
-        let program = program(&policy.interpreter.program).map_err(made)?;
+        let missing = || failure("make a kernel's channels", "there is no kernel program");
+        let program = context.program.as_ref().ok_or_else(missing)?;
         let descriptors = [
             stdin.as_fd(),
             stdout_end.as_fd(),
@@ -114,12 +116,13 @@ impl Kernel {
             .spawn(Program::Kernel, &descriptors)
             .map_err(|error| failure("ask for a kernel", error))?;
         control.set_nonblocking(true).map_err(made)?;
-        let output_cap = policy.limits.max_output_bytes.get();
-        let result_cap = policy.limits.max_result_bytes.get();
+        let output_cap = context.policy.limits.max_output_bytes.get();
+        let result_cap = context.policy.limits.max_result_bytes.get();
         Ok(Self {
             generation,
             birth: arrival.birth(),
             stage: Stage::Confining(arrival),
+            origin: Origin::Executed,
             protection: Vec::new(),
             outputs: [
                 Output::new(stdout, Stream::Stdout, output_cap).map_err(made)?,
@@ -170,8 +173,9 @@ impl Kernel {
         };
         match arrival.read() {
             Progress::Pending => Ok(()),
-            Progress::Executed(Confined { pid, protection }) => {
+            Progress::Executed(Confined { pid, origin, protection }) => {
                 self.pid = Some(pid);
+                self.origin = origin;
                 self.protection = protection;
                 self.stage = Stage::Booting;
                 Ok(())
@@ -260,13 +264,4 @@ impl Kernel {
             let _gone = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGINT).is_err();
         }
     }
-}
-
-/// The kernel program, where Python can read it.
-fn program(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let memory = memfd_create(c"vivarium-kernel", MFdFlags::MFD_CLOEXEC)?;
-    let mut file = std::fs::File::from(memory);
-    file.write_all(bytes)?;
-    io::Seek::rewind(&mut file)?;
-    Ok(file.into())
 }

@@ -3,13 +3,14 @@
 //!
 //! It is single-threaded, started by the supervisor with an empty environment and the control
 //! socket as its standard input. A tenant's process has to be born outside: only a process
-//! outside can put it straight into its cgroup ([`birth`]), and only one that has the id of the
-//! user namespace's owner can then enter the session.
+//! outside can put it straight into its cgroup ([`crate::birth`]), and only one that has the id of
+//! the user namespace's owner can then enter the session. Where the environment has a template,
+//! kernels are forked from that ([`nursery`]), and executed only if that fails.
 //!
 //! It must never act on anything tenant code says: all it hears is `Spawn` from the agent.
 
-mod birth;
 mod idmap;
+mod nursery;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -27,17 +28,20 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
-    BirthNumber, Failure, FromAgent, FromLauncher, Launch, ToLauncher,
+    BirthNumber, Failure, FromAgent, FromLauncher, Launch, Program, ToLauncher,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
+use vivarium_protocol::policy::Policy;
 
+use self::nursery::Nursery;
+use crate::birth;
 use crate::sandbox::{Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::sys::{self, Wait};
-use crate::{init, stream};
+use crate::{init, range, stream};
 
 /// The `launch` subcommand.
 pub(crate) fn main() -> ExitCode {
-    let control = UnixStream::from(sys::take_stdin());
+    let control = UnixStream::from(sys::take_inherited(0));
     match run(&control) {
         Ok(code) => code,
         Err(failure) => {
@@ -66,7 +70,9 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     // What is made here is for the session's ids. A service's own mask (UMask=0077) would keep
     // the kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
-    let context = receive_policy(control)?;
+    let Received { policy, program, template } = receive_policy(control)?;
+    let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+    let context = Context { policy, outside, program: Some(program) };
 
     // Processes whose first parent is gone become ours, so that their end is told by wait(2).
     prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
@@ -82,7 +88,7 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
         }
     })?;
     let Some(agent) = cloned else {
-        drop(to_agent);
+        drop((to_agent, template));
         return Ok(init::main(&context, control, to_launcher));
     };
     drop(to_launcher);
@@ -94,13 +100,22 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("tell the agent of its ids", error))?;
     // From here on the agent alone holds the control socket: its end must be the session's.
-    let released = release(control);
-    released.and_then(|()| serve(&context, &to_agent, agent, &inside))
+    release(control)?;
+    let nursery = template.map(|socket| Nursery::new(socket, &context));
+    Midwife { context, inside, agent, to_agent, nursery, born: Vec::new() }.serve()
 }
 
-/// Receives the policy and checks it once more at the door.
-fn receive_policy(control: &UnixStream) -> Result<Context, Failure> {
-    let launch: Launch = stream::receive(control, MAX_FRAME_BYTES)
+/// What a launcher is given.
+struct Received {
+    policy: Policy,
+    program: OwnedFd,
+    template: Option<UnixStream>,
+}
+
+/// Receives the policy, and the way to a template if there is one, and checks the policy once more
+/// at the door. Enters the namespace of the subordinate ids, if the session is to have some.
+fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
+    let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the policy", error))?;
     if launch.protocol_version != PROTOCOL_VERSION {
         let reason = format!(
@@ -111,8 +126,15 @@ fn receive_policy(control: &UnixStream) -> Result<Context, Failure> {
         return Err(failure("agree on the protocol", reason));
     }
     launch.policy.validate().map_err(|error| failure("validate the policy", error))?;
-    let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
-    Ok(Context { policy: launch.policy, outside })
+    let mut fds = fds.into_iter();
+    let program =
+        fds.next().ok_or_else(|| failure("receive the kernel program", "there is none"))?;
+    if launch.policy.ids.is_some() {
+        let missing = || failure("receive the range of subordinate ids", "there is none");
+        range::enter(fds.next().ok_or_else(missing)?)?;
+    }
+    let template = fds.next().map(UnixStream::from);
+    Ok(Received { policy: launch.policy, program, template })
 }
 
 /// Lets go of the launcher's copy of the control socket: /dev/null takes its number.
@@ -127,40 +149,118 @@ pub(crate) fn open_null() -> std::io::Result<OwnedFd> {
     Ok(std::fs::File::open("/dev/null")?.into())
 }
 
-/// Serves the agent until it ends.
-fn serve(
-    context: &Context,
-    to_agent: &UnixStream,
+/// A launcher whose session is there, and that gives birth for it.
+struct Midwife {
+    context: Context,
+    inside: Inside,
     agent: Pid,
-    inside: &Inside,
-) -> Result<ExitCode, Failure> {
-    let mut mask = SigSet::empty();
-    mask.add(Signal::SIGCHLD);
-    mask.thread_block().map_err(|error| failure("block SIGCHLD", error))?;
-    let children = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-        .map_err(|error| failure("signalfd", error))?;
-    let mut born = Vec::new();
-    loop {
-        if reap(&children, to_agent, agent, &mut born) {
-            return Ok(ExitCode::SUCCESS);
-        }
-        if !wait_for_either(to_agent.as_fd(), children.as_fd())? {
-            continue;
-        }
-        match stream::receive_with::<ToLauncher>(to_agent, MAX_SPAWN_FRAME_BYTES) {
-            Ok((ToLauncher::Spawn { birth, program }, fds)) => {
-                match birth::give_birth(context, inside, &program, &fds)? {
-                    Some(pid) => born.push((birth, pid)),
-                    None => {
-                        let end = KernelEnd::NotStarted("it was not born".to_owned());
-                        tell_end(to_agent, birth, end, Usage::default());
-                    }
-                }
+    to_agent: UnixStream,
+    nursery: Option<Nursery>,
+    /// Those that are this process's own children, once they have joined the session.
+    born: Vec<(BirthNumber, Pid)>,
+}
+
+impl Midwife {
+    /// Serves the agent until it ends.
+    fn serve(mut self) -> Result<ExitCode, Failure> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        mask.thread_block().map_err(|error| failure("block SIGCHLD", error))?;
+        let children = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map_err(|error| failure("signalfd", error))?;
+        loop {
+            if self.reap(&children) {
+                return Ok(ExitCode::SUCCESS);
             }
-            // The agent's end of the socket closes with the agent: its end follows.
-            Err(_) => return Ok(await_end(agent)),
+            let (has_message, has_news) = self.wait(children.as_fd())?;
+            if has_news {
+                self.hear_nursery();
+            }
+            if !has_message {
+                continue;
+            }
+            match stream::receive_with::<ToLauncher>(&self.to_agent, MAX_SPAWN_FRAME_BYTES) {
+                Ok((ToLauncher::Spawn { birth, program }, fds)) => {
+                    self.give_birth(birth, &program, &fds)?;
+                }
+                // The agent's end of the socket closes with the agent: its end follows.
+                Err(_) => return Ok(await_end(self.agent)),
+            }
         }
     }
+
+    /// Has a process born: forked where it can be, else executed.
+    fn give_birth(
+        &mut self,
+        birth: BirthNumber,
+        program: &Program,
+        fds: &[OwnedFd],
+    ) -> Result<(), Failure> {
+        let Self { context, inside, .. } = self;
+        if let Some(nursery) = self.nursery.as_mut().filter(|_| *program == Program::Kernel) {
+            match nursery.fork(context, inside, birth, fds) {
+                Ok(()) => return Ok(()),
+                Err(failed) => complain(&failed),
+            }
+        }
+        match birth::give_birth(context, inside, program, fds)? {
+            Some(pid) => self.born.push((birth, pid)),
+            None => {
+                let end = KernelEnd::NotStarted("it was not born".to_owned());
+                tell_end(&self.to_agent, birth, end, Usage::default());
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears of kernels that the template forked and that have ended.
+    fn hear_nursery(&mut self) {
+        let ended = self.nursery.as_mut().map(Nursery::read).unwrap_or_default();
+        for (birth, end, usage) in ended {
+            tell_end(&self.to_agent, birth, end, usage);
+        }
+    }
+
+    /// Waits; whether there is a message of the agent's, and news of the template's, for which a
+    /// child's end leaves time later.
+    fn wait(&self, children: BorrowedFd<'_>) -> Result<(bool, bool), Failure> {
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds = vec![readable(self.to_agent.as_fd()), readable(children)];
+        fds.extend(self.nursery.iter().flat_map(Nursery::fds).map(readable));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(failure("poll", error)),
+        }
+        let has = |fd: &PollFd<'_>| fd.any() == Some(true);
+        let [message, child, news @ ..] = fds.as_slice() else {
+            return Ok((false, false));
+        };
+        Ok((!has(child) && has(message), news.iter().any(has)))
+    }
+
+    /// Collects every child that has ended and tells the agent of those that were born for it;
+    /// whether the agent itself is among them. Without a pid namespace the tenant's orphans come
+    /// here too.
+    fn reap(&mut self, children: &SignalFd) -> bool {
+        while let Ok(Some(_)) = children.read_signal() {}
+        let mut agent_ended = false;
+        while let Ok(Some(ended)) = sys::wait(Wait::IfAny) {
+            agent_ended |= ended.pid == self.agent;
+            if let Some(index) = self.born.iter().position(|(_, pid)| *pid == ended.pid) {
+                let (birth, _) = self.born.swap_remove(index);
+                let usage =
+                    Usage { cpu_us: ended.cpu_us, memory_peak_bytes: ended.memory_peak_bytes };
+                tell_end(&self.to_agent, birth, end_of(ended.status), usage);
+            }
+        }
+        agent_ended
+    }
+}
+
+/// Says on standard error, which the supervisor logs, why a kernel was not forked.
+#[allow(clippy::print_stderr)] // the launcher has no other words for the log
+fn complain(failed: &Failure) {
+    eprintln!("a kernel is executed and not forked from its template: {failed}");
 }
 
 /// Waits for the agent's end. Everybody else's has to be collected meanwhile: a pid namespace,
@@ -175,42 +275,8 @@ fn await_end(agent: Pid) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Waits for a message (`true`) or for a child (`false`).
-fn wait_for_either(messages: BorrowedFd<'_>, children: BorrowedFd<'_>) -> Result<bool, Failure> {
-    let mut fds =
-        [PollFd::new(messages, PollFlags::POLLIN), PollFd::new(children, PollFlags::POLLIN)];
-    match poll(&mut fds, PollTimeout::NONE) {
-        Ok(_) | Err(Errno::EINTR) => {}
-        Err(error) => return Err(failure("poll", error)),
-    }
-    let [messages, children] = &fds;
-    Ok(children.any() != Some(true) && messages.any() == Some(true))
-}
-
-/// Collects every child that has ended and tells the agent of those that were `born` for it;
-/// whether the agent itself is among them. Without a pid namespace the tenant's orphans come
-/// here too.
-fn reap(
-    children: &SignalFd,
-    to_agent: &UnixStream,
-    agent: Pid,
-    born: &mut Vec<(BirthNumber, Pid)>,
-) -> bool {
-    while let Ok(Some(_)) = children.read_signal() {}
-    let mut agent_ended = false;
-    while let Ok(Some(ended)) = sys::wait(Wait::IfAny) {
-        agent_ended |= ended.pid == agent;
-        if let Some(index) = born.iter().position(|(_, pid)| *pid == ended.pid) {
-            let (birth, _) = born.swap_remove(index);
-            let usage = Usage { cpu_us: ended.cpu_us, memory_peak_bytes: ended.memory_peak_bytes };
-            tell_end(to_agent, birth, end_of(ended.status), usage);
-        }
-    }
-    agent_ended
-}
-
 /// How a process ended.
-fn end_of(status: ExitStatus) -> KernelEnd {
+pub(crate) fn end_of(status: ExitStatus) -> KernelEnd {
     match (status.code(), status.signal()) {
         (Some(code), _) => KernelEnd::Exited(code),
         (None, Some(signal)) => KernelEnd::Signaled { signal, by_agent: false },

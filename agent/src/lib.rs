@@ -7,6 +7,9 @@
 //! | module | where it runs | what it does |
 //! |---|---|---|
 //! | [`launch`] | outside | makes the namespaces and the agent; lets kernels and commands be born in them |
+//! | [`range`] | outside | makes the user namespace of all subordinate ids, once per daemon |
+//! | [`template`] | outside | a warmed Python that kernels are forked from, and [`capi`], by which that calls it |
+//! | [`birth`] | on the way inside | how kernels and commands join a session and are confined |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
 //! | [`kernel`] | PID 1 inside | one Python kernel and the agent's ends of its channels |
@@ -19,6 +22,8 @@
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
 //! | [`sys`] | everywhere | the only `unsafe` code |
 
+mod birth;
+pub mod capi;
 mod changes;
 mod command;
 mod files;
@@ -28,21 +33,25 @@ mod kernel;
 mod kernel_wire;
 mod launch;
 mod output;
+mod range;
 mod sandbox;
 mod session;
 mod spawn;
 mod stream;
 mod sys;
+mod template;
 mod usage;
 
 use std::process::ExitCode;
 
-/// Runs what the command line names: `launch`, or `inspect PATH`.
+/// Runs what the command line names: `launch`, `template`, `range`, or `inspect PATH`.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next(), arguments.next()) {
         (Some(command), None, None) if command == "launch" => launch::main(),
+        (Some(command), None, None) if command == "template" => template::main(),
+        (Some(command), None, None) if command == "range" => range::main(),
         (Some(command), Some(path), None) if command == "inspect" => {
             inspect::main_inspect(path.as_ref())
         }

@@ -20,6 +20,7 @@ mod seccomp;
 mod system_paths;
 
 use std::fmt::Display;
+use std::os::fd::OwnedFd;
 
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::Failure;
@@ -55,6 +56,8 @@ pub(crate) struct Context {
     /// What was true outside, captured by the launcher before it made the session: a layer
     /// compares with it when it verifies that the inside is another.
     pub(crate) outside: Outside,
+    /// The kernel program, for kernels that are executed; one that is forked has it already.
+    pub(crate) program: Option<OwnedFd>,
 }
 
 /// Facts of the host's side, for comparison.

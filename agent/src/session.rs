@@ -88,7 +88,7 @@ impl<'a> Session<'a> {
         let children =
             SignalFd::with_flags(&mask, flags).map_err(|error| failure("signalfd", error))?;
         let mut launcher = Launcher::new(launcher);
-        let kernel = Kernel::spawn(&context.policy, 1, &mut launcher)?;
+        let kernel = Kernel::spawn(context, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
         let workdir = open_workdir(context)?;
         let changes = Tracker::new(&workdir);
@@ -244,6 +244,7 @@ impl<'a> Session<'a> {
                 self.ever_ready = true;
                 self.control.tell(&FromAgent::KernelReady {
                     generation: self.kernel.generation,
+                    origin: self.kernel.origin,
                     protection: self.kernel.protection.clone(),
                 })?;
                 self.start_pending()

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
-    BirthNumber, BirthReport, Failure, FromLauncher, Program, ToLauncher,
+    BirthNumber, BirthReport, Failure, FromLauncher, Origin, Program, ToLauncher,
 };
 
 use crate::launch::failure;
@@ -78,6 +78,8 @@ pub(crate) struct Arrival {
 pub(crate) struct Confined {
     /// Its pid inside the session.
     pub(crate) pid: Pid,
+    /// How it came about.
+    pub(crate) origin: Origin,
     /// What its layers reported.
     pub(crate) protection: Vec<Report>,
 }
@@ -112,9 +114,9 @@ impl Arrival {
             Err(error) => return Progress::Failed(failure("read a process's report", error)),
         };
         match self.decoder.next_message::<BirthReport>() {
-            Ok(Some(BirthReport::Confined { pid, protection })) => {
+            Ok(Some(BirthReport::Confined { pid, origin, protection })) => {
                 let pid = Pid::from_raw(pid.try_into().unwrap_or_default());
-                self.confined = Some(Confined { pid, protection });
+                self.confined = Some(Confined { pid, origin, protection });
                 Progress::Pending
             }
             Ok(Some(BirthReport::Failed(failed))) => Progress::Failed(failed),
@@ -167,7 +169,7 @@ mod tests {
     fn the_end_of_the_report_after_it_means_executed() {
         let (mut arrival, theirs) = arrival();
         assert!(matches!(arrival.read(), Progress::Pending));
-        let report = BirthReport::Confined { pid: 7, protection: vec![] };
+        let report = BirthReport::Confined { pid: 7, origin: Origin::Executed, protection: vec![] };
         stream::send(&theirs, &report, MAX_SMALL_FRAME_BYTES).unwrap();
         assert!(matches!(arrival.read(), Progress::Pending));
         drop(theirs);

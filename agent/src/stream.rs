@@ -13,8 +13,8 @@ use vivarium_protocol::frame::{self, FrameError, PREFIX_BYTES};
 
 use crate::sys;
 
-/// The most descriptors one message carries.
-pub(crate) const MAX_DESCRIPTORS: usize = 8;
+/// The most descriptors one message carries: a session's six namespaces and what a kernel gets.
+pub(crate) const MAX_DESCRIPTORS: usize = 12;
 
 /// Why a message could not be sent or received.
 #[derive(Debug, thiserror::Error)]

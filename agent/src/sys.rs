@@ -5,7 +5,7 @@
 //! is no safe way (JUSTIFICATION).
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_long, c_uint};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
@@ -32,12 +32,23 @@ fn child_or_parent(result: c_long) -> io::Result<Option<Pid>> {
     Ok((pid != 0).then(|| Pid::from_raw(pid)))
 }
 
-/// Takes over descriptor 0, which the supervisor made our control socket. To be called once,
-/// first thing in `main`.
-pub(crate) fn take_stdin() -> OwnedFd {
-    // SAFETY: called once, before anything else could own descriptor 0.
-    // JUSTIFICATION: std's Stdin can not be turned into an OwnedFd.
-    unsafe { OwnedFd::from_raw_fd(0) }
+/// Takes over the descriptor that the supervisor made our control socket: 0, or 3 in a template's
+/// Python. To be called once, and first.
+pub(crate) fn take_inherited(number: RawFd) -> OwnedFd {
+    // SAFETY: called once, before anything else could own it.
+    // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// The text of a C string that a caller by the C ABI gave; empty for a null pointer.
+pub(crate) fn c_text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller, our own Python, passes a `bytes` object's data, which ends in NUL and
+    // lives for the length of the call.
+    // JUSTIFICATION: a pointer is all that the C ABI has.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// Closes every descriptor from `first` on: close_range(2).
@@ -48,11 +59,39 @@ pub(crate) fn close_from(first: c_uint) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) }).map(drop)
 }
 
+/// Closes every descriptor from 3 on but these, in a process that was forked and owns no other.
+pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut kept: Vec<_> = kept.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for fd in kept {
+        if first < fd {
+            // SAFETY: plain numbers; the process was just forked and owns none of what it closes.
+            // JUSTIFICATION: as of `close_from`.
+            check(unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) })?;
+        }
+        first = fd + 1;
+    }
+    close_from(first)
+}
+
 /// Empties the environment: clearenv(3). To be called while single-threaded.
 pub(crate) fn clear_environment() -> io::Result<()> {
     // SAFETY: the launcher is single-threaded, so nobody reads the environment meanwhile.
     // JUSTIFICATION: std::env::remove_var is unsafe as well, and needs the names.
     if unsafe { libc::clearenv() } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets the environment, which is empty, to these variables (`NAME=value`): putenv(3).
+pub(crate) fn set_environment(variables: &[CString]) -> io::Result<()> {
+    for variable in variables {
+        // SAFETY: single-threaded as above; libc keeps the string, which is never freed.
+        // JUSTIFICATION: std::env::set_var is unsafe as well.
+        if unsafe { libc::putenv(variable.clone().into_raw()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// clone3(2) without shared memory: like `fork`, with namespaces `flags`, and born in `cgroup`
@@ -240,6 +279,16 @@ pub(crate) fn bring_loopback_up(socket: BorrowedFd<'_>) -> io::Result<()> {
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request)
     }))
     .map(drop)
+}
+
+/// Asks for the memory at `address`, which is this process's own, to be one huge page: madvise(2),
+/// MADV_COLLAPSE.
+pub(crate) fn collapse(address: usize, bytes: usize) -> io::Result<()> {
+    const MADV_COLLAPSE: c_int = 25; // linux/mman.h
+    let address = std::ptr::without_provenance_mut(address);
+    // SAFETY: the call changes how memory is held and not what is in it, whatever is there.
+    // JUSTIFICATION: nix's wrapper is unsafe as well.
+    check(c_long::from(unsafe { libc::madvise(address, bytes, MADV_COLLAPSE) })).map(drop)
 }
 
 /// Makes `target` another name of what `source` is open on: dup2(2). What `target` was open

@@ -11,15 +11,23 @@ use serde::{Deserialize, Serialize};
 pub use self::files::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
 };
-pub use self::launcher::{BirthNumber, BirthReport, FromLauncher, Program, ToLauncher};
+pub use self::launcher::{BirthNumber, BirthReport, FromLauncher, Origin, Program, ToLauncher};
+pub use self::range::{FromRange, RangeOrder};
+pub use self::template::{
+    FromNewborn, FromNursery, FromTemplate, Inheritance, TemplateOrder, ToNursery, ToTemplate,
+};
 use crate::layer::{Layer, Report};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
 
 mod files;
 mod launcher;
+mod range;
+mod template;
 
-/// The supervisor's first message.
+/// The supervisor's first message. With it go (`SCM_RIGHTS`), in this order: a file with the kernel
+/// program, and, each if the session has it, the user namespace that holds the subordinate ids, and
+/// a socket that leads to the template that kernels are to be forked from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// [`crate::PROTOCOL_VERSION`] of the supervisor.
@@ -169,6 +177,8 @@ pub enum FromAgent {
     KernelReady {
         /// Which.
         generation: Generation,
+        /// How it came about.
+        origin: Origin,
         /// Every layer, in order, as read back from inside.
         protection: Vec<Report>,
     },

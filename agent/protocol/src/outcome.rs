@@ -168,4 +168,6 @@ pub enum KernelEnd {
     },
     /// It could not be started.
     NotStarted(String),
+    /// It ended after the template that it was forked from, which alone could have told how.
+    Unseen,
 }

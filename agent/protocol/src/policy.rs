@@ -74,7 +74,8 @@ pub struct Interpreter {
     /// Directories outside the system paths it needs to read (its prefix, and a virtual
     /// environment's base prefix).
     pub prefixes: Vec<PathBuf>,
-    /// The kernel program, compiled by this very interpreter (`marshal`).
+    /// The kernel program, compiled by this very interpreter (`marshal`). Empty in a session's
+    /// policy: there it comes in a file, which all sessions share.
     #[serde(with = "serde_bytes")]
     pub program: Vec<u8>,
     /// `sys.version_info`, such as `3.11.2`.

@@ -124,18 +124,19 @@ const fn name(message: &FromAgent) -> &'static str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::message::Origin;
 
     fn ready() -> FromAgent {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
-        FromAgent::KernelReady { generation: 1, protection }
+        FromAgent::KernelReady { generation: 1, origin: Origin::Executed, protection }
     }
 
     #[test]
     fn a_kernel_is_not_ready_without_a_report_of_every_layer() {
-        let FromAgent::KernelReady { generation, mut protection } = ready() else { return };
+        let FromAgent::KernelReady { generation, origin, mut protection } = ready() else { return };
         protection.swap(0, 1);
         for protection in [vec![], protection] {
-            let message = FromAgent::KernelReady { generation, protection };
+            let message = FromAgent::KernelReady { generation, origin, protection };
             assert!(Sequence::default().accept(&message).is_err(), "{message:?}");
         }
         assert!(Sequence::default().accept(&ready()).is_ok());

@@ -57,9 +57,9 @@ fn what_is_no_python_is_refused_in_words() {
 
 #[test]
 fn the_workdir_is_kept_out_of_the_path_where_python_can() {
-    assert_eq!(arguments("3.10.13"), ["-s", "-c", BOOTSTRAP]);
-    assert_eq!(arguments("3.11.2"), ["-s", "-P", "-c", BOOTSTRAP]);
-    assert_eq!(arguments("3.9.18"), ["-s", "-c", BOOTSTRAP]);
+    assert_eq!(arguments("3.10.13", BOOTSTRAP), ["-s", "-c", BOOTSTRAP]);
+    assert_eq!(arguments("3.11.2", BOOTSTRAP), ["-s", "-P", "-c", BOOTSTRAP]);
+    assert_eq!(arguments("3.9.18", BOOTSTRAP), ["-s", "-c", BOOTSTRAP]);
 }
 
 #[test]

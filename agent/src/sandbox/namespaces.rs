@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, setns};
 use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
@@ -132,6 +132,25 @@ impl Inside {
                 Ok((flag, OwnedFd::from(file)))
             });
         opened.collect::<io::Result<_>>().map(Self)
+    }
+
+    /// Those of a session that were sent to another process, which takes them from `fds`.
+    ///
+    /// # Errors
+    /// If there are fewer than the session has.
+    pub(crate) fn received(context: &Context, fds: &mut Vec<OwnedFd>) -> io::Result<Self> {
+        let wanted = clone_flags(context);
+        let flags: Vec<_> =
+            NAMES.into_iter().map(|(flag, _)| flag).filter(|flag| wanted.contains(*flag)).collect();
+        if fds.len() < flags.len() {
+            return Err(io::Error::other(format!("{} of {}", fds.len(), flags.len())));
+        }
+        Ok(Self(flags.iter().copied().zip(fds.drain(..flags.len())).collect()))
+    }
+
+    /// Their descriptors, in the order in which [`Inside::received`] takes them.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.0.iter().map(|(_, fd)| fd.as_fd())
     }
 
     /// Enters them all, the user namespace first, as it gives the right to enter the others.

@@ -43,7 +43,13 @@ impl Session<'_> {
         }
         let killed_by_us = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
         let end = match self.kernel.doom.take() {
-            Some(doom) if end == killed_by_us || matches!(doom, KernelEnd::NotStarted(_)) => doom,
+            Some(doom)
+                if end == killed_by_us
+                    || matches!(end, KernelEnd::Unseen)
+                    || matches!(doom, KernelEnd::NotStarted(_)) =>
+            {
+                doom
+            }
             _ if !matches!(self.kernel.stage, Stage::Up) => {
                 KernelEnd::NotStarted(format!("it ended before it was ready: {end:?}"))
             }
@@ -90,7 +96,7 @@ impl Session<'_> {
     /// Starts the next kernel.
     pub(super) fn next_kernel(&mut self) -> Result<(), Failure> {
         let generation = self.next_generation();
-        self.kernel = Kernel::spawn(&self.context.policy, generation, &mut self.launcher)?;
+        self.kernel = Kernel::spawn(self.context, generation, &mut self.launcher)?;
         Ok(())
     }
 }

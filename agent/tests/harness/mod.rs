@@ -1,12 +1,16 @@
 //! A session as the supervisor drives it.
 #![allow(dead_code)] // not every file of tests uses all of it
 
+use std::fs::File;
 use std::io::{IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
@@ -113,8 +117,15 @@ impl Outcome {
     }
 }
 
+/// The kernel program, as the supervisor passes it.
+fn program_file(program: &[u8]) -> File {
+    let mut file = File::from(memfd_create(c"program", MFdFlags::MFD_CLOEXEC).unwrap());
+    file.write_all(program).unwrap();
+    file
+}
+
 impl Session {
-    pub(crate) fn launch(policy: Policy) -> Result<Self, String> {
+    pub(crate) fn launch(mut policy: Policy) -> Result<Self, String> {
         let (socket, theirs) = UnixStream::pair().unwrap();
         let mut command = Command::new(AGENT);
         command.arg("launch").env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
@@ -125,8 +136,15 @@ impl Session {
         }
         let launcher = command.stdout(Stdio::null()).spawn().unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let program = program_file(&std::mem::take(&mut policy.interpreter.program));
         let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
-        (&socket).write_all(&frame::encode(&launch, MAX_FRAME_BYTES).unwrap()).unwrap();
+        let bytes = frame::encode(&launch, MAX_FRAME_BYTES).unwrap();
+        let fds = [program.as_raw_fd()];
+        let rights = [ControlMessage::ScmRights(&fds)];
+        let parts = [IoSlice::new(&bytes)];
+        let sent =
+            sendmsg::<()>(socket.as_raw_fd(), &parts, &rights, MsgFlags::empty(), None).unwrap();
+        (&socket).write_all(&bytes[sent..]).unwrap();
         let mut session = Self {
             launcher,
             socket,

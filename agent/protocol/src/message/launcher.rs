@@ -52,6 +52,16 @@ pub enum FromLauncher {
     },
 }
 
+/// How a process came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// It executes its program.
+    Executed,
+    /// It was forked from a template.
+    Forked,
+}
+
 /// What a process says, once, before it becomes its program. End of file after it means that it
 /// did, or that a command's program could not be executed, which it then tells as shells do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +70,8 @@ pub enum BirthReport {
     Confined {
         /// Its pid inside the session.
         pid: u32,
+        /// How it came about.
+        origin: Origin,
         /// Every layer, in order.
         protection: Vec<Report>,
     },

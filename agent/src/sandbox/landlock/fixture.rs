@@ -55,7 +55,7 @@ pub(in crate::sandbox) fn context(layers: &[Layer], network: Network, workdir: &
         gid: nix::unistd::getgid().as_raw(),
         ..Outside::default()
     };
-    Context { policy, outside }
+    Context { policy, outside, program: None }
 }
 
 /// Runs `body` in a process of its own: this test, run again alone by the test program.

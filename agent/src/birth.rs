@@ -7,12 +7,15 @@
 //!
 //! The entrant is needed because setns(2) with a pid namespace takes effect for children only.
 //! It ends at once, and what it forked becomes the launcher's child (`PR_SET_CHILD_SUBREAPER`).
-//! A template, later, takes the launcher's place in this picture and nothing else changes.
+//! A template takes the launcher's place in this picture ([`crate::template`]), and the kernel
+//! then goes on as the Python that it was forked from instead of executing one.
 //!
-//! There is one way in, for kernels and commands alike: no layer is applied anywhere else.
+//! There is one way in, for kernels and commands alike: [`enter`], then [`confine`]. No layer is
+//! applied to them anywhere else.
 
 mod image;
 
+use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,10 +25,10 @@ use std::path::Path;
 use nix::unistd::{Pid, chdir, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{BirthReport, Failure, Program};
+use vivarium_protocol::message::{BirthReport, Failure, Origin, Program};
 
 use self::image::Image;
-use super::failure;
+use crate::launch::failure;
 use crate::sandbox::{self, Context, Inside};
 use crate::stream;
 use crate::sys::{self, Wait};
@@ -44,7 +47,7 @@ struct Birth<'a> {
 ///
 /// # Errors
 /// If the agent sent no descriptors.
-pub(super) fn give_birth(
+pub(crate) fn give_birth(
     context: &Context,
     inside: &Inside,
     program: &Program,
@@ -90,8 +93,7 @@ fn start_entrant(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Resul
 
 /// The entrant: joins the session and forks the process.
 fn enter_and_fork(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
-    yield_to_others(context)?;
-    inside.enter().map_err(|error| failure("setns into the session", error))?;
+    enter(context, inside)?;
     match sys::fork().map_err(|error| failure("fork in the session", error))? {
         Some(process) => Ok(process),
         None => {
@@ -102,6 +104,15 @@ fn enter_and_fork(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Resu
             sys::exit_now(code)
         }
     }
+}
+
+/// Joins the session: all of it for this process but its pid namespace, which is its children's.
+///
+/// # Errors
+/// If the session can not be entered.
+pub(crate) fn enter(context: &Context, inside: &Inside) -> Result<(), Failure> {
+    yield_to_others(context)?;
+    inside.enter().map_err(|error| failure("setns into the session", error))
 }
 
 /// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be
@@ -115,9 +126,25 @@ fn yield_to_others(context: &Context) -> Result<(), Failure> {
     std::fs::write(path, "1000").map_err(|error| failure(&format!("write {path}"), error))
 }
 
-/// The process: confines itself, says so, and becomes its program. If it does not, what is left
-/// of it ends with the code that is given.
-fn become_program(context: &Context, birth: &Birth<'_>) -> Result<i32, Failure> {
+/// A process that is confined and has its descriptors, and nothing else of ours.
+pub(crate) struct Confined {
+    /// The environment that it is to have.
+    pub(crate) environment: Vec<CString>,
+    /// Where it has reported. The end of this tells the agent that it is its program.
+    pub(crate) report: OwnedFd,
+}
+
+/// The process, forked in the session: confines itself for good, puts `descriptors` at the
+/// numbers from 0 on, closes all others but the report socket, and says so on that.
+///
+/// # Errors
+/// What could not be done. The process must then say so ([`tell`]) and exit.
+pub(crate) fn confine(
+    context: &Context,
+    origin: Origin,
+    descriptors: &[OwnedFd],
+    report: &UnixStream,
+) -> Result<Confined, Failure> {
     // A group of its own: SIGINT goes to it and the children it has not parted from.
     setsid().map_err(|error| failure("setsid", error))?;
     unblock_signals()?;
@@ -128,13 +155,20 @@ fn become_program(context: &Context, birth: &Birth<'_>) -> Result<i32, Failure> 
     let protection = sandbox::restrict(context)?;
     chdir(workdir).map_err(|error| failure("chdir to the workdir", error))?;
     let pid = u32::try_from(getpid().as_raw()).unwrap_or_default();
-    say(birth.report, &BirthReport::Confined { pid, protection })
+    say(report, &BirthReport::Confined { pid, origin, protection })
         .map_err(|error| failure("report", error))?;
     // The report socket goes last and closes by itself: execve that worked is its end of file.
-    let placed: Vec<_> = birth.descriptors.iter().map(AsFd::as_fd).collect();
-    let report = birth.report.as_fd();
-    let report = sys::place_descriptors(&placed, report)
+    let placed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+    let report = sys::place_descriptors(&placed, report.as_fd())
         .map_err(|error| failure("place descriptors", error))?;
+    Ok(Confined { environment, report })
+}
+
+/// The process: is confined and becomes its program. If it does not, what is left of it ends with
+/// the code that is given.
+fn become_program(context: &Context, birth: &Birth<'_>) -> Result<i32, Failure> {
+    let Confined { environment, report } =
+        confine(context, Origin::Executed, birth.descriptors, birth.report)?;
     birth.image.execute(&environment).or_else(|failure| Ok(tell(&report.into(), failure)))
 }
 
@@ -146,7 +180,7 @@ fn unblock_signals() -> Result<(), Failure> {
 }
 
 /// Says on the report socket why there is no process; the exit code to end with.
-fn tell(report: &UnixStream, failure: Failure) -> i32 {
+pub(crate) fn tell(report: &UnixStream, failure: Failure) -> i32 {
     if say(report, &BirthReport::Failed(failure)).is_ok() { 1 } else { 2 }
 }
 
@@ -155,7 +189,7 @@ fn say(report: &UnixStream, what: &BirthReport) -> Result<(), stream::StreamErro
 }
 
 /// Opens a cgroup to be born in; `None` if there is no cgroup layer.
-pub(super) fn open_leaf(path: Option<&Path>) -> Result<Option<OwnedFd>, Failure> {
+pub(crate) fn open_leaf(path: Option<&Path>) -> Result<Option<OwnedFd>, Failure> {
     let Some(path) = path else {
         return Ok(None);
     };

@@ -14,9 +14,9 @@ use nix::errno::Errno;
 use nix::unistd::{execve, fchdir};
 use vivarium_protocol::message::{Failure, Program};
 
-use super::failure;
 use crate::files::Workdir;
 use crate::inspect;
+use crate::launch::failure;
 use crate::sandbox::Context;
 
 const NOT_FOUND: i32 = 127;
@@ -60,7 +60,7 @@ impl Image {
                 Ok(Self::Kernel {
                     path: name.canonicalize().unwrap_or_else(|_| name.clone()),
                     name,
-                    arguments: inspect::arguments(&interpreter.version),
+                    arguments: inspect::arguments(&interpreter.version, inspect::BOOTSTRAP),
                 })
             }
             Program::Command { argv, cwd } => {

@@ -1,0 +1,111 @@
+"""A template: imports what an environment names, and forks kernels from there on.
+
+It is executed by `vivarium-agent template` as a kernel is, with what it is to do as arguments:
+the path of the agent's library, the warm-up code, and the modules to import. Descriptor 3 is the
+supervisor's socket, and 1 and 2 are its log.
+
+The loop that waits for birth requests is the library's (agent/src/template/nursery.rs). It comes
+back in a process of its own for each birth, which has joined the session and does the one thing
+that must be Python's: `os.fork`, so that Python's and the libraries' own state is right in the
+child (PyOS_AfterFork_Child, os.register_at_fork, pthread_atfork(3)). The child is the kernel.
+
+It must never run tenant code, and must be single-threaded when it begins to serve: of other
+threads a fork takes nothing but the locks that they hold.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+
+import guard
+import imports
+import kernel
+import report
+import waking
+
+# What `vivarium_template_serve` gives in a process that is to fork: agent/src/capi.rs.
+ENTERED = 1
+
+# Parts that nearly every session comes to need.
+PARTS = ("render", "show", "budget", "names")
+
+# What is open when nothing was left open: standard streams, and the supervisor's socket.
+EXPECTED = {"0", "1", "2", "3"}
+
+# The reason goes into a log line.
+REASON_MAX_CHARS = 2000
+
+
+class Unfit(Exception):
+    """Why there is no template for this environment."""
+
+
+def main():
+    """Warms up, then serves. Returns in no process but those that become kernels, and not there
+    either: a kernel ends by `_exit`."""
+    path, warmup, *modules = sys.argv[1:]
+    library = ctypes.PyDLL(path)
+    os.close(5)
+    try:
+        warm(warmup, modules)
+        check()
+    except BaseException as error:
+        reason = "%s: %s" % (type(error).__name__, error) if type(error) is not Unfit else error
+        reason = str(reason)[:REASON_MAX_CHARS].replace("\0", "")
+        library.vivarium_template_unfit(reason.encode("utf-8", "backslashreplace"))
+        os._exit(1)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    # What lives until here stays, and the collector need not look at it, which would copy it.
+    gc.collect()
+    gc.freeze()
+    if library.vivarium_template_serve() != ENTERED:
+        os._exit(0)
+    try:
+        pid = os.fork()
+    except OSError as error:
+        pid = -error.errno
+    if pid:
+        library.vivarium_template_forked(pid)
+    library.vivarium_template_become_kernel()
+    waking.wake()
+    kernel.main()
+
+
+def warm(warmup, modules):
+    """Imports and runs what the environment names."""
+    for name in PARTS:
+        __import__(name)
+    # See kernel.serve: its first execution need not do this any more.
+    compile("0", "", "eval", kernel.ONLY_AST, True)
+    kernel.State.has_ast_types = True
+    # Before the modules are: what it changes in them is then changed once, here.
+    imports.start()
+    for name in modules:
+        try:
+            __import__(name)
+        except BaseException as error:
+            kind = report.type_name(type(error))
+            raise Unfit("preimport %r: %s: %s" % (name, kind, error)) from error
+    try:
+        exec(compile(warmup, "<warmup>", "exec"), {"__name__": "__warmup__"})
+    except BaseException as error:
+        kind = report.type_name(type(error))
+        raise Unfit("warmup: %s: %s" % (kind, error)) from error
+
+
+def check():
+    """Raises Unfit if this process can not be forked from."""
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1:
+        raise Unfit("the imports left %d threads, which a fork would lose" % (threads - 1))
+    left = []
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            if fd not in EXPECTED:
+                left.append(os.readlink("/proc/self/fd/" + fd))
+        except OSError:
+            pass  # What the directory itself was listed by.
+    if left:
+        raise Unfit("the imports left open files, which kernels must not share: %s" % left)

@@ -1,0 +1,102 @@
+//! The user namespace that holds a daemon's whole range of subordinate ids: user_namespaces(7).
+//!
+//! Sessions get two ids each, mapped by their launcher, which has the right to because it is in this
+//! namespace. So the set-user-id helpers of package `uidmap`, which check /etc/subuid and
+//! /etc/subgid, run once per daemon and not once per session. Every id is mapped to itself.
+//!
+//! Host id 0 is never mapped: it is in no range, and the daemon never runs as root.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use nix::sched::{CloneFlags, setns};
+use nix::unistd::{Pid, getegid, geteuid};
+use vivarium_protocol::PROTOCOL_VERSION;
+use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::message::{Failure, FromRange, RangeOrder};
+
+use crate::launch::failure;
+use crate::{stream, sys};
+
+/// The `range` subcommand.
+pub(crate) fn main() -> ExitCode {
+    let control = UnixStream::from(sys::take_inherited(0));
+    match make(&control) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            let failed = FromRange::Failed(failed);
+            // If the supervisor is gone there is nobody left to tell.
+            let _gone = stream::send(&control, &failed, MAX_SMALL_FRAME_BYTES).is_err();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Enters the namespace that `range` leads to, as its owner may from outside.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(crate) fn enter(range: impl AsFd) -> Result<(), Failure> {
+    setns(range, CloneFlags::CLONE_NEWUSER)
+        .map_err(|error| failure("setns into the range of subordinate ids", error))
+        .map_err(|failed| Failure { layer: Some(Layer::Credentials), ..failed })
+}
+
+fn make(control: &UnixStream) -> Result<(), Failure> {
+    sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
+    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    let order: RangeOrder = stream::receive(control, MAX_SMALL_FRAME_BYTES)
+        .map_err(|error| failure("receive the order", error))?;
+    if order.protocol_version != PROTOCOL_VERSION {
+        return Err(failure("agree on the protocol", "install agent and supervisor together"));
+    }
+    let flags = u64::try_from(CloneFlags::CLONE_NEWUSER.bits()).unwrap_or_default();
+    let inside =
+        sys::clone3(flags, None).map_err(|error| failure("clone3 with a user namespace", error))?;
+    let Some(inside) = inside else {
+        // Is in the namespace, until the supervisor has opened it.
+        let _closed = stream::receive::<()>(control, MAX_SMALL_FRAME_BYTES).is_err();
+        sys::exit_now(0);
+    };
+    map(inside, &order.ranges)?;
+    let pid = u32::try_from(inside.as_raw()).unwrap_or_default();
+    stream::send(control, &FromRange::Made { pid }, MAX_SMALL_FRAME_BYTES)
+        .map_err(|error| failure("tell of the namespace", error))
+}
+
+/// Has the helpers map our own id and the ranges, each to itself.
+fn map(process: Pid, ranges: &[(u32, u32)]) -> Result<(), Failure> {
+    let helpers = [("newuidmap", geteuid().as_raw()), ("newgidmap", getegid().as_raw())];
+    for (helper, own) in helpers {
+        let mut arguments = vec![process.to_string()];
+        for (first, last) in std::iter::once(&(own, own)).chain(ranges) {
+            let count = last.saturating_sub(*first).saturating_add(1);
+            arguments.extend([first, first, &count].map(ToString::to_string));
+        }
+        // The whole path, so that no PATH decides what runs.
+        let status = Command::new(Path::new("/usr/bin").join(helper))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .map_err(|error| refused(helper, error))?;
+        if !status.success() {
+            return Err(refused(helper, status));
+        }
+    }
+    Ok(())
+}
+
+/// Subordinate ids that were promised and are not given.
+fn refused(helper: &str, error: impl std::fmt::Display) -> Failure {
+    Failure {
+        layer: Some(Layer::Credentials),
+        fix: "check that package uidmap is installed and that /etc/subuid and /etc/subgid grant \
+              the daemon's user the range it is configured with"
+            .to_owned(),
+        ..failure(helper, error)
+    }
+}

@@ -1,0 +1,133 @@
+//! A template: a warmed Python, one per environment, that kernels are forked from.
+//!
+//! ```text
+//! supervisor ── exec ──▶ template ── exec ──▶ Python, its imports, then [`nursery`]
+//! nursery ── clone3(CLONE_INTO_CGROUP) ──▶ entrant ── setns, os.fork ──▶ kernel
+//! ```
+//!
+//! This module is what runs before Python: it takes nothing from its parent but one socket, gives
+//! up what it does not need, and executes the interpreter with the agent's library at hand. What
+//! runs inside Python, through that library, is [`nursery`] and [`newborn`].
+//!
+//! It must never run tenant code, nor hold anything of a session.
+
+pub(crate) mod newborn;
+pub(crate) mod nursery;
+mod pages;
+
+use std::ffi::{CString, NulError};
+use std::io::{Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::execve;
+use vivarium_protocol::PROTOCOL_VERSION;
+use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
+use vivarium_protocol::message::{Failure, FromTemplate, TemplateOrder};
+
+use crate::launch::{failure, open_null};
+use crate::{inspect, range, stream, sys};
+
+/// Where the library is for Python. No session ever sees this descriptor.
+const LIBRARY: &str = "/proc/self/fd/5";
+
+/// The `template` subcommand.
+pub(crate) fn main() -> ExitCode {
+    let control = UnixStream::from(sys::take_inherited(0));
+    let Err(failure) = run(&control);
+    let unfit = FromTemplate::Unfit(failure.to_string());
+    // If the supervisor is gone there is nobody left to tell.
+    let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
+    ExitCode::FAILURE
+}
+
+fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
+    // Sanitise first, as the launcher does.
+    sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
+    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    umask(Mode::from_bits_truncate(0o022));
+    let (order, library, range) = receive(control)?;
+    if let Some(range) = range {
+        range::enter(range)?;
+    }
+    // What kernels inherit from here, and what a pre-import can not undo. Of the layers, the
+    // namespaces can not be had: setns(2) into a session asks for the rights of its parent.
+    // Neither can Landlock's rules: a session's own files could not be named in them.
+    prctl::set_no_new_privs().map_err(|error| failure("prctl(NO_NEW_PRIVS)", error))?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| failure("setrlimit(CORE)", error))?;
+    // It has a socket for each session.
+    let (_, most) =
+        getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| failure("getrlimit", error))?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)
+        .map_err(|error| failure("setrlimit(NOFILE)", error))?;
+    sys::default_signals().map_err(|error| failure("reset the signals", error))?;
+
+    let made = |error| failure("make the template's descriptors", error);
+    let null = open_null().map_err(made)?;
+    let program = program_file(&order.interpreter.program).map_err(made)?;
+    let stderr = std::io::stderr();
+    let placed = [
+        null.as_fd(),
+        stderr.as_fd(),
+        stderr.as_fd(),
+        control.as_fd(),
+        program.as_fd(),
+        library.as_fd(),
+    ];
+    let (path, arguments, environment) =
+        image(&order).map_err(|error| failure("name the interpreter", error))?;
+    let control = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
+    let Err(errno) = execve(&path, &arguments, &environment);
+    // Only the last of them is ours by now.
+    let failed = failure(&format!("execve {}", path.to_string_lossy()), errno);
+    let unfit = FromTemplate::Unfit(failed.to_string());
+    let _gone = stream::send(&control.into(), &unfit, MAX_SMALL_FRAME_BYTES).is_err();
+    sys::exit_now(1)
+}
+
+/// What it is to be, the library, and the namespace of the subordinate ids if there is one.
+fn receive(control: &UnixStream) -> Result<(TemplateOrder, OwnedFd, Option<OwnedFd>), Failure> {
+    let (order, fds) = stream::receive_with::<TemplateOrder>(control, MAX_FRAME_BYTES)
+        .map_err(|error| failure("receive the order", error))?;
+    if order.protocol_version != PROTOCOL_VERSION {
+        return Err(failure("agree on the protocol", "install agent and supervisor together"));
+    }
+    let mut fds = fds.into_iter();
+    let library = fds.next().ok_or_else(|| failure("receive the library", "there is none"))?;
+    Ok((order, library, fds.next()))
+}
+
+/// The interpreter, its arguments, and its environment.
+fn image(order: &TemplateOrder) -> Result<(CString, Vec<CString>, Vec<CString>), NulError> {
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
+    let name = &order.interpreter.path;
+    let path = name.canonicalize().unwrap_or_else(|_| name.clone());
+    let mut arguments = vec![text(name)?];
+    for argument in inspect::arguments(&order.interpreter.version, inspect::TEMPLATE_BOOTSTRAP) {
+        arguments.push(CString::new(argument)?);
+    }
+    arguments.push(CString::new(LIBRARY)?);
+    arguments.push(CString::new(order.warmup.as_bytes())?);
+    for module in &order.preimport {
+        arguments.push(CString::new(module.as_bytes())?);
+    }
+    let environment: Result<Vec<_>, _> =
+        order.env.iter().map(|(name, value)| CString::new(format!("{name}={value}"))).collect();
+    Ok((text(&path)?, arguments, environment?))
+}
+
+/// The kernel program, where Python can read it.
+fn program_file(bytes: &[u8]) -> std::io::Result<OwnedFd> {
+    let memory = memfd_create(c"vivarium-template", MFdFlags::MFD_CLOEXEC)?;
+    let mut file = std::fs::File::from(memory);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
