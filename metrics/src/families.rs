@@ -9,11 +9,14 @@ pub mod http;
 pub mod kernels;
 pub mod layers;
 pub mod limits;
+pub mod memory;
 pub mod output;
+pub mod pool;
 pub mod pressure;
 pub mod process;
 pub mod queue;
 pub mod sessions;
+pub mod templates;
 pub mod tenants;
 
 /// Metrics that belong together.
@@ -56,10 +59,13 @@ macro_rules! families {
 
 families! {
     sessions: sessions::Sessions,
+    pool: pool::Pool,
+    memory: memory::Memory,
     executions: executions::Executions,
     queue: queue::Queue,
     output: output::Output,
     kernels: kernels::Kernels,
+    templates: templates::Templates,
     limits: limits::Limits,
     tenants: tenants::Tenants,
     pressure: pressure::Pressure,

@@ -11,13 +11,15 @@ use vivarium_metrics::{Kind, Metrics, Unit, markdown};
 
 /// Every label there may be. The values of each are few: see the crate's documentation. One that
 /// a client could fill (a session's id, a path) has no place here.
-const LABELS: [&str; 15] = [
+const LABELS: [&str; 17] = [
     "cause",
     "environment",
     "layer",
     "limit",
     "method",
     "mode",
+    "origin",
+    "outcome",
     "reason",
     "resource",
     "route",

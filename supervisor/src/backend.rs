@@ -3,6 +3,7 @@
 //! One file per backend. The session's code knows streams and frames only, so that another
 //! kind of sandbox can stand behind it.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use tokio::net::UnixStream;
@@ -15,6 +16,8 @@ pub(crate) mod fake;
 pub mod ids;
 pub mod inspect;
 pub mod linux;
+pub mod program;
+pub mod range;
 
 /// Makes and ends sessions.
 pub trait Backend: std::fmt::Debug + Send + Sync {
@@ -33,7 +36,21 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// [`LaunchError`] if not even its first process could be started.
     fn launch(&self, spec: &LaunchSpec) -> Result<Launched, LaunchError>;
 
-    /// Ends what [`Backend::launch`] started, and returns when it is gone.
+    /// Starts what makes the namespace of the subordinate ids ([`range`]), without waiting for it;
+    /// `None` if this backend needs none.
+    ///
+    /// # Errors
+    /// [`LaunchError`] if it could not be started.
+    fn range(&self) -> Result<Option<Launched>, LaunchError>;
+
+    /// Starts a template, for the log by this name, without waiting for it; `None` if this backend
+    /// has none.
+    ///
+    /// # Errors
+    /// [`LaunchError`] if not even its first process could be started.
+    fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;
+
+    /// Ends what one of the others started, and returns when it is gone.
     fn kill(&self, launched: Launched) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
@@ -51,6 +68,15 @@ pub struct Launched {
     pub stream: Option<UnixStream>,
     /// Its outermost process, where it has one.
     pub child: Option<Child>,
+}
+
+/// A template that is starting.
+#[derive(Debug)]
+pub struct TemplateParts {
+    /// Its process.
+    pub launched: Launched,
+    /// The library that it is to load.
+    pub library: OwnedFd,
 }
 
 /// Why a session could not be started.

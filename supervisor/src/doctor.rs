@@ -25,7 +25,7 @@ pub struct Diagnosis {
     pub error: Option<String>,
     /// Every layer, in order, as the trial session reported it.
     pub layers: Vec<Report>,
-    /// The environments and their interpreters.
+    /// The environments, their interpreters, and what became of their templates.
     pub environments: Vec<EnvironmentInfo>,
     /// What the host is.
     pub facts: Vec<Fact>,
@@ -45,6 +45,7 @@ pub async fn examine(settings: &Settings) -> Diagnosis {
     let mut settings = settings.clone();
     settings.sandbox.mode = Mode::Auto;
     settings.sandbox.disable_layers.clear();
+    settings.keep_none_ready();
     let facts = facts();
     match Engine::start(Arc::new(settings)).await {
         Err(error) => {
@@ -52,7 +53,15 @@ pub async fn examine(settings: &Settings) -> Diagnosis {
             Diagnosis { ok: false, error, layers: vec![], environments: vec![], facts }
         }
         Ok(engine) => {
-            let host = engine.host(DEFAULT_TENANT);
+            engine.build_templates().await;
+            let refused = engine.try_templates().await;
+            let mut host = engine.host(DEFAULT_TENANT);
+            for environment in &mut host.environments {
+                if let Some(why) = refused.get(&environment.name) {
+                    environment.template.state = "unavailable".to_owned();
+                    environment.template.reason = Some(why.clone());
+                }
+            }
             engine.shutdown(Duration::ZERO).await;
             let ok = host.layers.iter().all(|report| report.status == Status::Enforced);
             let (layers, environments) = (host.layers, host.environments);

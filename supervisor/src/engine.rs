@@ -21,7 +21,9 @@ use vivarium_protocol::outcome::Cause;
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::cgroup::Support;
+use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
+use crate::pool::Pools;
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
 use crate::session::transfer::Room;
@@ -35,13 +37,16 @@ mod execute;
 mod files;
 mod idempotency;
 mod kept;
+mod pools;
 mod probe;
 mod reaper;
 mod reload;
 mod request;
 mod results;
+mod sampler;
 mod scrape;
 mod start;
+mod templates;
 mod tenants;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -84,6 +89,8 @@ struct Inner {
     host: Host,
     environments: BTreeMap<String, Prepared>,
     registry: Arc<Registry>,
+    pools: Arc<Pools>,
+    memory: Arc<Memory>,
     draining: AtomicBool,
     /// Room, in KiB, for the code and files of executions that wait or run. They are held here
     /// whether or not their clients are still there.
@@ -145,6 +152,8 @@ impl Engine {
             name: name.clone(),
             interpreter: prepared.interpreter.path.display().to_string(),
             python_version: prepared.interpreter.version.clone(),
+            pool: self.pool_info(&settings, tenant, name),
+            template: templates::info(&prepared.template.state()),
         });
         HostInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -159,6 +168,7 @@ impl Engine {
                 max_sessions: if own_max.is_within(max) { own_max } else { max },
                 queue_depth: settings.session.queue_depth,
                 cpus: std::thread::available_parallelism().map_or(1, usize::from),
+                memory: self.memory_capacity(&settings),
             },
         }
     }
@@ -289,6 +299,8 @@ impl Engine {
     pub async fn shutdown(&self, grace: Duration) {
         self.inner.draining.store(true, Ordering::Relaxed);
         let mut busy = JoinSet::new();
+        let pools = Arc::clone(&self.inner.pools);
+        let draining = tokio::spawn(async move { pools.drain().await });
         for session in self.inner.registry.all() {
             busy.spawn(async move {
                 session.ask(Command::WhenIdle).await;
@@ -310,6 +322,11 @@ impl Engine {
             }
             while closing.join_next().await.is_some() {}
         }
+        if let Err(error) = draining.await {
+            tracing::error!(%error, "draining the pools");
+        }
+        // Last: they collect the kernels that they forked.
+        self.stop_templates().await;
     }
 
     fn check_open(&self, tenant: &str) -> Result<(), EngineError> {

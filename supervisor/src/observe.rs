@@ -10,6 +10,7 @@ use vivarium_metrics::Metrics;
 use vivarium_metrics::families::limits::Limit;
 use vivarium_metrics::families::output::Stream;
 use vivarium_protocol::layer::Layer;
+use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Status};
 
 use crate::engine::types::{Outcome, SessionState};
@@ -101,6 +102,15 @@ impl Observer {
             to.output.printed(tenant, Stream::Stdout, stdout_bytes, stdout_truncated);
             to.output.printed(tenant, Stream::Stderr, stderr_bytes, stderr_truncated);
         });
+    }
+
+    /// A kernel is ready.
+    pub fn kernel_started(&self, origin: Origin) {
+        let origin = match origin {
+            Origin::Executed => "executed",
+            Origin::Forked => "forked",
+        };
+        self.count(|to, tenant| to.kernels.started(tenant, origin));
     }
 
     /// A kernel ended, and another takes its place.

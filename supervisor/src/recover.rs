@@ -1,7 +1,7 @@
 //! Clearing what an earlier life of the daemon left, before a new one begins.
 //!
 //! Cgroups are cleared by their own module, which alone writes cgroupfs. Left here are the
-//! workdirs on the host that sessions without the mounts layer have: directories whose names
+//! workdirs on the host that templates, and sessions without the mounts layer, have: directories whose names
 //! begin with [`WORKDIR_PREFIX`] in the runtime directory, each with a lock held by its owner.
 //! Nothing else in that directory is ever touched.
 

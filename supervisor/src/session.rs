@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use vivarium_protocol::layer::Report;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure};
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
@@ -23,6 +23,7 @@ use crate::cgroup::Scope;
 use crate::engine::types::{SessionInfo, SessionState, SessionUsage};
 
 mod actor;
+mod body;
 mod cause;
 mod channel;
 mod deadlines;
@@ -33,13 +34,15 @@ pub mod registry;
 mod state;
 mod task;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod transfer;
+mod warm;
 
-pub use actor::spawn;
+pub use actor::{adopt, spawn};
 pub use launch::{Means, Recipe};
 pub(crate) use output::mime_bundle;
 pub use task::{Interrupted, Refusal, Task};
+pub use warm::Warm;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
 const COMMANDS: usize = 16;
@@ -102,6 +105,8 @@ pub enum Command {
 pub(crate) struct Notes {
     pub(crate) state: SessionState,
     pub(crate) protection: Arc<[Report]>,
+    /// How its kernel came about, once there is one.
+    pub(crate) origin: Option<Origin>,
     pub(crate) usage: SessionUsage,
     pub(crate) last_used: Instant,
     pub(crate) last_used_at: Timestamp,
@@ -119,7 +124,7 @@ pub struct Session {
     created_at: Timestamp,
     commands: mpsc::Sender<Command>,
     notes: Mutex<Notes>,
-    scope: OnceLock<Scope>,
+    scope: OnceLock<Arc<Scope>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
     gone: watch::Sender<bool>,
     /// Room for its transfers.
@@ -133,6 +138,7 @@ impl Session {
         let notes = Notes {
             state: SessionState::Starting,
             protection: Arc::new([]),
+            origin: None,
             usage: SessionUsage::default(),
             last_used: created,
             last_used_at: created_at,
@@ -151,6 +157,13 @@ impl Session {
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
         };
         (session, receiver)
+    }
+
+    /// Notes where its usage can be read.
+    fn has_scope(&self, body: &body::Body) {
+        if let Some(scope) = &body.resources.scope {
+            self.scope.get_or_init(|| Arc::clone(scope));
+        }
     }
 
     pub(crate) fn notes(&self) -> std::sync::MutexGuard<'_, Notes> {
@@ -253,6 +266,7 @@ impl Session {
             tenant: self.identity.tenant.clone(),
             environment: self.identity.environment.clone(),
             state: notes.state,
+            kernel_origin: notes.origin,
             protection: notes.protection.to_vec(),
             limits: self.identity.limits.clone().into(),
             network: self.identity.network,

@@ -36,6 +36,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Has no sessions started before they are asked for: for an engine that serves nobody else.
+    pub fn keep_none_ready(&mut self) {
+        for environment in self.environments.values_mut() {
+            (environment.pool_size, environment.pool_low) = (0, None);
+        }
+    }
+
     /// Why only this host may reach the API; `None` where others may too.
     #[must_use]
     pub fn why_local_only(&self) -> Option<&'static str> {
@@ -58,6 +65,8 @@ pub struct AgentBinary {
     /// the daemon's id can not search still serves, and a later upgrade of the file does not
     /// mix two versions.
     pub file: Option<Arc<OwnedFd>>,
+    /// Its library, which templates load, opened likewise.
+    pub library: Option<Arc<OwnedFd>>,
 }
 
 impl AgentBinary {
@@ -172,7 +181,7 @@ pub struct Sandbox {
 }
 
 /// `[session]`
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Session {
     /// Time of one execution, unless the request says otherwise.
     pub exec_timeout: Duration,
@@ -196,6 +205,16 @@ pub struct Session {
     pub results_kept: Duration,
     /// Bytes of each execution's events that are kept for those who follow it.
     pub event_buffer_bytes: usize,
+    /// Memory of the host that sessions are not to take, in MiB.
+    pub memory_reserve_mb: u64,
+    /// The part of the time, in percent, in which processes may wait for memory while sessions
+    /// are made; 100 is no bound.
+    pub max_memory_pressure_percent: u8,
+    /// The part of all CPUs that starting sessions for pools may take.
+    pub pool_cpu_share: f64,
+    /// The part of the time, in percent, in which processes may wait for memory while sessions
+    /// are started for pools.
+    pub pool_memory_pressure_percent: u8,
 }
 
 /// `[environments.<name>]`
@@ -207,4 +226,14 @@ pub struct Environment {
     pub read_paths: Vec<PathBuf>,
     /// Names of variables of the daemon's environment that kernels get too.
     pub extra_env: Vec<String>,
+    /// Whether kernels are forked from a template.
+    pub template: bool,
+    /// Modules that the template imports.
+    pub preimport: Vec<String>,
+    /// Code that the template runs after that.
+    pub warmup: String,
+    /// Sessions that are kept ready, for each tenant.
+    pub pool_size: usize,
+    /// How many have to be left of them; half of them if not given.
+    pub pool_low: Option<usize>,
 }

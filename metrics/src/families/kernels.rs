@@ -1,4 +1,4 @@
-//! Kernels that were replaced.
+//! Kernels: how they came about, and why they were replaced.
 
 use super::Family;
 use crate::MetricsError;
@@ -8,6 +8,7 @@ use crate::register::Register;
 /// See the module.
 #[derive(Debug)]
 pub struct Kernels {
+    starts: Counter<2>,
     restarts: Counter<2>,
 }
 
@@ -15,21 +16,35 @@ impl Family for Kernels {
     const TITLE: &'static str = "Kernels";
 
     fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        let starts = register.counter(
+            "vivarium_kernel_starts_total",
+            &["tenant", "origin"],
+            "Kernels that became ready in a tenant's sessions, by how they came about: `forked` from \
+             a template, or `executed`, which takes longer.",
+        )?;
         let restarts = register.counter(
             "vivarium_kernel_restarts_total",
             &["tenant", "cause"],
             "Kernels that ended while their session went on with a fresh one, by why they ended \
              (the causes of executions; `reset` where a client asked for it).",
         )?;
-        Ok(Self { restarts })
+        Ok(Self { starts, restarts })
     }
 
     fn introduce(&self, tenant: &str) {
+        for origin in ["forked", "executed"] {
+            self.starts.begin([tenant, origin]);
+        }
         self.restarts.begin([tenant, "reset"]);
     }
 }
 
 impl Kernels {
+    /// One is ready.
+    pub fn started(&self, tenant: &str, origin: &'static str) {
+        self.starts.add_one([tenant, origin]);
+    }
+
     /// One has ended, for this cause, and another takes its place.
     pub fn restarted(&self, tenant: &str, cause: &'static str) {
         self.restarts.add_one([tenant, cause]);

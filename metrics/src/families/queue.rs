@@ -14,6 +14,8 @@ pub enum Refusal {
     QueueFull,
     /// There are as many sessions as there may be.
     TooManySessions,
+    /// The host has no memory for one more session.
+    NoCapacity,
     /// As many operations on files as may be under way are.
     TooManyTransfers,
     /// The daemon is shutting down.
@@ -21,14 +23,20 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 4] =
-        [Self::QueueFull, Self::TooManySessions, Self::TooManyTransfers, Self::Draining];
+    const ALL: [Self; 5] = [
+        Self::QueueFull,
+        Self::TooManySessions,
+        Self::NoCapacity,
+        Self::TooManyTransfers,
+        Self::Draining,
+    ];
 
     /// The API's stable `code`.
     const fn name(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",
             Self::TooManySessions => "too_many_sessions",
+            Self::NoCapacity => "no_capacity",
             Self::TooManyTransfers => "too_many_transfers",
             Self::Draining => "draining",
         }
@@ -63,7 +71,7 @@ impl Family for Queue {
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
                 "Requests refused for want of room, by the `code` of the answer: `queue_full`, \
-                 `too_many_sessions`, `too_many_transfers`, `draining`.",
+                 `too_many_sessions`, `no_capacity`, `too_many_transfers`, `draining`.",
             )?,
         })
     }

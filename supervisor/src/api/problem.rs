@@ -125,7 +125,7 @@ impl From<EngineError> for Problem {
             | EngineError::TooManyTransfers { .. }
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
-            EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            EngineError::NoCapacity(_) | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::NotStarted(_) | EngineError::Internal(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -17,12 +17,12 @@ use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{
     Changes, Completion, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent,
-    InputFile, Launch, Stream, ToAgent, TransferNumber, Work,
+    InputFile, Launch, Origin, Stream, ToAgent, TransferNumber, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
 use vivarium_protocol::policy::Policy;
 
-use super::{Backend, LaunchError, LaunchSpec, Launched};
+use super::{Backend, LaunchError, LaunchSpec, Launched, TemplateParts};
 
 mod socket;
 
@@ -57,6 +57,14 @@ impl Backend for Fake {
         let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
         self.agents.send(FakeAgent::new(theirs)).map_err(gone)?;
         Ok(Launched { stream: Some(ours), child: None })
+    }
+
+    fn range(&self) -> Result<Option<Launched>, LaunchError> {
+        Ok(None)
+    }
+
+    fn template(&self, _: &str) -> Result<Option<TemplateParts>, LaunchError> {
+        Ok(None)
     }
 
     fn kill(&self, launched: Launched) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -151,13 +159,17 @@ impl FakeAgent {
 
     /// The policy it is launched with.
     pub(crate) async fn launched(&mut self) -> Policy {
-        self.read::<Launch>().await.unwrap().policy
+        let launch = self.read::<Launch>().await.unwrap();
+        // What came with it is the program, and no socket of a transfer's.
+        self.sockets.clear();
+        launch.policy
     }
 
     /// A kernel is ready.
     pub(crate) async fn ready(&mut self, generation: u32) {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
-        self.say(FromAgent::KernelReady { generation, protection }).await;
+        let origin = Origin::Executed;
+        self.say(FromAgent::KernelReady { generation, protection, origin }).await;
     }
 
     /// Starts up.

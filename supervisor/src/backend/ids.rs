@@ -1,14 +1,15 @@
 //! Subordinate ids: a pair of host ids for each session, where the host grants some.
 //!
 //! `subuid(5)` and `subgid(5)` grant ranges; `newuidmap(1)` and `newgidmap(1)` write them into a
-//! session's maps. An id is used for user and group alike, so only what both files grant counts.
+//! namespace of the daemon's once ([`super::range`]), and launchers from there into a session's. An id is used for user and group alike, so only what both files grant counts.
 //! Host id 0 and our own id are never given out.
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{Uid, User};
@@ -21,6 +22,8 @@ const BLOCK_PAIRS: u32 = 64;
 #[derive(Debug)]
 pub struct IdPool {
     ranges: Vec<(u32, u32)>,
+    /// The user namespace that holds them, once it is made.
+    namespace: OnceLock<OwnedFd>,
     /// Where blocks of ids are claimed: other daemons, and one-shot runs, of the same user are
     /// granted the same ranges. `None` where nobody else could be.
     claims: Option<PathBuf>,
@@ -81,7 +84,33 @@ impl IdPool {
             .map(|(first, last)| (first.max(1), last))
             .filter(|(first, last)| first < last)
             .collect();
-        (!usable.is_empty()).then(|| Self { ranges: usable, claims, state: Mutex::default() })
+        (!usable.is_empty()).then(|| Self {
+            ranges: usable,
+            namespace: OnceLock::new(),
+            claims,
+            state: Mutex::default(),
+        })
+    }
+
+    /// The ranges, first and last id of each.
+    #[must_use]
+    pub fn ranges(&self) -> &[(u32, u32)] {
+        &self.ranges
+    }
+
+    /// Keeps the namespace that holds them.
+    pub fn are_in(&self, namespace: OwnedFd) {
+        // There is one at most: it is made as the daemon starts.
+        self.namespace.get_or_init(|| namespace);
+    }
+
+    /// Another descriptor of that namespace, for a process that is to enter it; `None` if there
+    /// is none.
+    ///
+    /// # Errors
+    /// If there is no descriptor left.
+    pub fn namespace(&self) -> io::Result<Option<OwnedFd>> {
+        self.namespace.get().map(OwnedFd::try_clone).transpose()
     }
 
     /// A pair that nobody else has; `None` if all are in use.

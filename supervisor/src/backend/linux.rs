@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Policy;
 
-use super::{Backend, LaunchError, LaunchSpec, Launched};
+use super::{Backend, LaunchError, LaunchSpec, Launched, TemplateParts};
 use crate::settings::AgentBinary;
 
 /// How long the launcher may take to follow its session's end before it is killed.
@@ -40,6 +40,32 @@ impl Linux {
         Self { agent }
     }
 
+    /// Starts the agent's program with this command; `whose` it is, for the log.
+    fn start(&self, command: &str, whose: String) -> Result<Launched, LaunchError> {
+        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
+        let theirs = theirs.into_std().map_err(LaunchError::Socket)?;
+        // The agent reads and writes it blocking, or polls; that is its own decision to make.
+        theirs.set_nonblocking(false).map_err(LaunchError::Socket)?;
+        let mut child = Command::new(self.agent.exec_path())
+            .arg(command)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(self.failed())?;
+        if let Some(stderr) = child.stderr.take() {
+            let pipe = stderr.into_owned_fd().and_then(pipe::Receiver::from_owned_fd);
+            let pipe = pipe.map_err(LaunchError::Socket)?;
+            tokio::spawn(log_stderr(pipe, whose));
+        }
+        Ok(Launched { stream: Some(ours), child: Some(child) })
+    }
+
     fn failed(&self) -> impl FnOnce(io::Error) -> LaunchError {
         let path: PathBuf = self.agent.path.clone();
         move |source| LaunchError::Execute { path, source }
@@ -56,28 +82,18 @@ impl Backend for Linux {
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launched, LaunchError> {
-        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
-        let theirs = theirs.into_std().map_err(LaunchError::Socket)?;
-        // The agent reads and writes it blocking, or polls; that is its own decision to make.
-        theirs.set_nonblocking(false).map_err(LaunchError::Socket)?;
-        let mut child = Command::new(self.agent.exec_path())
-            .arg("launch")
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(self.failed())?;
-        if let Some(stderr) = child.stderr.take() {
-            let pipe = stderr.into_owned_fd().and_then(pipe::Receiver::from_owned_fd);
-            let pipe = pipe.map_err(LaunchError::Socket)?;
-            tokio::spawn(log_stderr(pipe, spec.session_id.clone()));
-        }
-        Ok(Launched { stream: Some(ours), child: Some(child) })
+        self.start("launch", spec.session_id.clone())
+    }
+
+    fn range(&self) -> Result<Option<Launched>, LaunchError> {
+        self.start("range", "range of subordinate ids".to_owned()).map(Some)
+    }
+
+    fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError> {
+        let Some(library) = &self.agent.library else { return Ok(None) };
+        let library = library.try_clone().map_err(LaunchError::Socket)?;
+        let launched = self.start("template", format!("template {environment}"))?;
+        Ok(Some(TemplateParts { launched, library }))
     }
 
     fn kill(&self, mut launched: Launched) -> Pin<Box<dyn Future<Output = ()> + Send>> {

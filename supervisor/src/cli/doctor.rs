@@ -4,6 +4,7 @@ use vivarium_protocol::layer::Status;
 
 use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
+use super::terminal::escape;
 use super::{place, print};
 use crate::doctor::{self, Diagnosis};
 use crate::logging;
@@ -58,6 +59,10 @@ fn render(diagnosis: &Diagnosis) -> String {
         let name = format!("environment {}", environment.name);
         let value = format!("{} (Python {})", environment.interpreter, environment.python_version);
         text.push_str(&format!("  {name:<46} {value}\n"));
+        let template = &environment.template;
+        let why = template.reason.as_deref().map(|reason| format!(": {reason}"));
+        let state = format!("{}{}", template.state, escape(&why.unwrap_or_default()));
+        text.push_str(&format!("  {:<46} {state}\n", format!("template {}", environment.name)));
     }
     text.push_str(if diagnosis.ok {
         "\nEvery layer is enforced: sandbox.mode \"on\" starts here.\n"

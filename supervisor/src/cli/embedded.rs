@@ -44,6 +44,7 @@ pub(super) fn prepare(
         settings.session.max_exec_timeout = settings.session.max_exec_timeout.max(asked);
     }
     settings.session.max_sessions = Limit::Unlimited;
+    settings.keep_none_ready();
     logging::init(settings.server.log_format, "error")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     if let (Some(folder), true) = (folder, Uid::effective().is_root())

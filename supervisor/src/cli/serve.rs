@@ -46,6 +46,8 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
     let engine = Engine::start(Arc::new(config.settings.clone()))
         .await
         .map_err(|error| unavailable(&error))?;
+    // In the background: until they are ready, kernels are executed.
+    engine.warm_up().await;
     let (trigger, shutdown) = shutdown::channel();
     let mut trigger = Some((trigger, ground.sockets));
     announce(&config, &ground.listeners, ground.account.is_some());

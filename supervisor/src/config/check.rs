@@ -16,6 +16,7 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     let errors = between_sections(settings).into_iter();
     let mut errors: Vec<_> = errors.map(|(path, error)| (path.to_owned(), error)).collect();
     errors.extend(shared_tokens(settings));
+    errors.extend(low_marks(settings));
     errors
 }
 
@@ -29,6 +30,19 @@ fn shared_tokens(settings: &Settings) -> Vec<(String, String)> {
                 let path = format!("tenant.{name}.token_sha256");
                 errors.push((path, format!("{hash} is a token of tenant {owner:?} too")));
             }
+        }
+    }
+    errors
+}
+
+/// A low mark is below the high one, or the same.
+fn low_marks(settings: &Settings) -> Vec<(String, String)> {
+    let mut errors = Vec::new();
+    for (name, environment) in &settings.environments {
+        let size = environment.pool_size;
+        if let Some(low) = environment.pool_low.filter(|low| *low > size) {
+            let path = format!("environments.{name}.pool_low");
+            errors.push((path, format!("{low} is more than the pool_size of {size}")));
         }
     }
     errors

@@ -90,6 +90,10 @@ pub enum Kind {
     Path,
     /// A positive integer.
     Count,
+    /// A positive integer or 0.
+    CountOrZero,
+    /// A part of a whole.
+    Share,
     /// A positive integer or `unlimited`.
     Limit,
     /// A number of cores or `unlimited`.
@@ -113,8 +117,10 @@ impl Kind {
     pub fn read(self, text: &str) -> Value {
         let as_text = || Value::Text(text.to_owned());
         match self {
-            Self::Count | Self::Limit => text.parse().map_or_else(|_| as_text(), Value::Integer),
-            Self::Cores => text.parse().map_or_else(|_| as_text(), Value::Float),
+            Self::Count | Self::CountOrZero | Self::Limit => {
+                text.parse().map_or_else(|_| as_text(), Value::Integer)
+            }
+            Self::Cores | Self::Share => text.parse().map_or_else(|_| as_text(), Value::Float),
             Self::Texts | Self::Paths => Value::List(
                 text.split(',')
                     .map(str::trim)
@@ -134,6 +140,8 @@ impl fmt::Display for Kind {
             Self::Choice(choices) => return write!(f, "one of \"{}\"", choices.join("\", \"")),
             Self::Path => "absolute path",
             Self::Count => "positive integer",
+            Self::CountOrZero => "positive integer or 0",
+            Self::Share => "number above 0, up to 1",
             Self::Limit => "positive integer or \"unlimited\"",
             Self::Cores => "number of cores or \"unlimited\"",
             Self::Duration => "duration",

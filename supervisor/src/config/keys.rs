@@ -42,13 +42,10 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Words that later versions give a meaning. Refused by name, so that nobody believes a
 /// protection or a feature to be on that is not there.
-pub(crate) const LATER: [(&str, &str); 13] = [
+pub(crate) const LATER: [(&str, &str); 10] = [
     ("egress", "the egress proxy comes with a later version"),
     ("audit", "the audit log comes with a later version"),
     ("session.home", "persistent homes come with a later version"),
-    ("environments.preimport", "pre-imports come with templates, in a later version"),
-    ("environments.warmup", "warm-up code comes with templates, in a later version"),
-    ("environments.pool_size", "pools come with templates, in a later version"),
     ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
     ("tenant.session_rate", "a tenant's rate of new sessions comes with a later version"),
     ("tenant.allowed_networks", "a tenant's networks come with a later version"),
@@ -115,6 +112,10 @@ pub(crate) fn blank() -> Settings {
             queue_depth: 0,
             results_kept: Duration::ZERO,
             event_buffer_bytes: 0,
+            memory_reserve_mb: 0,
+            max_memory_pressure_percent: 0,
+            pool_cpu_share: 0.0,
+            pool_memory_pressure_percent: 0,
         },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),

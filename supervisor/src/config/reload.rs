@@ -25,13 +25,13 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
     let mut merge =
         Merge { settings: running.clone(), entries: old.entries.clone(), errors: Vec::new() };
     let (mut changed, mut kept) = (Vec::new(), Vec::new());
-    for entry in new.entries.iter().filter(|entry| !is_tenants(entry)) {
+    for entry in new.entries.iter().filter(|entry| !is_whole(entry)) {
         let path = entry.path();
         if value(old, &path) == entry.value.as_ref() {
             continue;
         }
         match &entry.value {
-            Some(value) if entry.key.reloads => {
+            Some(value) if entry.key.reloads && is_there(running, entry) => {
                 merge.apply(Given {
                     key: entry.key,
                     of: entry.of.clone(),
@@ -44,11 +44,12 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
         }
     }
     changed.extend(take_tenants(&mut merge, old, new));
+    changed.extend(take_pools(&mut merge, old, new));
     // An environment that is gone from the file, too.
     kept.extend(
         old.entries
             .iter()
-            .filter(|entry| !is_tenants(entry))
+            .filter(|entry| !is_whole(entry))
             .map(Entry::path)
             .filter(|path| !new.entries.iter().any(|entry| entry.path() == *path)),
     );
@@ -64,6 +65,42 @@ fn take_tenants(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     let differ = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
     differ.map(|name| format!("tenant.{name}")).collect()
+}
+
+/// Takes over the marks of the pools of environments that there are, together: one may go with
+/// the other's change. Names those that changed.
+fn take_pools(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
+    let mut changed = Vec::new();
+    for (name, environment) in &mut merge.settings.environments {
+        if let Some(new) = new.settings.environments.get(name) {
+            environment.pool_size = new.pool_size;
+            environment.pool_low = new.pool_low;
+        }
+    }
+    for entry in merge.entries.iter_mut().filter(|entry| is_pools(entry)) {
+        let path = entry.path();
+        let Some(said) = new.entries.iter().find(|said| said.path() == path) else { continue };
+        if value(old, &path) != said.value.as_ref() {
+            changed.push(path);
+        }
+        *entry = said.clone();
+    }
+    changed
+}
+
+/// Whether it is not of an environment that takes a restart to be there.
+fn is_there(running: &Settings, entry: &Entry) -> bool {
+    let environment = entry.of.as_deref().filter(|_| entry.key.section == Section::Environments);
+    environment.is_none_or(|name| running.environments.contains_key(name))
+}
+
+/// Whether it is taken over with others.
+fn is_whole(entry: &Entry) -> bool {
+    is_tenants(entry) || is_pools(entry)
+}
+
+fn is_pools(entry: &Entry) -> bool {
+    entry.key.section == Section::Environments && entry.key.name.starts_with("pool_")
 }
 
 fn is_tenants(entry: &Entry) -> bool {
@@ -106,6 +143,23 @@ mod tests {
         assert_eq!(settings.session.idle_timeout, Duration::from_secs(300));
         assert_eq!(settings.server, old.settings.server);
         assert_eq!(settings.sandbox.cgroup_root, running.sandbox.cgroup_root);
+    }
+
+    #[test]
+    fn marks_of_pools_change_together_and_only_where_there_is_an_environment() {
+        let old = config("[environments.default]\npool_size = 4\npool_low = 3\n");
+        let new =
+            config("[environments.default]\npool_size = 2\n[environments.b]\npool_size = 1\n");
+        let reloaded = reload(&old.settings, &old, &new).unwrap();
+        let paths = ["environments.default.pool_size", "environments.default.pool_low"];
+        assert_eq!(reloaded.changed, paths);
+        let environments = &reloaded.config.settings.environments;
+        assert_eq!(environments.keys().collect::<Vec<_>>(), ["default"]);
+        let marks = (environments["default"].pool_size, environments["default"].pool_low);
+        assert_eq!(marks, (2, None));
+        assert!(reloaded.kept.iter().all(|path| path.starts_with("environments.b.")));
+        let again = reload(&reloaded.config.settings, &reloaded.config, &new).unwrap();
+        assert!(again.changed.is_empty(), "{:?}", again.changed);
     }
 
     fn tenant(name: &str, token: &str, more: &str) -> String {

@@ -212,8 +212,6 @@ fn what_comes_later_is_refused_by_name() {
     {
         refused(&tenant("a", "1", key), "limits and times of a tenant's own");
     }
-    refused("[environments.default]\npool_size = 1\n", "environments.pool_size: pools come with");
-    refused("[environments.a]\npreimport = []\n", "environments.preimport: pre-imports come");
     refused("[sandbox]\nnetwork = \"trusted\"\n", "\"trusted\" comes with a later version");
 }
 
@@ -231,6 +229,10 @@ fn what_does_not_fit_together_is_refused() {
     refused("[server]\nmax_body_bytes = 50000000\n", "at most");
     refused("[session]\nevent_buffer_bytes = 1000\n", "from 65536 to 67108864");
     refused("[session]\nresults_kept = \"0m\"\n", "is no time at all");
+    refused("[session]\npool_cpu_share = 1.5\n", "is not above 0 and up to 1");
+    refused("[session]\npool_memory_pressure_percent = 101\n", "from 1 to 100");
+    refused("[environments.a]\npool_size = 2\npool_low = 3\n", "3 is more than the pool_size of 2");
+    refused("[environments.a]\npool_low = 1\n", "1 is more than the pool_size of 0");
     refused("[server]\nruntime_dir = \"/a\"\nstate_dir = \"/a\"\n", "two directories");
 }
 

@@ -98,6 +98,28 @@ impl Value {
         }
     }
 
+    /// A positive whole number or 0.
+    pub(crate) fn count_or_zero(&self) -> Result<u64, ValueError> {
+        match self {
+            Self::Integer(0) => Ok(0),
+            other => other.count(),
+        }
+    }
+
+    /// A part of a whole: above 0, up to 1.
+    pub(crate) fn share(&self) -> Result<f64, ValueError> {
+        let share = match self {
+            Self::Integer(1) => 1.0,
+            Self::Float(share) => *share,
+            other => return Err(other.not("a number above 0, up to 1")),
+        };
+        if share > 0.0 && share <= 1.0 {
+            Ok(share)
+        } else {
+            Err(ValueError::Unfit(format!("{self} is not above 0 and up to 1")))
+        }
+    }
+
     /// A positive whole number or `unlimited`.
     pub(crate) fn limit(&self) -> Result<Limit, ValueError> {
         match self {

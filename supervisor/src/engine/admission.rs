@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::types::SessionSpec;
-use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, request, trial};
+use super::types::{MemoryCapacity, SessionSpec};
+use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
+use crate::memory::{Shortage, Terms};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
-use crate::session::{self, Identity, Session};
+use crate::session::{self, Identity, Recipe, Session, Timing};
+use crate::settings::Settings;
 
 impl Engine {
     /// A tenant's session. An id that no session can have is as unknown as any other.
@@ -59,10 +61,11 @@ impl Engine {
         let env = request::env(spec.env)?;
         let mut timing = trial::timing(&settings);
         timing.idle_timeout = request::idle_timeout(&settings, spec.idle_timeout_ms)?;
+        let has_pool = pools::marks(&settings, &environment).is_some();
         let identity = Identity {
             id: id.clone(),
             tenant: tenant.to_owned(),
-            environment,
+            environment: environment.clone(),
             limits: limits.clone(),
             network,
             metadata: request::metadata(spec.metadata)?,
@@ -74,10 +77,15 @@ impl Engine {
                 EngineError::NotStarted(session::internal_failure(&error.to_string()))
             })?;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
-        let registry = Arc::clone(&self.inner.registry);
-        let make = || session::spawn(identity, timing, recipe, move |gone| registry.remove(gone));
+        let terms = memory_terms(&settings);
+        let make = || self.take_or_start(identity, timing, recipe, has_pool, terms);
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
-            Ok(session) => Ok(Ok(session)),
+            Ok(session) => {
+                if has_pool {
+                    self.ensure_pool(tenant, &environment);
+                }
+                Ok(Ok(session))
+            }
             Err(Refused::Exists(session)) => Ok(Err(session)),
             Err(Refused::Full) => {
                 self.observer(tenant).refused(Refusal::TooManySessions);
@@ -87,6 +95,68 @@ impl Engine {
                 self.observer(tenant).refused(Refusal::TooManySessions);
                 Err(EngineError::TooManyOfTenant { max: own_max.get().unwrap_or(u64::MAX) })
             }
+            Err(Refused::NoCapacity(shortage)) => {
+                self.observer(tenant).refused(Refusal::NoCapacity);
+                Err(EngineError::NoCapacity(shortage))
+            }
+        }
+    }
+
+    /// A session that was ready if there is one, and one that starts if not: it takes memory that
+    /// the other has already.
+    fn take_or_start(
+        &self,
+        identity: Identity,
+        timing: Timing,
+        recipe: Recipe,
+        has_pool: bool,
+        terms: Terms,
+    ) -> Result<Arc<Session>, Shortage> {
+        let (registry, pools) = (Arc::clone(&self.inner.registry), Arc::clone(&self.inner.pools));
+        let on_gone = move |gone: &Session| {
+            registry.remove(gone);
+            pools.touch(&gone.identity.tenant, &gone.identity.environment);
+        };
+        let Identity { tenant, environment, .. } = &identity;
+        let take = || self.inner.pools.take(tenant, environment, &recipe.policy);
+        if let Some(warm) = has_pool.then(take).flatten() {
+            return Ok(session::adopt(identity, timing, warm, on_gone));
+        }
+        let promise = self.inner.memory.admit(environment, terms)?;
+        let session = session::spawn(identity, timing, recipe, on_gone);
+        let starting = Arc::clone(&session);
+        tokio::spawn(async move {
+            // Whether or not it did start.
+            starting.started().await.unwrap_or_default();
+            drop(promise);
+        });
+        Ok(session)
+    }
+}
+
+impl Engine {
+    /// How much memory there is for sessions, as far as this is known without asking.
+    pub(super) fn memory_capacity(&self, settings: &Settings) -> MemoryCapacity {
+        let outlook = self.inner.memory.outlook(DEFAULT_ENVIRONMENT, memory_terms(settings));
+        MemoryCapacity {
+            available_bytes: outlook.available_bytes,
+            session_estimate_bytes: outlook.estimate_bytes,
         }
     }
 }
+
+/// What sessions leave of the host's memory.
+pub(super) const fn memory_terms(settings: &Settings) -> Terms {
+    Terms {
+        reserve_bytes: reserve_bytes(settings),
+        max_pressure_percent: settings.session.max_memory_pressure_percent,
+    }
+}
+
+/// The reserve, in bytes.
+pub(super) const fn reserve_bytes(settings: &Settings) -> u64 {
+    settings.session.memory_reserve_mb.saturating_mul(1 << 20)
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,9 @@ use vivarium_protocol::layer::{Layer, Plan, Report};
 use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
 
 use crate::backend::ids::IdPool;
+use crate::backend::program::ProgramFile;
 use crate::settings::{Environment, Settings};
+use crate::template::Template;
 
 /// Variables that pass from the daemon to kernels (SPEC section 1). HOME, TMPDIR and the rest
 /// of its list are the agent's to set.
@@ -31,11 +33,13 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub(super) interpreter: Interpreter,
+    pub(super) program: ProgramFile,
     pub(super) plan: Plan,
     pub(super) protection: Arc<[Report]>,
     pub(super) read_paths: Vec<PathBuf>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) ids: Option<Arc<IdPool>>,
+    pub(super) template: Arc<Template>,
 }
 
 /// The variables that every kernel of an environment gets.
@@ -51,6 +55,12 @@ pub(super) fn passed_env(environment: &Environment, plan: &Plan) -> BTreeMap<Str
 }
 
 impl Prepared {
+    /// The ids that sessions get. A workdir on the host is the daemon's, which a subordinate id has
+    /// no right to.
+    pub(super) fn session_ids(&self) -> Option<Arc<IdPool>> {
+        self.ids.clone().filter(|_| self.plan.applies(Layer::Mounts))
+    }
+
     /// The policy of a session, but for what each has of its own.
     pub(super) fn policy(
         &self,
@@ -65,7 +75,12 @@ impl Prepared {
             plan: self.plan.clone(),
             limits,
             network,
-            interpreter: self.interpreter.clone(),
+            interpreter: Interpreter {
+                path: self.interpreter.path.clone(),
+                prefixes: self.interpreter.prefixes.clone(),
+                version: self.interpreter.version.clone(),
+                program: Vec::new(), // it goes as a file
+            },
             env: variables.into_iter().collect(),
             read_paths: self.read_paths.clone(),
             workdir: settings.sandbox.workdir.clone(),

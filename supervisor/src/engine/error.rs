@@ -7,6 +7,7 @@ use vivarium_protocol::units::Limit;
 
 use crate::backend::LaunchError;
 use crate::backend::inspect::InspectError;
+use crate::memory::Shortage;
 
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -57,6 +58,9 @@ pub enum EngineError {
         /// How many.
         max: u64,
     },
+    /// The host has no memory for one more session.
+    #[error("there is no room for one more session: {0}")]
+    NoCapacity(Shortage),
     /// Something runs or waits in this session, and the request waits for nobody.
     #[error("an execution runs or waits in this session")]
     Busy,
@@ -156,6 +160,7 @@ impl EngineError {
             Self::QueueFull { .. } => "queue_full",
             Self::NoRoom { .. } => "no_room",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
+            Self::NoCapacity(_) => "no_capacity",
             Self::Busy => "busy",
             Self::UnknownExecution(_) => "unknown_execution",
             Self::EventsGone { .. } => "events_gone",
@@ -187,6 +192,7 @@ impl EngineError {
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
                 Some(Duration::from_secs(5))
             }
+            Self::NoCapacity(shortage) => Some(shortage.retry_after()),
             _ => None,
         }
     }
@@ -206,6 +212,15 @@ pub enum StartError {
         /// Why.
         #[source]
         source: InspectError,
+    },
+    /// There is no file for an environment's kernel program.
+    #[error("environments.{environment}: keep its kernel program")]
+    Program {
+        /// Which environment.
+        environment: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
     },
     /// Mode `on`, and a layer is not fully enforced.
     #[error("sandbox.mode is \"on\", and {}", .0.iter().map(|missing| format!(

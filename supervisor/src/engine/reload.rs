@@ -18,6 +18,8 @@ impl Engine {
             *slot = Arc::new(new);
             kept
         };
+        self.build_templates().await;
+        self.arrange_pools();
         let inner = Arc::clone(&self.inner);
         // It writes files, and may have to wait until memory is reclaimed.
         let held = tokio::task::spawn_blocking(move || tenants::hold(&ceilings, &inner.host)).await;
@@ -47,8 +49,17 @@ fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Settings) {
     keep("sandbox.workdir", old.sandbox.workdir != new.sandbox.workdir);
     keep("sandbox.cgroup_root", old.sandbox.cgroup_root != new.sandbox.cgroup_root);
     keep("session.reap_interval", old.session.reap_interval != new.session.reap_interval);
-    keep("environments", old.environments != new.environments);
     let mut merged = old.clone();
+    for (name, environment) in &mut merged.environments {
+        if let Some(new) = new.environments.get(name) {
+            environment.template = new.template;
+            environment.preimport.clone_from(&new.preimport);
+            environment.warmup.clone_from(&new.warmup);
+            environment.pool_size = new.pool_size;
+            environment.pool_low = new.pool_low;
+        }
+    }
+    keep("environments", merged.environments != new.environments);
     merged.sandbox.limits = new.sandbox.limits.clone();
     merged.sandbox.network = new.sandbox.network;
     merged.sandbox.allowed_networks.clone_from(&new.sandbox.allowed_networks);

@@ -10,7 +10,7 @@ use vivarium_metrics::{Families, Metrics, MetricsError};
 use vivarium_protocol::layer::Status;
 
 use super::types::SessionState;
-use super::{Engine, trial};
+use super::{Engine, admission, pools, trial};
 use crate::cgroup::{Support, TenantUsage};
 use crate::observe::state_name;
 
@@ -45,6 +45,8 @@ impl Engine {
     pub fn scrape(&self) -> Result<String, MetricsError> {
         self.inner.host.metrics.scrape(|to| {
             self.show_sessions(to);
+            self.show_pools(to);
+            self.show_memory(to);
             self.show_layers(to);
             if let Support::Available(tree) = &self.inner.host.cgroups {
                 let tenants = tree.tenants();
@@ -82,9 +84,35 @@ impl Engine {
         }
     }
 
+    fn show_pools(&self, to: &Families) {
+        let settings = self.settings();
+        for environment in self.inner.environments.keys() {
+            if pools::marks(&settings, environment).is_some() {
+                to.pool.has_ready(environment, self.inner.pools.ready_in(environment) as u64);
+            }
+        }
+        to.pool.is_paused(self.inner.pools.is_paused());
+    }
+
+    fn show_memory(&self, to: &Families) {
+        let terms = admission::memory_terms(&self.settings());
+        for environment in self.inner.environments.keys() {
+            let outlook = self.inner.memory.outlook(environment, terms);
+            if let Some(bytes) = outlook.available_bytes {
+                to.memory.is_available(bytes);
+            }
+            if let Some(percent) = outlook.pressure_percent {
+                to.memory.is_waited_for(percent / 100.0);
+            }
+            to.memory.is_expected_to_take(environment, outlook.estimate_bytes);
+            to.memory.refuses(environment, outlook.refuses);
+        }
+    }
+
     fn show_layers(&self, to: &Families) {
         to.layers.in_mode(self.settings().sandbox.mode.name());
         for (environment, prepared) in &self.inner.environments {
+            to.templates.is_in_state(environment, prepared.template.state().name());
             for report in prepared.protection.iter() {
                 to.layers.has_status(environment, report.layer.name(), status_name(report.status));
             }

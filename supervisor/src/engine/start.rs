@@ -10,11 +10,14 @@ use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{Engine, Host, Inner, ROOM_MIB, StartError, reaper, tenants, trial};
+use super::{Engine, Host, Inner, ROOM_MIB, StartError, pools, reaper, sampler, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
-use crate::backend::{Backend, ids::IdPool};
+use crate::backend::{Backend, ids::IdPool, range};
 use crate::cgroup::{self, Missing, Support};
+use crate::chain::chain;
+use crate::memory::{Memory, Sources};
+use crate::pool::Pools;
 use crate::recover;
 use crate::session::registry::Registry;
 use crate::session::transfer::Room;
@@ -42,20 +45,29 @@ impl Engine {
         let ceilings = settings.ceilings();
         tenants::announce(&ceilings, &host);
         tenants::hold(&ceilings, &host)?;
-        Ok(Self::assemble(settings, host, environments))
+        let memory = Memory::watch(Sources::of_this_host(&host.cgroups));
+        let engine = Self::assemble(settings, host, environments, memory);
+        tokio::spawn(sampler::run(Arc::downgrade(&engine.inner)));
+        Ok(engine)
     }
 
     pub(super) fn assemble(
         settings: Arc<Settings>,
         host: Host,
         environments: BTreeMap<String, Prepared>,
+        memory: Memory,
     ) -> Self {
         let reap_interval = settings.session.reap_interval;
+        let registry = Arc::new(Registry::default());
+        let memory = Arc::new(memory);
+        let pools = Pools::new(pools::bounds(&settings), &host.metrics, &registry, &memory);
         let inner = Arc::new(Inner {
             settings: RwLock::new(settings),
             host,
             environments,
-            registry: Arc::new(Registry::default()),
+            registry,
+            pools: Arc::new(pools),
+            memory,
             draining: AtomicBool::new(false),
             room: Arc::new(Semaphore::new(ROOM_MIB as usize * 1024)),
             keys: Arc::default(),
@@ -90,14 +102,36 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     }
     let metrics = Metrics::new().map_err(StartError::Metrics)?;
     Ok(Host {
+        ids: subordinate_ids(settings, &*backend).await,
         backend,
         cgroups,
-        ids: IdPool::of_this_host(&settings.server.runtime_dir),
         metrics: Arc::new(metrics),
         results: Arc::default(),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
     })
+}
+
+/// The ids that sessions get, in the namespace that their launchers enter to map them; `None` if
+/// none are granted, or none can be had.
+async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<Arc<IdPool>> {
+    if settings.sandbox.mode == Mode::Off {
+        return None;
+    }
+    let ids = IdPool::of_this_host(&settings.server.runtime_dir)?;
+    match range::make(backend, ids.ranges()).await {
+        Ok(namespace) => {
+            if let Some(namespace) = namespace {
+                ids.are_in(namespace);
+            }
+            Some(ids)
+        }
+        // newuidmap may be there and not work: no_new_privs around us, no set-user-id bit.
+        Err(error) => {
+            tracing::warn!(error = chain(&error), "no subordinate ids, although some are granted");
+            None
+        }
+    }
 }
 
 /// Inspects an environment's interpreter, and tries a session with it.

@@ -17,10 +17,13 @@ use super::environment::Prepared;
 use super::types::{ExecuteRequest, Page, RunRequest, SessionSpec};
 use super::{DEFAULT_TENANT, Engine, EngineError, Host};
 use crate::backend::fake::{Fake, FakeAgent};
+use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
+use crate::memory::{Memory, Reading};
 use crate::settings::{
     AgentBinary, Environment, LogFormat, Mode, Sandbox, Server, Session, Settings, Tenant,
 };
+use crate::template::Template;
 use crate::tenant::TokenHash;
 
 /// Settings for tests, with nothing of the host in them.
@@ -67,6 +70,10 @@ pub(crate) fn settings() -> Settings {
             queue_depth: 4,
             results_kept: Duration::from_secs(600),
             event_buffer_bytes: 1 << 20,
+            memory_reserve_mb: 1,
+            max_memory_pressure_percent: 100,
+            pool_cpu_share: 1.0,
+            pool_memory_pressure_percent: 100,
         },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
@@ -83,6 +90,14 @@ pub(crate) fn tenant(token: &str) -> Tenant {
 pub(crate) fn engine(
     settings: Settings,
 ) -> (Engine, Arc<Fake>, mpsc::UnboundedReceiver<FakeAgent>) {
+    engine_with(settings, Memory::told(Reading::default()))
+}
+
+/// One on a host of this memory.
+pub(crate) fn engine_with(
+    settings: Settings,
+    memory: Memory,
+) -> (Engine, Arc<Fake>, mpsc::UnboundedReceiver<FakeAgent>) {
     let (backend, launched) = Fake::new();
     let mut plan = Plan::full();
     plan.set(Layer::Cgroup, &Intent::Off);
@@ -94,10 +109,12 @@ pub(crate) fn engine(
             version: "3.0".into(),
         },
         plan,
+        program: ProgramFile::new(b"").unwrap(),
         protection: Arc::new([]),
         read_paths: vec![],
         env: BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]),
         ids: None,
+        template: Arc::new(Template::new("default")),
     };
     let host = Host {
         backend: Arc::clone(&backend) as _,
@@ -109,12 +126,19 @@ pub(crate) fn engine(
         workdirs: Mutex::default(),
     };
     let environments = BTreeMap::from([("default".to_owned(), prepared)]);
-    (Engine::assemble(Arc::new(settings), host, environments), backend, launched)
+    let engine = Engine::assemble(Arc::new(settings), host, environments, memory);
+    engine.arrange_pools();
+    (engine, backend, launched)
 }
 
 /// An engine whose agents echo, and how often it launched or killed one.
 pub(crate) fn echoing(settings: Settings) -> (Engine, Arc<Fake>) {
-    let (engine, backend, mut launched) = engine(settings);
+    echoing_with(settings, Memory::told(Reading::default()))
+}
+
+/// The same on a host of this memory.
+pub(crate) fn echoing_with(settings: Settings, memory: Memory) -> (Engine, Arc<Fake>) {
+    let (engine, backend, mut launched) = engine_with(settings, memory);
     tokio::spawn(async move {
         while let Some(agent) = launched.recv().await {
             tokio::spawn(agent.echo());

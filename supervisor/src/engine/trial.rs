@@ -10,10 +10,12 @@ use vivarium_protocol::outcome::Cause;
 
 use super::environment::{Prepared, passed_env};
 use super::{Host, StartError};
+use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
 use crate::observe::Observer;
 use crate::session::{self, Identity, Means, Recipe, Timing};
 use crate::settings::{Mode, Settings};
+use crate::template::Template;
 use vivarium_protocol::policy::Interpreter;
 
 /// The tenant of trial sessions: no name that a tenant can have.
@@ -46,12 +48,16 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, StartError> {
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
     let plan = first_plan(settings, host);
+    let program = ProgramFile::new(&interpreter.program)
+        .map_err(|source| StartError::Program { environment: name.to_owned(), source })?;
     let mut prepared = Prepared {
         interpreter,
+        program,
         env: passed_env(&environment, &plan),
         plan,
         protection: Arc::new([]),
         read_paths: environment.read_paths,
+        template: Arc::new(Template::new(name)),
         ids: if settings.sandbox.mode == Mode::Off { None } else { host.ids.clone() },
     };
     loop {
@@ -64,8 +70,7 @@ pub(super) async fn prepare(
         };
         let could_be_ids = matches!(failure.layer, None | Some(Layer::Credentials));
         if prepared.ids.is_some() && could_be_ids {
-            // newuidmap may be there and not work (no_new_privs around us, no setuid bit), or
-            // the interpreter may be one that only the daemon's own id can read.
+            // The interpreter may be one that only the daemon's own id can read.
             tracing::warn!(%failure, "no subordinate ids: a trial session with them failed");
             prepared.ids = None;
             continue;
@@ -124,10 +129,11 @@ pub(super) fn recipe(
             Support::Available(tree) => Some(Arc::clone(tree)),
             Support::Unavailable(_) => None,
         },
-        // A workdir on the host is the daemon's, which a subordinate id has no right to.
-        ids: prepared.ids.clone().filter(|_| !needs_workdir),
+        ids: prepared.session_ids(),
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
+        program: prepared.program.clone(),
+        template: Arc::clone(&prepared.template),
         results: Arc::clone(&host.results),
         observer,
     };

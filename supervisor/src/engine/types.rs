@@ -26,7 +26,8 @@ pub use request::{
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
-    InterruptReply, KeepaliveReply, LimitsInfo, MimeBundle, Outcome, OutputFile, ResetReply,
-    SessionInfo, SessionPage, SessionState, SessionUsage, ValueInfo,
+    InterruptReply, KeepaliveReply, LimitsInfo, MemoryCapacity, MimeBundle, Outcome, OutputFile,
+    PoolInfo, ResetReply, SessionInfo, SessionPage, SessionState, SessionUsage, TemplateInfo,
+    ValueInfo,
 };
 pub use scalar::{Cores, CoresError};

@@ -16,14 +16,16 @@ use vivarium_protocol::message::{Description, ExecutionNumber, Failure, FromAgen
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
 
+use super::body::Body;
 use super::channel::{Channel, ChannelError};
 use super::deadlines::{Awaited, Deadline, Overdue};
-use super::launch::{self, Means, Recipe, Resources};
+use super::launch::{Means, Place, Recipe, Resources};
 use super::output::Collector;
 use super::record::Writer;
 use super::state::{self, Event};
 use super::task::Kind;
 use super::transfer::Transfers;
+use super::warm::Warm;
 use super::{Command, Identity, Session, Task, Timing};
 use crate::cgroup::{Blame, Mark, Meter, Scope};
 use crate::engine::types::SessionState;
@@ -36,7 +38,7 @@ mod tally;
 mod told;
 mod verdict;
 
-use tally::Tally;
+pub(super) use tally::Tally;
 
 /// An execution that waits.
 struct Job {
@@ -137,11 +139,14 @@ pub fn spawn(
     let own = Arc::clone(&session);
     tokio::spawn(async move {
         let Recipe { policy, means } = recipe;
-        match launch::launch(&own, policy, &means) {
-            Ok((channel, resources)) => {
+        let Identity { tenant, id, .. } = &own.identity;
+        match Body::launch(Place { tenant, name: id }, policy, &means).await {
+            Ok(body) => {
+                own.has_scope(&body);
+                let mut actor = Actor::new(Arc::clone(&own), body, means);
+                actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
                 // Boxed: the future would otherwise be part of this one twice.
-                Box::pin(Actor::new(Arc::clone(&own), channel, resources, means).run(commands))
-                    .await;
+                Box::pin(actor.run(commands)).await;
             }
             Err(failure) => end::stillborn(&own, failure, commands, &means.observer).await,
         }
@@ -151,23 +156,53 @@ pub fn spawn(
     session
 }
 
+/// Makes one that was started before somebody's session: idle from the beginning. `on_gone` is
+/// called when nothing of it is left.
+pub fn adopt(
+    identity: Identity,
+    timing: Timing,
+    warm: Warm,
+    on_gone: impl FnOnce(&Session) + Send + 'static,
+) -> Arc<Session> {
+    let Warm { mut body, means, origin, protection } = warm;
+    let (session, commands) = Session::new(identity, timing);
+    let session = Arc::new(session);
+    tracing::debug!(session = session.identity.id, was = body.resources.name, "taken from a pool");
+    body.resources.name.clone_from(&session.identity.id);
+    session.has_scope(&body);
+    {
+        let mut notes = session.notes();
+        notes.state = SessionState::Idle;
+        notes.protection = protection;
+        notes.origin = Some(origin);
+    }
+    session.started.send_replace(Some(Ok(())));
+    means.observer.session_started(session.created.elapsed());
+    means.observer.kernel_started(origin);
+    let own = Arc::clone(&session);
+    tokio::spawn(async move {
+        let mut actor = Actor::new(Arc::clone(&own), body, means);
+        actor.state = SessionState::Idle;
+        Box::pin(actor.run(commands)).await;
+        on_gone(&own);
+        own.gone.send_replace(true);
+    });
+    session
+}
+
 impl Actor {
-    fn new(session: Arc<Session>, channel: Channel, resources: Resources, means: Means) -> Self {
-        let mut deadline = Deadline::default();
-        deadline.set(Awaited::Kernel, &session.timing, Duration::ZERO);
-        // Only now, when the launcher has its policy: nobody waits for this.
-        let scope = session.scope.get();
-        let tally = scope.map(Scope::events).map(Tally::of).unwrap_or_default();
-        let blame = scope.map(Scope::blame).unwrap_or_default();
-        let meter = scope.map(Scope::meter).unwrap_or_default();
+    fn new(session: Arc<Session>, body: Body, means: Means) -> Self {
+        let Body { channel, resources, sequence, tally, meter } = body;
+        // From now on: what happened to others while it waited in a pool is not its doing.
+        let blame = resources.scope.as_deref().map(Scope::blame).unwrap_or_default();
         Self {
             session,
             channel,
             resources,
             means,
-            sequence: Sequence::default(),
+            sequence,
             state: SessionState::Starting,
-            deadline,
+            deadline: Deadline::default(),
             queue: VecDeque::new(),
             running: None,
             last_number: 0,

@@ -54,6 +54,12 @@ pub(super) fn explain(end: &KernelEnd, limits: &Limits, evidence: Evidence) -> (
         KernelEnd::NotStarted(why) => {
             (Cause::KernelStart, format!("no kernel could be started: {}", bounded(why)))
         }
+        KernelEnd::Unseen => (
+            Cause::Exited,
+            "the kernel ended, and how is not known: the template that it was forked from had \
+             ended before it"
+                .to_owned(),
+        ),
     };
     if evidence.forks_refused > 0 {
         detail.push_str("; ");

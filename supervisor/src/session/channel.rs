@@ -2,14 +2,15 @@
 //!
 //! What an agent does not read waits here, bounded by there being one execution and a few
 //! transfers at a time; what it says is bounded by the protocol's maximum before anything is
-//! allocated for it. A message to the agent may carry one descriptor; none is ever received.
+//! allocated for it. A message to the agent may carry descriptors; none is ever received.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -43,7 +44,9 @@ pub(super) enum ChannelError {
 struct Unsent {
     bytes: Vec<u8>,
     /// What goes with its first byte. Let go of when that is sent.
-    descriptor: Option<(TransferNumber, OwnedFd)>,
+    descriptors: Vec<OwnedFd>,
+    /// The transfer that is all that ends if they are refused.
+    transfer: Option<TransferNumber>,
 }
 
 /// One agent's socket.
@@ -58,6 +61,8 @@ pub(super) struct Channel {
     sent: usize,
     /// What the agent would say of transfers that could not be handed to it.
     refused: VecDeque<FromAgent>,
+    /// Why a message that the agent can not do without was not sent.
+    failed: Option<io::Error>,
 }
 
 impl Channel {
@@ -69,6 +74,7 @@ impl Channel {
             unsent: VecDeque::new(),
             sent: 0,
             refused: VecDeque::new(),
+            failed: None,
         }
     }
 
@@ -78,7 +84,16 @@ impl Channel {
 
     /// Sends a message: now as far as the socket takes it, the rest while [`Self::next`] waits.
     pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
-        self.enqueue(message, None)
+        self.send_with(message, Vec::new())
+    }
+
+    /// The same, with descriptors. If the system refuses those, the channel has failed.
+    pub(super) fn send_with<T: Serialize>(
+        &mut self,
+        message: &T,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), FrameError> {
+        self.enqueue(message, descriptors, None)
     }
 
     /// Sends an operation on files with the agent's end of its socket, where it has one.
@@ -89,16 +104,17 @@ impl Channel {
         socket: Option<OwnedFd>,
     ) -> Result<(), FrameError> {
         let message = ToAgent::File { transfer, operation };
-        self.enqueue(&message, socket.map(|socket| (transfer, socket)))
+        self.enqueue(&message, socket.into_iter().collect(), Some(transfer))
     }
 
     fn enqueue<T: Serialize>(
         &mut self,
         message: &T,
-        descriptor: Option<(TransferNumber, OwnedFd)>,
+        descriptors: Vec<OwnedFd>,
+        transfer: Option<TransferNumber>,
     ) -> Result<(), FrameError> {
         let bytes = frame::encode(message, MAX_FRAME_BYTES)?;
-        self.unsent.push_back(Unsent { bytes, descriptor });
+        self.unsent.push_back(Unsent { bytes, descriptors, transfer });
         // A socket that fails is found by the next read.
         self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
         Ok(())
@@ -107,13 +123,14 @@ impl Channel {
     fn flush(&mut self) -> io::Result<()> {
         while let Some(first) = self.unsent.front_mut() {
             let rest = first.bytes.get(self.sent..).unwrap_or_default();
-            let result = match &first.descriptor {
-                Some((_, descriptor)) => send_with(&self.stream, rest, descriptor),
-                None => self.stream.try_write(rest),
+            let result = if first.descriptors.is_empty() {
+                self.stream.try_write(rest)
+            } else {
+                write_with(&self.stream, rest, &first.descriptors)
             };
             match result {
                 Ok(len) => {
-                    first.descriptor = None;
+                    first.descriptors.clear();
                     self.sent += len;
                     if self.sent >= first.bytes.len() {
                         self.unsent.pop_front();
@@ -121,7 +138,7 @@ impl Channel {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if is_for_the_descriptor(&error) => self.refuse(&error),
+                Err(error) if is_for_the_descriptor(&error) => self.refuse(error),
                 Err(error) => {
                     self.unsent.clear();
                     self.sent = 0;
@@ -132,15 +149,55 @@ impl Channel {
         Ok(())
     }
 
-    /// Gives up the first message, nothing of which has been sent, and answers it in the agent's
-    /// place.
-    fn refuse(&mut self, error: &io::Error) {
-        let first = self.unsent.pop_front();
-        if let Some((transfer, _)) = first.and_then(|first| first.descriptor) {
-            let detail = format!("hand the transfer's socket to the agent: {error}");
-            let reply = Err(FileProblem { kind: FileProblemKind::Aborted, detail });
-            self.refused.push_back(FromAgent::FileDone { transfer, reply });
+    /// Gives up the first message, nothing of which has been sent: one of a transfer is answered in
+    /// the agent's place, any other leaves the channel of no use.
+    fn refuse(&mut self, error: io::Error) {
+        match self.unsent.pop_front().and_then(|first| first.transfer) {
+            Some(transfer) => {
+                let detail = format!("hand the transfer's socket to the agent: {error}");
+                let reply = Err(FileProblem { kind: FileProblemKind::Aborted, detail });
+                self.refused.push_back(FromAgent::FileDone { transfer, reply });
+            }
+            None => self.failed = Some(error),
         }
+    }
+
+    /// Whether the agent has said nothing that was not heard, and is there. Asks the system without
+    /// waiting, since what it knows reaches us a moment later.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.has_no_rest() && matches!(self.peek(), Err(Errno::EAGAIN))
+    }
+
+    /// Resolves when [`Self::is_quiet`] is no more true. Nothing is heard.
+    pub(super) fn poll_disquiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.has_no_rest() {
+            return Poll::Ready(());
+        }
+        while let Ok(()) = ready!(self.stream.poll_read_ready(cx)) {
+            // What is said to be readable may have been read; then this notes that it was.
+            let peek = || self.peek().map_err(io::Error::from);
+            match self.stream.try_io(Interest::READABLE, peek) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether nothing is left of what was read last that is a message, or can be none.
+    fn has_no_rest(&mut self) -> bool {
+        if self.fresh {
+            match self.decoder.next_message::<FromAgent>() {
+                Ok(None) => self.fresh = false,
+                Ok(Some(_)) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn peek(&self) -> Result<usize, Errno> {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        recv(self.stream.as_raw_fd(), &mut [0], flags)
     }
 
     /// The next message. Safe to cancel: nothing is lost.
@@ -148,6 +205,9 @@ impl Channel {
         loop {
             if let Some(refused) = self.refused.pop_front() {
                 return Ok(refused);
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(ChannelError::Io(error));
             }
             if self.fresh {
                 if let Some(message) = self.decoder.next_message()? {
@@ -192,9 +252,9 @@ impl Channel {
 
 /// Writes what the socket takes of `bytes`, at least one, with the descriptor alongside the first
 /// of them (unix(7), `SCM_RIGHTS`).
-fn send_with(stream: &UnixStream, bytes: &[u8], descriptor: &OwnedFd) -> io::Result<usize> {
+fn write_with(stream: &UnixStream, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<usize> {
     stream.try_io(Interest::WRITABLE, || {
-        let numbers = [descriptor.as_raw_fd()];
+        let numbers: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let rights = [ControlMessage::ScmRights(&numbers)];
         let parts = [IoSlice::new(bytes)];
         sendmsg::<()>(stream.as_raw_fd(), &parts, &rights, MsgFlags::MSG_NOSIGNAL, None)

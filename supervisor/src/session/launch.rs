@@ -9,20 +9,20 @@ use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{Failure, Launch};
 use vivarium_protocol::policy::Policy;
 
-use super::Session;
 use super::channel::Channel;
 use crate::backend::ids::{IdPool, Lease};
+use crate::backend::program::ProgramFile;
 use crate::backend::{Backend, LaunchSpec, Launched};
-use crate::cgroup::Tree;
+use crate::cgroup::{Scope, Tree};
 use crate::engine::Results;
 use crate::observe::Observer;
 use crate::recover::Workdirs;
+use crate::template::Template;
 
 /// How to start a session.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// The policy, but for what each session has of its own. Gone once it is sent: it holds
-    /// the kernel program, and there may be many sessions.
+    /// The policy, but for what each session has of its own.
     pub policy: Policy,
     /// What it takes.
     pub means: Means,
@@ -33,6 +33,10 @@ pub struct Recipe {
 pub struct Means {
     /// What starts them.
     pub backend: Arc<dyn Backend>,
+    /// What their kernels run, if they are executed.
+    pub program: ProgramFile,
+    /// What they are forked from.
+    pub template: Arc<Template>,
     /// Where their scopes are made.
     pub tree: Option<Arc<Tree>>,
     /// Where their ids come from; `None` if they have none.
@@ -47,52 +51,114 @@ pub struct Means {
     pub observer: Observer,
 }
 
+impl Means {
+    /// These reports, shared with others that have the same.
+    pub(super) fn usual(&self, protection: Vec<Report>) -> Arc<[Report]> {
+        if *self.protection == *protection {
+            Arc::clone(&self.protection)
+        } else {
+            Arc::from(protection)
+        }
+    }
+}
+
+/// Where processes are started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Whose they are.
+    pub(super) tenant: &'a str,
+    /// The name of their scope: no other of this tenant's has it.
+    pub(super) name: &'a str,
+}
+
 /// What belongs to a session until it is gone.
 #[derive(Debug)]
 pub(super) struct Resources {
+    /// For log lines.
+    pub(super) name: String,
     /// Its processes.
     pub(super) launched: Launched,
-    /// Its ids: dropped last.
-    pub(super) lease: Option<Lease>,
+    /// Its scope, also for those who read its usage.
+    pub(super) scope: Option<Arc<Scope>>,
+    /// Its ids.
+    lease: Option<Lease>,
     /// Its workdir on the host.
-    pub(super) workdir: Option<PathBuf>,
+    workdir: Option<PathBuf>,
 }
 
-/// Starts the processes and sends the policy. The session's scope is put where everybody can
-/// read its usage.
-pub(super) fn launch(
-    session: &Session,
-    mut policy: Policy,
+impl Resources {
+    /// Kills its processes, without waiting for them.
+    pub(super) fn kill(&self) {
+        if let Some(scope) = &self.scope
+            && let Err(error) = scope.kill()
+        {
+            tracing::warn!(session = self.name, %error, "cgroup.kill");
+        }
+    }
+
+    /// Returns when nothing of it is left.
+    pub(super) async fn tear_down(self, backend: &dyn Backend) {
+        let Self { name, launched, scope, lease, workdir } = self;
+        backend.kill(launched).await;
+        if let Some(scope) = scope
+            && let Err(error) = scope.remove().await
+        {
+            tracing::error!(session = name, %error, source = ?error.source, "a scope is left behind");
+        }
+        if let Some(workdir) = workdir {
+            remove_workdir(&workdir);
+        }
+        // Its ids may be given to the next session only now, when no process has them any more.
+        drop(lease);
+    }
+}
+
+/// Starts the processes and sends the policy.
+pub(super) async fn launch(
+    place: Place<'_>,
+    policy: Policy,
     means: &Means,
 ) -> Result<(Channel, Resources), Failure> {
-    // The launcher starts while its session is prepared, and then waits for the policy. If the
-    // preparation fails it is killed with the handle that is dropped.
-    let spec = LaunchSpec { session_id: session.identity.id.clone() };
+    // The launcher starts while its session is prepared, and then waits for the policy.
+    let spec = LaunchSpec { session_id: place.name.to_owned() };
     let launched =
         means.backend.launch(&spec).map_err(|error| failure(None, "start the launcher", &error))?;
+    let name = place.name.to_owned();
+    let mut resources = Resources { name, launched, scope: None, lease: None, workdir: None };
+    match equip(place, policy, means, &mut resources) {
+        Ok(channel) => Ok((channel, resources)),
+        Err(failure) => {
+            resources.tear_down(&*means.backend).await;
+            Err(failure)
+        }
+    }
+}
+
+/// Gives them what they need.
+fn equip(
+    place: Place<'_>,
+    mut policy: Policy,
+    means: &Means,
+    resources: &mut Resources,
+) -> Result<Channel, Failure> {
     if policy.plan.applies(Layer::Cgroup)
         && let Some(tree) = &means.tree
     {
-        let who = &session.identity;
         let scope = tree
-            .make_scope(&who.tenant, &who.id, &policy.limits)
+            .make_scope(place.tenant, place.name, &policy.limits)
             .map_err(|error| failure(Some(Layer::Cgroup), "make the session's scope", &error))?;
         policy.cgroup = Some(scope.placement());
-        if session.scope.set(scope).is_err() {
-            return Err(internal("a session was started twice"));
-        }
+        resources.scope = Some(Arc::new(scope));
     }
-    let lease = match &means.ids {
-        None => None,
-        Some(pool) => Some(pool.lease().ok_or_else(|| Failure {
+    if let Some(pool) = &means.ids {
+        resources.lease = Some(pool.lease().ok_or_else(|| Failure {
             layer: Some(Layer::Credentials),
             operation: "take subordinate ids".to_owned(),
             reason: "all of them are in use".to_owned(),
             fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
-        })?),
-    };
-    policy.ids = lease.as_ref().map(Lease::ids);
-    let mut resources = Resources { launched, lease, workdir: None };
+        })?);
+    }
+    policy.ids = resources.lease.as_ref().map(Lease::ids);
     if !policy.plan.applies(Layer::Mounts)
         && let Some(workdirs) = &means.workdirs
     {
@@ -105,9 +171,23 @@ pub(super) fn launch(
         return Err(internal("the backend gave no stream"));
     };
     let mut channel = Channel::new(stream);
+    let program = means
+        .program
+        .descriptor()
+        .map_err(|error| failure(None, "duplicate a descriptor", &error))?;
+    let mut alongside = vec![program];
+    if let Some(pool) = &means.ids {
+        let namespace = pool
+            .namespace()
+            .map_err(|error| failure(Some(Layer::Credentials), "duplicate a descriptor", &error))?;
+        alongside.extend(namespace);
+    }
+    alongside.extend(means.template.connect(&policy.env));
     let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
-    channel.send(&launch).map_err(|error| failure(None, "send the policy", &error))?;
-    Ok((channel, resources))
+    channel
+        .send_with(&launch, alongside)
+        .map_err(|error| failure(None, "send the policy", &error))?;
+    Ok(channel)
 }
 
 /// A failure with its whole chain of causes.
@@ -132,7 +212,7 @@ pub(super) fn internal(reason: &str) -> Failure {
 }
 
 /// Removes a workdir.
-pub(super) fn remove_workdir(dir: &std::path::Path) {
+fn remove_workdir(dir: &std::path::Path) {
     match crate::recover::remove_tree(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, workdir = %dir.display(), "a workdir is left behind");

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vivarium_protocol::units::Limit;
 
 use super::Session;
+use crate::memory::Shortage;
 
 /// Tenant and id.
 type Key = (String, String);
@@ -26,6 +27,8 @@ pub enum Refused {
     Full,
     /// There are as many of this tenant as there may be.
     TenantFull,
+    /// The host has no memory for one more.
+    NoCapacity(Shortage),
 }
 
 impl Registry {
@@ -34,7 +37,7 @@ impl Registry {
     }
 
     /// Adds the session that `make` makes, unless one of this id exists, there are `own_max` of
-    /// the tenant, or `max` of all.
+    /// the tenant, `max` of all, or it can not be made.
     ///
     /// # Errors
     /// [`Refused`].
@@ -44,7 +47,7 @@ impl Registry {
         id: &str,
         own_max: Limit,
         max: Limit,
-        make: impl FnOnce() -> Arc<Session>,
+        make: impl FnOnce() -> Result<Arc<Session>, Shortage>,
     ) -> Result<Arc<Session>, Refused> {
         let mut sessions = self.lock();
         let key = (tenant.to_owned(), id.to_owned());
@@ -57,7 +60,7 @@ impl Registry {
         if max.get().is_some_and(|max| sessions.len() as u64 >= max) {
             return Err(Refused::Full);
         }
-        let session = make();
+        let session = make().map_err(Refused::NoCapacity)?;
         sessions.insert(key, Arc::clone(&session));
         Ok(session)
     }
@@ -90,6 +93,13 @@ impl Registry {
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().map(Arc::clone).collect()
+    }
+
+    /// Whether a tenant has any in an environment.
+    #[must_use]
+    pub fn has(&self, tenant: &str, environment: &str) -> bool {
+        let sessions = self.lock();
+        of(&sessions, tenant, "").any(|session| session.identity.environment == environment)
     }
 
     /// How many a tenant has.

@@ -19,10 +19,13 @@ use super::output::tests::limits;
 use super::record::{Attached, Record};
 use super::{Command, Identity, Means, Recipe, Refusal, Session, Task, Timing, spawn};
 use crate::backend::fake::{Fake, FakeAgent};
+use crate::backend::program::ProgramFile;
 use crate::engine::Results;
 use crate::engine::types::{Outcome, SessionState};
 use crate::observe::Observer;
+use crate::template::Template;
 
+mod adopted;
 mod clients;
 mod commands;
 mod death;
@@ -77,6 +80,33 @@ fn policy() -> Policy {
     }
 }
 
+/// How a session of this backend is started.
+pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
+    let means = Means {
+        backend: Arc::clone(backend) as _,
+        tree: None,
+        ids: None,
+        workdirs: None,
+        program: ProgramFile::new(b"").unwrap(),
+        protection: Arc::new([]),
+        template: Arc::new(Template::new("default")),
+        results: Arc::default(),
+        observer: Observer::default(),
+    };
+    Recipe { policy: policy(), means }
+}
+
+fn identity(limits: Limits) -> Identity {
+    Identity {
+        id: "s".into(),
+        tenant: "t".into(),
+        environment: "default".into(),
+        limits,
+        network: Network::None,
+        metadata: BTreeMap::new(),
+    }
+}
+
 impl Bench {
     async fn unstarted(timing: Timing) -> Self {
         Self::with(timing, limits()).await
@@ -92,25 +122,9 @@ impl Bench {
 
     async fn with(timing: Timing, limits: Limits) -> Self {
         let (backend, mut launched): (_, mpsc::UnboundedReceiver<FakeAgent>) = Fake::new();
-        let results = Arc::new(Results::default());
-        let means = Means {
-            backend: Arc::clone(&backend) as _,
-            tree: None,
-            ids: None,
-            workdirs: None,
-            protection: Arc::new([]),
-            results: Arc::clone(&results),
-            observer: Observer::default(),
-        };
-        let recipe = Recipe { policy: policy(), means };
-        let identity = Identity {
-            id: "s".into(),
-            tenant: "t".into(),
-            environment: "default".into(),
-            limits,
-            network: Network::None,
-            metadata: BTreeMap::new(),
-        };
+        let recipe = recipe(&backend);
+        let results = Arc::clone(&recipe.means.results);
+        let identity = identity(limits);
         let session = spawn(identity, timing, recipe, |_| ());
         let agent = launched.recv().await.unwrap();
         Self { session, agent, backend, results }

@@ -3,6 +3,15 @@
 use crate::config::key::{Key, Kind, Preset, Section, Setter};
 use crate::config::value::ValueError;
 
+/// Whether kernels are forked.
+const TEMPLATES: &[&str] = &["auto", "off"];
+
+/// The longest code that goes to a template as an argument: execve(2), MAX_ARG_STRLEN.
+const MAX_WARMUP_BYTES: usize = 64 << 10;
+
+/// The most sessions that a pool may have.
+const MAX_POOL: usize = 10_000;
+
 pub(super) const KEYS: &[Key] = &[
     Key {
         section: Section::Environments,
@@ -51,6 +60,107 @@ pub(super) const KEYS: &[Key] = &[
                 return Err(ValueError::Unfit(format!("{bad:?} is not a variable's name")));
             }
             environment.extra_env = names.into_iter().map(str::to_owned).collect();
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Environments,
+        name: "template",
+        kind: Kind::Choice(TEMPLATES),
+        preset: Preset::Toml("\"auto\""),
+        flag: None,
+        reloads: true,
+        doc: "Whether kernels are forked from a template, a process that has Python started and \
+              the modules of `preimport` imported, or executed. `auto`: forked as far as it is \
+              possible; why it is not is in the log, in `vivarium doctor` and in the metrics. \
+              `off`: executed. Both are confined alike.",
+        set: Setter::Environment(|environment, value| {
+            environment.template = match value.text()? {
+                "auto" => true,
+                "off" => false,
+                other => return Err(super::no_such(other, TEMPLATES)),
+            };
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Environments,
+        name: "preimport",
+        kind: Kind::Texts,
+        preset: Preset::Toml("[]"),
+        flag: None,
+        reloads: true,
+        doc: "Modules that the template imports, in this order, such as `[\"numpy\", \"pandas\", \
+              \"matplotlib.pyplot\"]`. Code that imports them then has them at once, and sessions \
+              share their memory. An import that fails, or leaves threads or open files behind, \
+              makes the environment one without a template.",
+        set: Setter::Environment(|environment, value| {
+            let modules = value.texts()?;
+            let is_name = |name: &str| {
+                let is_part = |part: &str| {
+                    !part.is_empty()
+                        && part.chars().all(|c| c == '_' || c.is_alphanumeric())
+                        && !part.starts_with(|c: char| c.is_numeric())
+                };
+                name.split('.').all(is_part)
+            };
+            if let Some(bad) = modules.iter().find(|name| !is_name(name)) {
+                return Err(ValueError::Unfit(format!("{bad:?} is not a module's name")));
+            }
+            environment.preimport = modules.into_iter().map(str::to_owned).collect();
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Environments,
+        name: "warmup",
+        kind: Kind::Text,
+        preset: Preset::Toml("\"\""),
+        flag: None,
+        reloads: true,
+        doc: "Python code that the template runs once, after its imports. What it leaves in \
+              modules is in every session, so it must not hold anything secret.",
+        set: Setter::Environment(|environment, value| {
+            let code = value.text()?;
+            if code.contains('\0') || code.len() > MAX_WARMUP_BYTES {
+                return Err(ValueError::Unfit(format!(
+                    "it is at most {MAX_WARMUP_BYTES} bytes, none of them NUL"
+                )));
+            }
+            environment.warmup = code.to_owned();
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Environments,
+        name: "pool_size",
+        kind: Kind::CountOrZero,
+        preset: Preset::Toml("0"),
+        flag: None,
+        reloads: true,
+        doc: "Sessions that are started before anybody asks for them, for each tenant that uses \
+              the environment; 0: none. A new session whose limits, network and variables are \
+              the configured ones is one of them, and is there at once. They are of no tenant's \
+              `max_sessions` and in no list, but within a tenant's ceilings.",
+        set: Setter::Environment(|environment, value| {
+            let size = usize::try_from(value.count_or_zero()?).ok();
+            environment.pool_size = size.filter(|size| *size <= MAX_POOL).ok_or_else(|| {
+                ValueError::Unfit(format!("at most {MAX_POOL} can be kept ready"))
+            })?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Environments,
+        name: "pool_low",
+        kind: Kind::Count,
+        preset: Preset::Unset("half of `pool_size`, rounded up"),
+        flag: None,
+        reloads: true,
+        doc: "When fewer than this are left, sessions are started until there are `pool_size` \
+              again.",
+        set: Setter::Environment(|environment, value| {
+            environment.pool_low = Some(usize::try_from(value.count()?).unwrap_or(usize::MAX));
             Ok(())
         }),
     },

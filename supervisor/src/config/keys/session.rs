@@ -1,10 +1,16 @@
 //! `[session]`
 
 use crate::config::key::{Key, Kind, Preset, Section, Setter};
-use crate::config::value::ValueError;
+use crate::config::value::{Value, ValueError};
 
 /// How large the buffer of an execution's events may be. It holds what the agent says at once.
 const EVENT_BUFFER_BYTES: std::ops::RangeInclusive<usize> = (64 << 10)..=(64 << 20);
+
+/// A part of the time.
+fn percent(value: &Value) -> Result<u8, ValueError> {
+    let percent = u8::try_from(value.count()?).ok().filter(|percent| *percent <= 100);
+    percent.ok_or_else(|| ValueError::Unfit("it is from 1 to 100".to_owned()))
+}
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -160,6 +166,66 @@ pub(super) const KEYS: &[Key] = &[
                 let (least, most) = (EVENT_BUFFER_BYTES.start(), EVENT_BUFFER_BYTES.end());
                 ValueError::Unfit(format!("it is from {least} to {most}"))
             })?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Session,
+        name: "memory_reserve_mb",
+        kind: Kind::Count,
+        preset: Preset::Toml("256"),
+        flag: None,
+        reloads: true,
+        doc: "Memory, in MiB, that sessions leave to the host, or of the limit of the daemon's own \
+              cgroup. One more that would take of it is refused with 503, `no_capacity`. Pools \
+              give up their sessions when twice as much is left.",
+        set: Setter::Settings(|settings, value| {
+            settings.session.memory_reserve_mb = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Session,
+        name: "max_memory_pressure_percent",
+        kind: Kind::Count,
+        preset: Preset::Toml("40"),
+        flag: None,
+        reloads: true,
+        doc: "While processes of the host wait for memory in more than this part of the time \
+              (`some avg10` in /proc/pressure/memory), and less than a quarter of the memory is \
+              free, new sessions are refused with 503, `no_capacity`. With 100 they never are for \
+              that.",
+        set: Setter::Settings(|settings, value| {
+            settings.session.max_memory_pressure_percent = percent(value)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Session,
+        name: "pool_cpu_share",
+        kind: Kind::Share,
+        preset: Preset::Toml("0.5"),
+        flag: None,
+        reloads: true,
+        doc: "The part of all CPUs that starting sessions for pools may take: of so many at one \
+              time, and with rests between them.",
+        set: Setter::Settings(|settings, value| {
+            settings.session.pool_cpu_share = value.share()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Session,
+        name: "pool_memory_pressure_percent",
+        kind: Kind::Count,
+        preset: Preset::Toml("10"),
+        flag: None,
+        reloads: true,
+        doc: "While processes of the host wait for memory in more than this part of the time \
+              (`some avg10` in /proc/pressure/memory), no session is started for a pool; and \
+              while less than a quarter of the memory is free besides, pools give up theirs.",
+        set: Setter::Settings(|settings, value| {
+            settings.session.pool_memory_pressure_percent = percent(value)?;
             Ok(())
         }),
     },

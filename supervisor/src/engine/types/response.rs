@@ -6,14 +6,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vivarium_protocol::layer::Report;
+use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use super::{Cores, FileFormat};
 
+mod host;
 mod schema;
 
+pub use host::{Capacity, EnvironmentInfo, HostInfo, MemoryCapacity, PoolInfo, TemplateInfo};
 pub(super) use schema::{
     cause_schema, cores_schema, display_kind_schema, file_kind_schema, limit_schema,
     network_schema, state_schema, status_schema,
@@ -181,6 +184,10 @@ pub struct SessionInfo {
     pub environment: String,
     /// What it is doing.
     pub state: SessionState,
+    /// How the kernel in place came about: `forked` from the environment's template, or `executed`.
+    /// Null before there is one. It is confined alike.
+    #[schema(schema_with = schema::origin_schema)]
+    pub kernel_origin: Option<Origin>,
     /// Every layer of the sandbox, as read back from inside.
     #[schema(schema_with = schema::protection_schema)]
     pub protection: Vec<Report>,
@@ -330,47 +337,4 @@ pub struct KeepaliveReply {
     /// When it is reaped if nothing happens until then.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-}
-
-/// This host and what it offers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct HostInfo {
-    /// Vivarium's version.
-    pub version: String,
-    /// The kernel's release.
-    pub kernel: String,
-    /// `auto`, `on` or `off`.
-    pub mode: String,
-    /// Every layer, as a trial session of the default environment reported it.
-    #[schema(schema_with = schema::protection_schema)]
-    pub layers: Vec<Report>,
-    /// The environments.
-    pub environments: Vec<EnvironmentInfo>,
-    /// How much of everything.
-    pub capacity: Capacity,
-}
-
-/// An environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct EnvironmentInfo {
-    /// Its name.
-    pub name: String,
-    /// Its interpreter.
-    pub interpreter: String,
-    /// Its Python's version.
-    pub python_version: String,
-}
-
-/// How much of everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Capacity {
-    /// Sessions now.
-    pub sessions: usize,
-    /// Sessions at most.
-    #[schema(schema_with = limit_schema)]
-    pub max_sessions: Limit,
-    /// Executions that may wait in each.
-    pub queue_depth: usize,
-    /// CPUs this process may use.
-    pub cpus: usize,
 }

@@ -8,7 +8,7 @@ use vivarium_protocol::outcome::State;
 use super::{Actor, End};
 use crate::engine::types::SessionState;
 use crate::observe::Observer;
-use crate::session::launch::{self, Resources};
+use crate::session::body::Body;
 use crate::session::state::{self, Event};
 use crate::session::{Command, Refusal, Session};
 
@@ -20,11 +20,7 @@ impl Actor {
         self.state = state::next(self.state, Event::Closed).unwrap_or(SessionState::Closed);
         self.session.notes().state = self.state;
         // First of all: whatever it is doing, it is not to go on.
-        if let Some(scope) = self.session.scope.get()
-            && let Err(error) = scope.kill()
-        {
-            tracing::warn!(session = id, %error, "cgroup.kill");
-        }
+        self.resources.kill();
         if end.failure.is_some() || !wanted(&end) {
             tracing::warn!(session = id, cause = ?end.cause, detail = end.detail, "session ended");
         } else {
@@ -55,13 +51,10 @@ impl Actor {
                 self.never_ran(job, end.cause, &end.detail, State::Lost);
             }
         }
-        let Self { session, channel, mut resources, means, tally, meter, .. } = self;
-        // They hold files of the scope, which is to be removed.
-        drop((tally, meter));
+        let Self { channel, resources, sequence, tally, meter, means, .. } = self;
         // Commands that were on their way are dropped, which tells their senders.
         drop(commands);
-        resources.launched.stream = Some(channel.into_stream());
-        tear_down(&session, resources, &means).await;
+        Body { channel, resources, sequence, tally, meter }.end(&*means.backend).await;
     }
 }
 
@@ -86,26 +79,5 @@ pub(super) async fn stillborn(
         if let Command::Execute(task) = command {
             task.writer.refuse(Refusal::NotStarted(failure.clone()));
         }
-    }
-    remove_scope(session).await;
-}
-
-async fn tear_down(session: &Session, resources: Resources, means: &launch::Means) {
-    let Resources { launched, lease, workdir } = resources;
-    means.backend.kill(launched).await;
-    remove_scope(session).await;
-    if let Some(workdir) = workdir {
-        launch::remove_workdir(&workdir);
-    }
-    // Its ids may be given to the next session only now, when no process has them any more.
-    drop(lease);
-}
-
-async fn remove_scope(session: &Session) {
-    if let Some(scope) = session.scope.get()
-        && let Err(error) = scope.remove().await
-    {
-        let id = &session.identity.id;
-        tracing::error!(session = id, %error, source = ?error.source, "a scope is left behind");
     }
 }

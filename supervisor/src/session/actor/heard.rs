@@ -1,10 +1,8 @@
 //! What the agent says.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 use vivarium_protocol::layer::Report;
-use vivarium_protocol::message::{FromAgent, ToAgent};
+use vivarium_protocol::message::{FromAgent, Origin, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::{Actor, End, Step, Stop};
@@ -31,7 +29,9 @@ impl Actor {
                 detail: cause::bounded(&failure.to_string()),
                 failure: Some(failure),
             }),
-            FromAgent::KernelReady { protection, .. } => self.kernel_ready(protection),
+            FromAgent::KernelReady { origin, protection, .. } => {
+                self.kernel_ready(origin, protection)
+            }
             FromAgent::Started { .. } => self.started(),
             FromAgent::FilesRefused { name, reason, .. } => {
                 let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
@@ -89,12 +89,14 @@ impl Actor {
         }
     }
 
-    fn kernel_ready(&mut self, protection: Vec<Report>) -> Step {
+    fn kernel_ready(&mut self, origin: Origin, protection: Vec<Report>) -> Step {
         self.retried = false;
-        let usual = &self.means.protection;
-        let protection =
-            if **usual == *protection { Arc::clone(usual) } else { Arc::from(protection) };
-        self.session.notes().protection = protection;
+        {
+            let mut notes = self.session.notes();
+            notes.protection = self.means.usual(protection);
+            notes.origin = Some(origin);
+        }
+        self.means.observer.kernel_started(origin);
         for reset in self.resets.drain(..) {
             reset.reply.send(reset.ended).unwrap_or(());
         }

@@ -2,13 +2,13 @@
 //! the answer of the execution it happened to.
 
 use super::{Actor, Step};
-use crate::cgroup::{EventCounts, Events, Scope, UsedUp};
+use crate::cgroup::{EventCounts, Events, UsedUp};
 use crate::session::cause::Evidence;
 
 /// Counts, and how far they have been told. Nothing is told twice: each time it is what came
 /// after the last.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(in crate::session) struct Tally {
     events: Events,
     /// What the metrics know.
     counted: EventCounts,
@@ -17,7 +17,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(events: Events) -> Self {
+    pub(in crate::session) fn of(events: Events) -> Self {
         Self { events, ..Self::default() }
     }
 
@@ -80,7 +80,7 @@ impl Actor {
     /// What has been counted since the last answer, all of it.
     pub(super) fn gather(&mut self) -> Evidence {
         self.count();
-        let peak = self.session.scope.get().and_then(Scope::memory_peak_bytes);
+        let peak = self.session.scope.get().and_then(|scope| scope.memory_peak_bytes());
         let counts = self.tally.take();
         let used_up = if counts.oom_kills > 0 { self.blame.ask() } else { UsedUp::default() };
         Evidence::of(counts, peak, used_up)

@@ -53,8 +53,8 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     // As if the first had been sent, and the kernel then refused the second.
     let first = channel.unsent.pop_front().unwrap();
     let rest = first.bytes[std::mem::take(&mut channel.sent)..].to_vec();
-    channel.refuse(&Errno::ETOOMANYREFS.into());
-    channel.unsent.push_front(Unsent { bytes: rest, descriptor: None });
+    channel.refuse(Errno::ETOOMANYREFS.into());
+    channel.unsent.push_front(Unsent { bytes: rest, descriptors: vec![], transfer: None });
 
     let FromAgent::FileDone { transfer: 7, reply: Err(problem) } = channel.next().await.unwrap()
     else {
@@ -68,4 +68,56 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     assert!(sending.await.unwrap());
     assert!(is_for_the_descriptor(&Errno::ETOOMANYREFS.into()));
     assert!(!is_for_the_descriptor(&Errno::EPIPE.into()));
+}
+
+#[tokio::test]
+async fn any_message_may_have_a_descriptor_and_without_it_the_channel_has_failed() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+    let (mut kept, end) = Pair::pair().unwrap();
+    channel.send_with(&ToAgent::Describe, vec![end.into()]).unwrap();
+    kept.write_all(b"said").unwrap();
+    drop(kept);
+    assert_eq!(agent.hear().await, Some(ToAgent::Describe));
+    assert_eq!(agent.socket().read().await, b"said");
+    let (bytes, descriptors, transfer) = (vec![0], vec![], None);
+    channel.unsent.push_front(Unsent { bytes, descriptors, transfer });
+    channel.refuse(Errno::ETOOMANYREFS.into());
+    assert!(matches!(channel.next().await, Err(ChannelError::Io(_))));
+}
+
+#[tokio::test]
+async fn an_agent_that_speaks_or_goes_is_not_quiet() {
+    for goes in [false, true] {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+        agent.ready(1).await;
+        assert!(!channel.is_quiet(), "nobody has heard it");
+        channel.next().await.unwrap();
+        assert!(channel.is_quiet());
+        let disquiet = tokio::spawn(async move {
+            std::future::poll_fn(|cx| channel.poll_disquiet(cx)).await;
+            channel
+        });
+        // It waits, and does not take what was read before for something new.
+        tokio::task::yield_now().await;
+        assert!(!disquiet.is_finished());
+        if goes {
+            drop(agent);
+        } else {
+            agent.ready(2).await;
+        }
+        assert!(!disquiet.await.unwrap().is_quiet());
+    }
+}
+
+#[tokio::test]
+async fn what_came_with_the_last_message_is_no_quiet() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+    let refused = FromAgent::FilesRefused { execution: 1, name: "a".into(), reason: "b".into() };
+    let one = frame::encode(&refused, MAX_FRAME_BYTES).unwrap();
+    agent.say_bytes(&[one.as_slice(), &one].concat()).await;
+    channel.next().await.unwrap();
+    assert!(!channel.is_quiet());
 }

@@ -36,6 +36,9 @@ const LAYER_STATUSES: [&str; 4] = ["enforced", "partial", "unavailable", "off"];
 /// Names of `outcome::DisplayKind`.
 const DISPLAY_KINDS: [&str; 5] = ["display", "update", "clear", "image", "video_frame"];
 
+/// Names of `message::Origin`.
+const ORIGINS: [&str; 2] = ["executed", "forked"];
+
 /// Names of `message::FileKind`.
 const FILE_KINDS: [&str; 4] = ["file", "directory", "link", "other"];
 
@@ -93,6 +96,12 @@ pub(super) fn exception_schema() -> Schema {
     nullable(object, Type::Object).into()
 }
 
+/// Schema of [`vivarium_protocol::message::Origin`], where there may be none.
+pub(super) fn origin_schema() -> Schema {
+    let values = ORIGINS.map(Some).into_iter().chain([None]);
+    nullable(ObjectBuilder::new().enum_values(Some(values)), Type::String).into()
+}
+
 pub(super) fn protection_schema() -> Schema {
     let report = ObjectBuilder::new()
         .property("layer", text())
@@ -145,6 +154,7 @@ mod tests {
         every_name_is::<outcome::Cause>(&CAUSES);
         every_name_is::<outcome::DisplayKind>(&DISPLAY_KINDS);
         every_name_is::<message::FileKind>(&FILE_KINDS);
+        every_name_is::<message::Origin>(&ORIGINS);
         every_name_is::<policy::Network>(&NETWORKS);
         every_name_is::<layer::Status>(&LAYER_STATUSES);
     }

@@ -1,0 +1,70 @@
+//! Memory for sessions: how much is left, what one more takes, whether it is refused.
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::Gauge;
+use crate::register::Register;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Memory {
+    available: Gauge<0>,
+    estimate: Gauge<1>,
+    pressure: Gauge<0>,
+    refused: Gauge<1>,
+}
+
+impl Family for Memory {
+    const TITLE: &'static str = "Memory for sessions";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        Ok(Self {
+            available: register.gauge(
+                "vivarium_memory_available_bytes",
+                &[],
+                "Memory that sessions may still take: what is free on the host, or left by the \
+                 limit of the daemon's own cgroup, without `session.memory_reserve_mb`.",
+            )?,
+            estimate: register.gauge(
+                "vivarium_session_estimate_bytes",
+                &["environment"],
+                "Memory that one more session of the environment is expected to take, by what \
+                 the last ones were found to have; what sessions share counts once.",
+            )?,
+            pressure: register.gauge(
+                "vivarium_memory_pressure_ratio",
+                &[],
+                "Part of the last 10 s in which some processes of the host waited for memory, \
+                 from 0 to 1.",
+            )?,
+            refused: register.gauge(
+                "vivarium_creates_refused",
+                &["environment"],
+                "1 while one more session of the environment is refused for want of memory \
+                 (`no_capacity`), else 0.",
+            )?,
+        })
+    }
+}
+
+impl Memory {
+    /// Scrape: how much is left.
+    pub fn is_available(&self, bytes: u64) {
+        self.available.set_count([], bytes);
+    }
+
+    /// Scrape: what one more session takes.
+    pub fn is_expected_to_take(&self, environment: &str, bytes: u64) {
+        self.estimate.set_count([environment], bytes);
+    }
+
+    /// Scrape: the part of the time in which it is waited for.
+    pub fn is_waited_for(&self, ratio: f64) {
+        self.pressure.set([], ratio);
+    }
+
+    /// Scrape: whether one more is refused.
+    pub fn refuses(&self, environment: &str, refuses: bool) {
+        self.refused.set([environment], if refuses { 1.0 } else { 0.0 });
+    }
+}

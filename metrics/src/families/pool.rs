@@ -1,0 +1,107 @@
+//! Sessions that are kept ready: how many, how often there is one, how they are made.
+
+use std::time::Duration;
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::{Counter, Durations, Gauge};
+use crate::register::Register;
+
+/// Why none is made although some are missing.
+const MEMORY_PRESSURE: &str = "memory_pressure";
+
+/// See the module.
+#[derive(Debug)]
+pub struct Pool {
+    ready: Gauge<1>,
+    takes: Counter<2>,
+    refills: Counter<2>,
+    refill: Durations<1>,
+    given_up: Counter<1>,
+    paused: Gauge<1>,
+}
+
+impl Family for Pool {
+    const TITLE: &'static str = "Pools";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        Ok(Self {
+            ready: register.gauge(
+                "vivarium_pool_sessions",
+                &["environment"],
+                "Sessions that are ready and nobody's yet, in the pools of all tenants.",
+            )?,
+            takes: register.counter(
+                "vivarium_pool_takes_total",
+                &["environment", "outcome"],
+                "Sessions asked for where there is a pool, by `outcome`: `hit` (one was ready), \
+                 `miss` (none was, or another kind was asked for).",
+            )?,
+            refills: register.counter(
+                "vivarium_pool_refills_total",
+                &["environment", "outcome"],
+                "Sessions started for a pool, by `outcome`: `ok`, `failed`.",
+            )?,
+            refill: register.durations(
+                "vivarium_pool_refill_seconds",
+                &["environment"],
+                "Time from the start of a session for a pool to its kernel being ready.",
+            )?,
+            given_up: register.counter(
+                "vivarium_pool_given_up_total",
+                &["environment"],
+                "Sessions that were ready and were ended for want of memory on the host.",
+            )?,
+            paused: register.gauge(
+                "vivarium_pool_paused",
+                &["reason"],
+                "1 while no sessions are started for pools although some are missing, for want \
+                 of memory on the host (`memory_pressure`), else 0.",
+            )?,
+        })
+    }
+}
+
+impl Pool {
+    /// An environment has a pool: nothing has happened to it yet.
+    pub fn introduced(&self, environment: &str) {
+        for outcome in ["hit", "miss"] {
+            self.takes.begin([environment, outcome]);
+        }
+        for outcome in ["ok", "failed"] {
+            self.refills.begin([environment, outcome]);
+        }
+        self.given_up.begin([environment]);
+    }
+
+    /// Scrape: how many are ready.
+    pub fn has_ready(&self, environment: &str, sessions: u64) {
+        self.ready.set_count([environment], sessions);
+    }
+
+    /// Scrape: whether none are started for want of memory.
+    pub fn is_paused(&self, paused: bool) {
+        self.paused.set([MEMORY_PRESSURE], if paused { 1.0 } else { 0.0 });
+    }
+
+    /// One was asked for, and was there or not.
+    pub fn asked(&self, environment: &str, was_ready: bool) {
+        self.takes.add_one([environment, if was_ready { "hit" } else { "miss" }]);
+    }
+
+    /// One has started, in this time.
+    pub fn refilled(&self, environment: &str, duration: Duration) {
+        self.refills.add_one([environment, "ok"]);
+        self.refill.observe([environment], duration);
+    }
+
+    /// One that was ready was ended for want of memory.
+    pub fn gave_up(&self, environment: &str) {
+        self.given_up.add_one([environment]);
+    }
+
+    /// One could not be started.
+    pub fn not_refilled(&self, environment: &str) {
+        self.refills.add_one([environment, "failed"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! The user namespace that holds the daemon's whole range of subordinate ids, made once by
+//! `vivarium-agent range`. It lives as long as somebody holds it open.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use vivarium_protocol::PROTOCOL_VERSION;
+use vivarium_protocol::frame::{Decoder, FrameError, MAX_SMALL_FRAME_BYTES, encode};
+use vivarium_protocol::message::{Failure, FromRange, RangeOrder};
+
+use super::{Backend, LaunchError, Launched};
+
+/// How long it may take: two small programs.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// Why there are no subordinate ids although they are granted.
+#[derive(Debug, thiserror::Error)]
+pub enum RangeError {
+    /// It could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// It said why.
+    #[error("{0}")]
+    Failed(Failure),
+    /// It did not answer.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// Its socket, or its file in /proc.
+    #[error("open the namespace")]
+    Io(#[from] std::io::Error),
+    /// Its socket.
+    #[error("its answer")]
+    Frame(#[from] FrameError),
+}
+
+/// Makes it; `None` if this backend has no such thing.
+///
+/// # Errors
+/// [`RangeError`].
+pub async fn make(
+    backend: &dyn Backend,
+    ranges: &[(u32, u32)],
+) -> Result<Option<OwnedFd>, RangeError> {
+    let Some(mut launched) = backend.range()? else { return Ok(None) };
+    let made = timeout(WITHIN, ask(&mut launched, ranges)).await;
+    backend.kill(launched).await;
+    made.unwrap_or(Err(RangeError::TimedOut(WITHIN))).map(Some)
+}
+
+async fn ask(launched: &mut Launched, ranges: &[(u32, u32)]) -> Result<OwnedFd, RangeError> {
+    let closed = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let stream = launched.stream.as_mut().ok_or_else(closed)?;
+    let order = RangeOrder { protocol_version: PROTOCOL_VERSION, ranges: ranges.to_vec() };
+    stream.write_all(&encode(&order, MAX_SMALL_FRAME_BYTES)?).await?;
+    let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
+    loop {
+        match decoder.next_message()? {
+            // The process is there, and its number its own, until the socket is closed.
+            Some(FromRange::Made { pid }) => {
+                return Ok(File::open(format!("/proc/{pid}/ns/user"))?.into());
+            }
+            Some(FromRange::Failed(failure)) => return Err(RangeError::Failed(failure)),
+            None => {}
+        }
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await? {
+            0 => return Err(closed().into()),
+            count => decoder.push(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}

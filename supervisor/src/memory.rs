@@ -1,0 +1,195 @@
+//! Whether there is memory for one more session.
+//!
+//! A create is decided with what was last read and with what has been promised since, so that it
+//! costs no read of a file: one task reads, a few times a second while sessions are made. Pools are
+//! told to give up what they hold before anybody is refused.
+//!
+//! It must never refuse what there already is (sessions and their executions), nor let one
+//! tenant's stalls in its own limit shut out the others.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+mod estimate;
+mod ledger;
+mod reading;
+mod shortage;
+
+use ledger::Ledger;
+pub use ledger::{Advice, Terms};
+pub use reading::{Reading, Sources, Stock};
+pub use shortage::Shortage;
+
+/// Time between two readings while sessions are made.
+const READ_EVERY: Duration = Duration::from_millis(250);
+
+/// Time between two readings else.
+const READ_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+
+/// What is known of the host's memory, and what of it is promised.
+#[derive(Debug)]
+pub struct Memory {
+    shared: Arc<Shared>,
+    reader: Option<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Taken last of all locks, and for moments.
+    ledger: Mutex<Ledger>,
+    /// Told when somebody wants a new reading.
+    wanted: Notify,
+    /// How many there were.
+    readings: watch::Sender<u64>,
+}
+
+/// What holds for an environment now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outlook {
+    /// What sessions may still take, the reserve left out; `None` where nothing tells.
+    pub available_bytes: Option<u64>,
+    /// What one more takes.
+    pub estimate_bytes: u64,
+    /// The part of the time in which processes wait for memory, in percent.
+    pub pressure_percent: Option<f64>,
+    /// Whether one more is refused.
+    pub refuses: bool,
+}
+
+/// Memory that is promised to a session that starts, until this is dropped and there is a reading
+/// that shows what it took.
+#[derive(Debug)]
+pub struct Promise {
+    shared: Arc<Shared>,
+    bytes: u64,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.shared.lock().settle(self.bytes);
+    }
+}
+
+impl Memory {
+    /// As these say, from now on. Has to be called where tokio runs.
+    #[must_use]
+    pub fn watch(sources: Sources) -> Self {
+        let mut memory = Self::told(sources.read());
+        let (shared, sources) = (Arc::clone(&memory.shared), Arc::new(sources));
+        let reader = tokio::spawn(async move { shared.keep_reading(sources).await });
+        memory.reader = Some(reader.abort_handle());
+        memory
+    }
+
+    /// As this says, until something else is noted.
+    #[must_use]
+    pub(crate) fn told(reading: Reading) -> Self {
+        if reading.memory.is_none() {
+            tracing::info!("nothing tells how much memory is left: sessions are made all the same");
+        }
+        if reading.pressure_percent.is_none() {
+            tracing::info!("nothing tells of memory pressure: sessions are made all the same");
+        }
+        let shared = Shared {
+            ledger: Mutex::new(Ledger::new(reading)),
+            wanted: Notify::new(),
+            readings: watch::Sender::new(1),
+        };
+        Self { shared: Arc::new(shared), reader: None }
+    }
+
+    /// Takes what one more session needs.
+    ///
+    /// # Errors
+    /// [`Shortage`] if there is not as much, or if the host is short of memory.
+    pub fn admit(&self, environment: &str, terms: Terms) -> Result<Promise, Shortage> {
+        self.want();
+        let bytes = self.shared.lock().admit(environment, terms)?;
+        Ok(Promise { shared: Arc::clone(&self.shared), bytes })
+    }
+
+    /// Takes it, whatever there is: for a pool that was advised to fill.
+    #[must_use]
+    pub fn promise(&self, environment: &str) -> Promise {
+        self.want();
+        let bytes = self.shared.lock().promise(environment);
+        Promise { shared: Arc::clone(&self.shared), bytes }
+    }
+
+    /// What a pool is to do.
+    #[must_use]
+    pub fn advise(&self, environment: &str, terms: Terms) -> Advice {
+        self.shared.lock().advise(environment, terms)
+    }
+
+    /// What there is for an environment.
+    #[must_use]
+    pub fn outlook(&self, environment: &str, terms: Terms) -> Outlook {
+        self.shared.lock().outlook(environment, terms)
+    }
+
+    /// A session of an environment was found to have this proportional set size.
+    pub fn learn(&self, environment: &str, pss_bytes: u64) {
+        self.shared.lock().learn(environment, pss_bytes);
+    }
+
+    /// Asks for a reading soon.
+    pub fn want(&self) {
+        self.shared.wanted.notify_one();
+    }
+
+    /// Tells of each reading.
+    #[must_use]
+    pub fn readings(&self) -> watch::Receiver<u64> {
+        self.shared.readings.subscribe()
+    }
+
+    /// Has this be what was read.
+    #[cfg(test)]
+    pub(crate) fn note(&self, reading: Reading) {
+        self.shared.note(|| reading);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(reader) = &self.reader {
+            reader.abort();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn keep_reading(self: Arc<Self>, sources: Arc<Sources>) {
+        loop {
+            // Whether asked for or not.
+            timeout(READ_AT_LEAST_EVERY, self.wanted.notified()).await.unwrap_or_default();
+            let (shared, sources) = (Arc::clone(&self), Arc::clone(&sources));
+            let read = move || shared.note(|| sources.read());
+            // The kernel may have to sum up over many cgroups.
+            if let Err(error) = tokio::task::spawn_blocking(read).await {
+                tracing::error!(%error, "reading how much memory is left");
+            }
+            sleep(READ_EVERY).await;
+        }
+    }
+
+    /// Notes a reading. What settles while it is made may not be in it.
+    fn note(&self, read: impl FnOnce() -> Reading) {
+        let shown = self.lock().settled_bytes();
+        let reading = read();
+        self.lock().note(reading, shown);
+        self.readings.send_modify(|count| *count += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

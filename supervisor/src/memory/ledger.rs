@@ -1,0 +1,155 @@
+//! What there is, what is promised, and what follows from both. It reads nothing and waits for
+//! nothing.
+
+use std::collections::BTreeMap;
+
+use super::Outlook;
+use super::estimate::Estimate;
+use super::reading::Reading;
+use super::shortage::Shortage;
+
+/// What an operator wants to be left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// Memory that sessions are not to take.
+    pub reserve_bytes: u64,
+    /// The part of the time in which processes of the host may wait for memory; 100 is no bound.
+    pub max_pressure_percent: u8,
+}
+
+/// What a pool is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// It may have more.
+    Fill,
+    /// It may keep what it has.
+    Hold,
+    /// It is to give up some.
+    Shrink,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    reading: Reading,
+    /// Promised to sessions that are starting.
+    starting_bytes: u64,
+    /// Promised to those that started since the reading was begun, which may not show them.
+    settled_bytes: u64,
+    environments: BTreeMap<String, Account>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    estimate: Estimate,
+    /// Whether the last that was asked for was refused: the next takes more than that.
+    refuses: bool,
+}
+
+impl Ledger {
+    pub(super) const fn new(reading: Reading) -> Self {
+        Self { reading, starting_bytes: 0, settled_bytes: 0, environments: BTreeMap::new() }
+    }
+
+    pub(super) fn admit(&mut self, environment: &str, terms: Terms) -> Result<u64, Shortage> {
+        self.judge(environment, terms)?;
+        Ok(self.promise(environment))
+    }
+
+    pub(super) fn promise(&mut self, environment: &str) -> u64 {
+        let bytes = self.account(environment).estimate.bytes();
+        self.starting_bytes = self.starting_bytes.saturating_add(bytes);
+        bytes
+    }
+
+    /// One to whom this was promised has started, or has not.
+    pub(super) const fn settle(&mut self, bytes: u64) {
+        self.starting_bytes = self.starting_bytes.saturating_sub(bytes);
+        self.settled_bytes = self.settled_bytes.saturating_add(bytes);
+    }
+
+    pub(super) const fn settled_bytes(&self) -> u64 {
+        self.settled_bytes
+    }
+
+    /// Notes what was read, `shown` having settled before.
+    pub(super) const fn note(&mut self, reading: Reading, shown: u64) {
+        self.reading = reading;
+        self.settled_bytes = self.settled_bytes.saturating_sub(shown);
+    }
+
+    pub(super) fn learn(&mut self, environment: &str, pss_bytes: u64) {
+        self.account(environment).estimate.learn(pss_bytes);
+    }
+
+    pub(super) fn outlook(&mut self, environment: &str, terms: Terms) -> Outlook {
+        let refuses = self.judge(environment, terms).is_err();
+        Outlook {
+            available_bytes: self.available_bytes(terms),
+            estimate_bytes: self.account(environment).estimate.bytes(),
+            pressure_percent: self.reading.pressure_percent,
+            refuses,
+        }
+    }
+
+    /// Whether there is room for one more. Who was refused is admitted again only when an eighth
+    /// of the reserve is left besides, or a quarter less is waited: what the kernel says goes up
+    /// and down.
+    fn judge(&mut self, environment: &str, terms: Terms) -> Result<(), Shortage> {
+        let (available_bytes, reading) = (self.available_bytes(terms), self.reading);
+        let needed_bytes = self.needed_bytes(environment);
+        let account = self.account(environment);
+        let bound = f64::from(terms.max_pressure_percent);
+        let (spare_bytes, bound) = match account.refuses {
+            true if terms.max_pressure_percent < 100 => (terms.reserve_bytes / 8, bound * 0.75),
+            true => (terms.reserve_bytes / 8, bound),
+            false => (0, bound),
+        };
+        let is_pressure = reading.is_pressed(bound);
+        let wanted_bytes = needed_bytes.saturating_add(spare_bytes);
+        account.refuses = is_pressure || available_bytes.is_some_and(|there| there < wanted_bytes);
+        match account.refuses {
+            false => Ok(()),
+            true => Err(Shortage {
+                available_bytes,
+                needed_bytes,
+                pressure_percent: reading.pressure_percent,
+                is_pressure,
+            }),
+        }
+    }
+
+    /// Pools leave the reserve a second time, so that they have given up what they hold before
+    /// anybody is refused; and they stop a little before they would have to.
+    pub(super) fn advise(&mut self, environment: &str, terms: Terms) -> Advice {
+        let Terms { reserve_bytes, max_pressure_percent } = terms;
+        let percent = f64::from(max_pressure_percent);
+        let kept_bytes = self.needed_bytes(environment).saturating_add(reserve_bytes);
+        let available_bytes = self.available_bytes(terms);
+        let has = |bytes| available_bytes.is_none_or(|there| there >= bytes);
+        if !has(kept_bytes) || self.reading.is_pressed(percent) {
+            Advice::Shrink
+        } else if has(kept_bytes.saturating_add(reserve_bytes / 4))
+            && !self.reading.is_waiting(percent)
+        {
+            Advice::Fill
+        } else {
+            Advice::Hold
+        }
+    }
+
+    /// What one more session takes, with all that is promised.
+    fn needed_bytes(&mut self, environment: &str) -> u64 {
+        let promised = self.starting_bytes.saturating_add(self.settled_bytes);
+        self.account(environment).estimate.bytes().saturating_add(promised)
+    }
+
+    fn available_bytes(&self, terms: Terms) -> Option<u64> {
+        let stock = self.reading.memory?;
+        Some(stock.available_bytes.saturating_sub(terms.reserve_bytes))
+    }
+
+    fn account(&mut self, environment: &str) -> &mut Account {
+        self.environments.entry(environment.to_owned()).or_default()
+    }
+}

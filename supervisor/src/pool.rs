@@ -1,0 +1,302 @@
+//! Pools of sessions that are started before anybody asks for them.
+//!
+//! There is one for each tenant and environment, since a session's scope is in its tenant's cgroup
+//! and processes are never moved between cgroups. What a pool holds is a [`Warm`] session: nobody's,
+//! in no list, and given away once. One task, the [`keeper`], fills all of them in the background;
+//! whoever takes a session waits for nothing.
+//!
+//! It must never give away a session that another policy was meant for, that is not there any
+//! more, or that somebody has had.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use vivarium_metrics::Metrics;
+use vivarium_protocol::policy::Policy;
+
+use crate::memory::{Memory, Terms};
+use crate::session::registry::Registry;
+use crate::session::{Recipe, Warm};
+use crate::settings::Environment;
+
+mod backoff;
+mod keeper;
+mod pace;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use keeper::Keeper;
+use shelf::Shelf;
+
+/// Tenant and environment.
+pub type Key = (String, String);
+
+/// How many sessions there are to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// If fewer are left, more are started.
+    pub low: usize,
+    /// Until there are this many.
+    pub high: usize,
+}
+
+/// What a pool is to hold.
+#[derive(Debug)]
+pub struct Stock {
+    /// How its sessions are started, and whom they are for: a session with this very policy.
+    pub recipe: Recipe,
+    /// What the environment is configured to have. Sessions of another one do not belong there.
+    pub environment: Environment,
+    /// How many.
+    pub marks: Marks,
+}
+
+/// What holds for all pools.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// The part of all CPUs that starting sessions may take.
+    pub cpu_share: f64,
+    /// What of the host's memory they leave.
+    pub memory: Terms,
+    /// How long one session may take to start.
+    pub start_timeout: Duration,
+    /// How long a tenant's pool is kept that nobody uses.
+    pub idle_timeout: Duration,
+}
+
+/// All pools of a daemon.
+#[derive(Debug)]
+pub struct Pools {
+    shared: Arc<Shared>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the pools and their keeper have in common.
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Told when the keeper may have something to do.
+    changed: Notify,
+    /// Whether there are to be no pools any more.
+    closed: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
+    registry: Arc<Registry>,
+}
+
+#[derive(Debug)]
+struct State {
+    bounds: Bounds,
+    shelves: BTreeMap<Key, Shelf>,
+    /// Those to be ended.
+    dead: Vec<Warm>,
+    /// Counts changes of what pools hold.
+    edition: u64,
+    /// Whether none are started for want of memory.
+    paused: bool,
+}
+
+impl Pools {
+    /// None yet. Has to be called where tokio runs.
+    #[must_use]
+    pub fn new(
+        bounds: Bounds,
+        metrics: &Arc<Metrics>,
+        registry: &Arc<Registry>,
+        memory: &Arc<Memory>,
+    ) -> Self {
+        let (shelves, dead, edition, paused) = (BTreeMap::new(), Vec::new(), 0, false);
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State { bounds, shelves, dead, edition, paused }),
+            changed: Notify::new(),
+            closed: watch::Sender::new(false),
+            metrics: Arc::clone(metrics),
+            registry: Arc::clone(registry),
+        });
+        let keeper = tokio::spawn(Keeper::new(Arc::clone(&shared), Arc::clone(memory)).run());
+        Self { shared, keeper: Mutex::new(Some(keeper)) }
+    }
+
+    /// Says what holds from now on. `lasting` are the pools that are there without anybody's having
+    /// asked, and `stock` says of these and of those there are what they are to hold, if anything.
+    pub fn arrange(
+        &self,
+        bounds: Bounds,
+        lasting: &BTreeSet<Key>,
+        stock: impl Fn(&Key) -> Option<Stock>,
+    ) {
+        let mut state = self.shared.lock();
+        if self.shared.is_closed() {
+            return;
+        }
+        state.bounds = bounds;
+        let keys: BTreeSet<_> = state.shelves.keys().chain(lasting).cloned().collect();
+        for key in keys {
+            match stock(&key) {
+                Some(stock) => self.put(&mut state, &key, stock, lasting.contains(&key)),
+                None => state.remove(&key),
+            }
+        }
+        self.shared.changed.notify_one();
+    }
+
+    /// Makes a tenant's pool in an environment, unless there is one.
+    pub fn ensure(&self, tenant: &str, environment: &str, stock: impl FnOnce() -> Option<Stock>) {
+        let key = key(tenant, environment);
+        let mut state = self.shared.lock();
+        if !self.shared.is_closed()
+            && !state.shelves.contains_key(&key)
+            && let Some(stock) = stock()
+        {
+            self.put(&mut state, &key, stock, false);
+            self.shared.changed.notify_one();
+        }
+    }
+
+    fn put(&self, state: &mut State, key: &Key, stock: Stock, lasting: bool) {
+        self.shared.metrics.pool.introduced(&key.1);
+        state.edition += 1;
+        let edition = state.edition;
+        match state.shelves.get_mut(key) {
+            Some(shelf) => {
+                let dead = shelf.restock(stock, lasting, edition);
+                state.dead.extend(dead);
+            }
+            None => drop(state.shelves.insert(key.clone(), Shelf::new(stock, lasting, edition))),
+        }
+    }
+
+    /// A session of a tenant and an environment that was started with this policy.
+    #[must_use]
+    pub fn take(&self, tenant: &str, environment: &str, policy: &Policy) -> Option<Warm> {
+        let mut state = self.shared.lock();
+        let State { shelves, dead, .. } = &mut *state;
+        let shelf = shelves.get_mut(&key(tenant, environment));
+        let warm = shelf.and_then(|shelf| {
+            let warm = shelf.take(policy, dead);
+            if shelf.is_low() || !dead.is_empty() {
+                self.shared.changed.notify_one();
+            }
+            warm
+        });
+        drop(state);
+        self.shared.metrics.pool.asked(environment, warm.is_some());
+        warm
+    }
+
+    /// Notes that a tenant uses an environment.
+    pub fn touch(&self, tenant: &str, environment: &str) {
+        if let Some(shelf) = self.shared.lock().shelves.get_mut(&key(tenant, environment)) {
+            shelf.used = Instant::now();
+        }
+    }
+
+    /// How many are ready for a tenant in an environment.
+    #[must_use]
+    pub fn ready(&self, tenant: &str, environment: &str) -> usize {
+        self.shared.lock().shelves.get(&key(tenant, environment)).map_or(0, |shelf| shelf.len())
+    }
+
+    /// How many are ready in an environment, for all tenants.
+    #[must_use]
+    pub fn ready_in(&self, environment: &str) -> usize {
+        let state = self.shared.lock();
+        let own = state.shelves.iter().filter(|((_, own), _)| own == environment);
+        own.map(|(_, shelf)| shelf.len()).sum()
+    }
+
+    /// Whether none are started for want of memory.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.shared.lock().paused
+    }
+
+    /// Ends all of them, and returns when nothing of them is left. There are none any more after
+    /// that.
+    pub async fn drain(&self) {
+        self.shared.close();
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(keeper) = keeper
+            && let Err(error) = keeper.await
+        {
+            tracing::error!(%error, "the pools' keeper failed");
+        }
+    }
+}
+
+impl Drop for Pools {
+    /// The keeper ends what there is.
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        // Under the lock, so that nobody takes one afterwards.
+        let mut state = self.lock();
+        self.closed.send_replace(true);
+        let shelves = std::mem::take(&mut state.shelves);
+        state.dead.extend(shelves.into_values().flat_map(Shelf::into_ready));
+        self.changed.notify_one();
+    }
+
+    fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
+    /// Resolves when there are to be no pools any more.
+    async fn until_closed(&self) {
+        let mut closed = self.closed.subscribe();
+        if closed.wait_for(|closed| *closed).await.is_err() {
+            // The sender is part of `self`, and so is there.
+            tracing::error!("the end of the pools was lost");
+        }
+    }
+
+    /// Resolves when some that were ready are of no use any more. They are to be ended then.
+    async fn lost(&self) {
+        poll_fn(|cx| {
+            let State { shelves, dead, .. } = &mut *self.lock();
+            let mut any = false;
+            for (key, shelf) in shelves {
+                let lost = shelf.poll_lost(cx, dead);
+                if lost > 0 {
+                    let (tenant, environment) = key;
+                    tracing::warn!(
+                        tenant,
+                        environment,
+                        lost,
+                        "pooled sessions ended by themselves"
+                    );
+                    any = true;
+                }
+            }
+            if any { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+impl State {
+    /// There is no such pool any more.
+    fn remove(&mut self, key: &Key) {
+        if let Some(shelf) = self.shelves.remove(key) {
+            self.dead.extend(shelf.into_ready());
+        }
+    }
+}
+
+fn key(tenant: &str, environment: &str) -> Key {
+    (tenant.to_owned(), environment.to_owned())
+}

@@ -1,0 +1,308 @@
+//! The task that fills the pools and ends what is of no use.
+//!
+//! It wakes when something has changed and when a time is up that it waits for. It must never make
+//! anybody wait who takes a session, nor leave anything of one it has ended.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
+use vivarium_protocol::message::Failure;
+
+use super::pace::Pace;
+use super::{Key, Shared, State};
+use crate::memory::{Advice, Memory};
+use crate::session::{Warm, internal_failure};
+use crate::template::Template;
+
+/// How many are given up at once. What that was good for, the next reading says.
+const GIVEN_UP_AT_ONCE: usize = 4;
+
+/// A session that is starting.
+#[derive(Debug)]
+struct Start {
+    key: Key,
+    /// For which stock of the pool.
+    edition: u64,
+    began: Instant,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    memory: Arc<Memory>,
+    readings: watch::Receiver<u64>,
+    /// The reading after which some were given up.
+    shrunk_at: u64,
+    pace: Pace,
+    starting: HashMap<Id, Start>,
+    starts: JoinSet<Result<Warm, Failure>>,
+    ends: JoinSet<()>,
+    /// Those whose templates are waited for.
+    awaiting: BTreeSet<Key>,
+    templates: JoinSet<Key>,
+    turns: u64,
+}
+
+impl Keeper {
+    pub(super) fn new(shared: Arc<Shared>, memory: Arc<Memory>) -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            shared,
+            readings: memory.readings(),
+            memory,
+            shrunk_at: 0,
+            pace: Pace::new(u32::try_from(cpus).unwrap_or(u32::MAX)),
+            starting: HashMap::new(),
+            starts: JoinSet::new(),
+            ends: JoinSet::new(),
+            awaiting: BTreeSet::new(),
+            templates: JoinSet::new(),
+            turns: 0,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            self.end_dead();
+            if shared.is_closed() {
+                break;
+            }
+            self.shrink();
+            let wake = earliest(self.expire(), self.refill());
+            tokio::select! {
+                () = shared.changed.notified() => {}
+                () = shared.lost() => {}
+                Ok(()) = self.readings.changed() => {}
+                Some(ended) = self.starts.join_next_with_id() => self.started(ended),
+                Some(_) = self.ends.join_next() => {}
+                Some(Ok(key)) = self.templates.join_next() => drop(self.awaiting.remove(&key)),
+                () = at(wake) => {}
+            }
+        }
+        self.templates.shutdown().await;
+        while let Some(ended) = self.starts.join_next_with_id().await {
+            self.started(ended);
+        }
+        self.end_dead();
+        while self.ends.join_next().await.is_some() {}
+    }
+
+    /// Begins to end what is of no use.
+    fn end_dead(&mut self) {
+        for warm in std::mem::take(&mut self.shared.lock().dead) {
+            self.ends.spawn(warm.discard());
+        }
+    }
+
+    /// Removes the pools that nobody has used for long, and says when to look again.
+    fn expire(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let (idle, due): (_, Vec<_>) = {
+            let state = self.shared.lock();
+            let idle = state.bounds.idle_timeout;
+            let due = |used: Instant| used.checked_add(idle).is_some_and(|due| due <= now);
+            let passing = state.shelves.iter().filter(|(_, shelf)| !shelf.lasting);
+            (
+                idle,
+                passing.filter(|(_, shelf)| due(shelf.used)).map(|(key, _)| key.clone()).collect(),
+            )
+        };
+        for key in due {
+            // Not under our lock: who takes a session has the registry's first.
+            let is_used = self.shared.registry.has(&key.0, &key.1);
+            let mut state = self.shared.lock();
+            match state.shelves.get_mut(&key) {
+                Some(shelf) if is_used => shelf.used = now,
+                // It may have been used meanwhile.
+                Some(shelf) if shelf.used.checked_add(idle).is_none_or(|due| due > now) => {}
+                _ => {
+                    let (tenant, environment) = &key;
+                    tracing::debug!(tenant, environment, "nobody uses this pool: it is drained");
+                    state.remove(&key);
+                    self.shared.changed.notify_one();
+                }
+            }
+        }
+        let state = self.shared.lock();
+        let passing = state.shelves.values().filter(|shelf| !shelf.lasting);
+        passing.filter_map(|shelf| shelf.used.checked_add(idle)).min()
+    }
+
+    /// Starts what is missing and may be started, and says when to look again.
+    fn refill(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        loop {
+            let shared = Arc::clone(&self.shared);
+            let mut state = shared.lock();
+            let Look { next, wake, templates } = state.look(|key| self.starting_for(key), now);
+            self.wait_for(templates);
+            let Some(key) = next else {
+                state.pause(false);
+                return wake;
+            };
+            let bounds = state.bounds;
+            drop(state);
+            if let Err(again) = self.pace.may_start(bounds.cpu_share, self.starts.len(), now) {
+                return earliest(wake, again);
+            }
+            let may_fill = self.memory.advise(&key.1, bounds.memory) == Advice::Fill;
+            let mut state = shared.lock();
+            state.pause(!may_fill);
+            if !may_fill {
+                // Each reading wakes us.
+                self.memory.want();
+                return wake;
+            }
+            self.start(&mut state, key);
+        }
+    }
+
+    /// Gives up some of what is ready while the host is short of memory, the fullest pool first.
+    fn shrink(&mut self) {
+        let reading = *self.readings.borrow_and_update();
+        if std::mem::replace(&mut self.shrunk_at, reading) == reading {
+            return;
+        }
+        let mut state = self.shared.lock();
+        for _ in 0..GIVEN_UP_AT_ONCE {
+            let terms = state.bounds.memory;
+            let State { shelves, dead, .. } = &mut *state;
+            let full = shelves.iter_mut().filter(|(_, shelf)| shelf.len() > 0);
+            let Some((key, shelf)) = full.max_by(|a, b| a.1.order(0, b.1, 0)) else { return };
+            if self.memory.advise(&key.1, terms) != Advice::Shrink {
+                return;
+            }
+            dead.extend(shelf.give_up());
+            self.shared.metrics.pool.gave_up(&key.1);
+            self.shared.changed.notify_one();
+            self.memory.want();
+        }
+    }
+
+    fn wait_for(&mut self, templates: Vec<(Key, Arc<Template>)>) {
+        for (key, template) in templates {
+            if self.awaiting.insert(key.clone()) {
+                self.templates.spawn(async move {
+                    template.settled().await;
+                    key
+                });
+            }
+        }
+    }
+
+    fn starting_for(&self, key: &Key) -> usize {
+        self.starting.values().filter(|start| start.key == *key).count()
+    }
+
+    fn start(&mut self, state: &mut State, key: Key) {
+        let within = state.bounds.start_timeout;
+        // It may be gone meanwhile.
+        let Some(shelf) = state.shelves.get_mut(&key) else { return };
+        self.turns += 1;
+        shelf.turn = self.turns;
+        let (recipe, edition) = (shelf.recipe(), shelf.edition);
+        let (tenant, shared) = (key.0.clone(), Arc::clone(&self.shared));
+        let promise = self.memory.promise(&key.1);
+        let started = self.starts.spawn(async move {
+            let _until_ready = promise;
+            let until = async {
+                tokio::select! {
+                    () = sleep(within) => "no kernel became ready in time",
+                    () = shared.until_closed() => "the pools are being drained",
+                }
+            };
+            Warm::start(&tenant, recipe, until).await
+        });
+        self.starting.insert(started.id(), Start { key, edition, began: Instant::now() });
+    }
+
+    fn started(&mut self, ended: Result<(Id, Result<Warm, Failure>), JoinError>) {
+        let (id, result) = match ended {
+            Ok(ended) => ended,
+            Err(error) => (error.id(), Err(internal_failure(&error.to_string()))),
+        };
+        let Some(Start { key, edition, began }) = self.starting.remove(&id) else { return };
+        let (now, took) = (Instant::now(), began.elapsed());
+        let mut state = self.shared.lock();
+        self.pace.ended(state.bounds.cpu_share, took, now);
+        let (tenant, environment) = &key;
+        let State { shelves, dead, .. } = &mut *state;
+        let shelf = shelves.get_mut(&key).filter(|shelf| shelf.edition == edition);
+        match (result, shelf) {
+            (Ok(warm), Some(shelf)) => {
+                if shelf.push(warm) {
+                    tracing::info!(tenant, environment, "sessions for the pool start again");
+                }
+                self.shared.metrics.pool.refilled(environment, took);
+            }
+            // What was wanted has changed meanwhile.
+            (Ok(warm), None) => dead.push(warm),
+            (Err(failure), Some(shelf)) => {
+                if shelf.failed(now, &failure) {
+                    tracing::warn!(tenant, environment, %failure, "a session for the pool did not start");
+                }
+                self.shared.metrics.pool.not_refilled(environment);
+            }
+            (Err(_), None) => {}
+        }
+    }
+}
+
+/// What is missing in the pools.
+struct Look {
+    /// Whose turn it is to have a session started.
+    next: Option<Key>,
+    /// When to look again, since others wait that long.
+    wake: Option<Instant>,
+    /// What others wait for.
+    templates: Vec<(Key, Arc<Template>)>,
+}
+
+impl State {
+    /// Looks at all pools.
+    fn look(&mut self, starting: impl Fn(&Key) -> usize, now: Instant) -> Look {
+        let (mut wake, mut templates, mut wanting) = (None, Vec::new(), Vec::new());
+        for (key, shelf) in &mut self.shelves {
+            let starting = starting(key);
+            if shelf.wants_more(starting) {
+                if let Some(until) = shelf.waits_until(now) {
+                    wake = earliest(wake, Some(until));
+                } else if let Some(template) = shelf.awaited_template() {
+                    templates.push((key.clone(), template));
+                } else {
+                    wanting.push((key, &*shelf, starting));
+                }
+            }
+        }
+        let first = wanting.into_iter().min_by(|a, b| a.1.order(a.2, b.1, b.2));
+        Look { next: first.map(|(key, ..)| key.clone()), wake, templates }
+    }
+
+    fn pause(&mut self, pause: bool) {
+        if std::mem::replace(&mut self.paused, pause) != pause {
+            if pause {
+                tracing::warn!("the host is short of memory: no sessions are started for pools");
+            } else {
+                tracing::info!("sessions are started for pools again");
+            }
+        }
+    }
+}
+
+/// The earlier one.
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+/// Resolves then; never if there is no such time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,171 @@
+//! One pool: what it is to hold, and what is ready.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Context;
+
+use tokio::time::Instant;
+use vivarium_protocol::message::Failure;
+use vivarium_protocol::policy::Policy;
+
+use super::backoff::Backoff;
+use super::{Marks, Stock};
+use crate::session::{Recipe, Warm};
+use crate::template::{State as TemplateState, Template};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    stock: Stock,
+    /// The oldest first.
+    ready: VecDeque<Warm>,
+    /// Which stock this is: one that was started for another does not belong here.
+    pub(super) edition: u64,
+    /// Whether it is kept when nobody uses it.
+    pub(super) lasting: bool,
+    /// When it was last used.
+    pub(super) used: Instant,
+    /// Whether there were too few, and are not enough yet.
+    refilling: bool,
+    backoff: Backoff,
+    /// Why the last start failed, if it did.
+    failure: Option<Failure>,
+    /// When its turn was last, among all pools.
+    pub(super) turn: u64,
+}
+
+impl Shelf {
+    pub(super) fn new(stock: Stock, lasting: bool, edition: u64) -> Self {
+        Self {
+            stock,
+            ready: VecDeque::new(),
+            edition,
+            lasting,
+            used: Instant::now(),
+            refilling: false,
+            backoff: Backoff::default(),
+            failure: None,
+            turn: 0,
+        }
+    }
+
+    /// Is to hold this from now on. What does not belong there any more is given back.
+    pub(super) fn restock(&mut self, stock: Stock, lasting: bool, edition: u64) -> VecDeque<Warm> {
+        self.lasting = lasting;
+        let is_same = self.stock.recipe.policy == stock.recipe.policy
+            && self.stock.environment == stock.environment;
+        self.stock = stock;
+        if is_same {
+            return self.ready.split_off(self.marks().high.min(self.ready.len()));
+        }
+        self.edition = edition;
+        self.backoff = Backoff::default();
+        std::mem::take(&mut self.ready)
+    }
+
+    pub(super) fn recipe(&self) -> Recipe {
+        self.stock.recipe.clone()
+    }
+
+    /// Its template, while that is being built: what starts now would be without.
+    pub(super) fn awaited_template(&self) -> Option<Arc<Template>> {
+        let template = &self.stock.recipe.means.template;
+        matches!(template.state(), TemplateState::Building).then(|| Arc::clone(template))
+    }
+
+    pub(super) const fn marks(&self) -> Marks {
+        self.stock.marks
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(super) fn is_low(&self) -> bool {
+        self.ready.len() < self.marks().low
+    }
+
+    /// One is ready. Whether others were not before it.
+    pub(super) fn push(&mut self, warm: Warm) -> bool {
+        self.ready.push_back(warm);
+        self.backoff.succeeded();
+        self.failure.take().is_some()
+    }
+
+    /// One did not start. Whether that is news.
+    pub(super) fn failed(&mut self, now: Instant, failure: &Failure) -> bool {
+        self.backoff.failed(now);
+        self.failure.replace(failure.clone()).as_ref() != Some(failure)
+    }
+
+    /// Until when nothing is started, since that would fail again.
+    pub(super) fn waits_until(&self, now: Instant) -> Option<Instant> {
+        self.backoff.until(now)
+    }
+
+    pub(super) fn into_ready(self) -> VecDeque<Warm> {
+        self.ready
+    }
+
+    /// One for this policy. Those that turn out to be of no use go to `dead`.
+    pub(super) fn take(&mut self, policy: &Policy, dead: &mut Vec<Warm>) -> Option<Warm> {
+        self.used = Instant::now();
+        if self.stock.recipe.policy != *policy {
+            return None;
+        }
+        while let Some(mut warm) = self.ready.pop_front() {
+            if warm.is_alive() {
+                return Some(warm);
+            }
+            self.lose(dead, warm);
+        }
+        None
+    }
+
+    /// Gives up one, the oldest, for want of memory. When there is some again, as many as there
+    /// are to be are started.
+    pub(super) fn give_up(&mut self) -> Option<Warm> {
+        self.refilling = true;
+        self.ready.pop_front()
+    }
+
+    /// Moves those that are of no use any more to `dead`: how many these were.
+    pub(super) fn poll_lost(&mut self, cx: &mut Context<'_>, dead: &mut Vec<Warm>) -> usize {
+        let before = self.ready.len();
+        let mut index = 0;
+        while let Some(warm) = self.ready.get_mut(index) {
+            if warm.poll_lost(cx).is_pending() {
+                index += 1;
+            } else if let Some(warm) = self.ready.remove(index) {
+                self.lose(dead, warm);
+            }
+        }
+        before - self.ready.len()
+    }
+
+    /// One has ended by itself: it is replaced, though not at once if that goes on.
+    fn lose(&mut self, dead: &mut Vec<Warm>, warm: Warm) {
+        self.backoff.failed(Instant::now());
+        self.refilling = true;
+        dead.push(warm);
+    }
+
+    /// Whether one more is to be started, when so many are starting.
+    pub(super) fn wants_more(&mut self, starting: usize) -> bool {
+        let there = self.ready.len() + starting;
+        let Marks { low, high } = self.marks();
+        self.refilling = there < high && (self.refilling || there < low);
+        self.refilling
+    }
+
+    /// Which of two that want more comes first, given how many are starting for each: the emptier
+    /// one, then the one whose turn is longer ago.
+    pub(super) fn order(&self, starting: usize, other: &Self, others: usize) -> Ordering {
+        // Fractions are compared without dividing.
+        let there = |shelf: &Self, starting: usize| shelf.ready.len() + starting;
+        let own = there(self, starting).saturating_mul(other.marks().high);
+        let foreign = there(other, others).saturating_mul(self.marks().high);
+        own.cmp(&foreign).then(self.turn.cmp(&other.turn))
+    }
+}

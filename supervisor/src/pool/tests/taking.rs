@@ -1,0 +1,134 @@
+//! Who gets what.
+
+use super::*;
+
+#[tokio::test]
+async fn each_is_given_once_to_who_asks_for_just_that() {
+    let mut bench = Bench::new();
+    assert!(bench.take().is_none(), "there is no pool yet");
+    let _agents = bench.filled(1, 2).await;
+    let other = Policy { network: Network::Full, ..bench.policy() };
+    assert!(bench.pools.take("t", "e", &other).is_none());
+    assert!(bench.pools.take("other", "e", &bench.policy()).is_none());
+    assert!(bench.pools.take("t", "other", &bench.policy()).is_none());
+    let (one, two) = (bench.take().unwrap(), bench.take().unwrap());
+    assert_ne!(one.name(), two.name());
+    assert!(bench.take().is_none());
+    bench.shows(r#"vivarium_pool_takes_total{environment="e",outcome="hit"} 2"#);
+    bench.shows(r#"vivarium_pool_takes_total{environment="e",outcome="miss"} 4"#);
+    bench.shows(r#"vivarium_pool_refills_total{environment="e",outcome="ok"} 2"#);
+    bench.shows(r#"vivarium_pool_refill_seconds_count{environment="e"} 2"#);
+}
+
+#[tokio::test]
+async fn one_that_has_died_is_never_given_away() {
+    let mut bench = Bench::new();
+    let mut agents = bench.filled(1, 2).await;
+    // Nobody else has had a chance to notice: this thread is the only one.
+    drop(agents.remove(0));
+    let taken = bench.take().unwrap();
+    assert!(bench.take().is_none());
+    bench.until_killed(1).await;
+    taken.discard().await;
+    assert_eq!(agents.remove(0).hear().await, None, "the living one was taken");
+}
+
+#[tokio::test]
+async fn one_whose_kernel_has_exited_is_replaced_without_being_asked_for() {
+    let mut bench = Bench::new();
+    let mut agents = bench.filled(1, 3).await;
+    agents.remove(1).exited(1, None, KernelEnd::Exited(0)).await;
+    bench.until_ready(2).await;
+    bench.until_killed(1).await;
+    tokio::time::pause();
+    agents.push(bench.start_one().await);
+    bench.until_ready(3).await;
+}
+
+#[tokio::test]
+async fn what_was_taken_is_not_looked_at_any_more() {
+    let mut bench = Bench::new();
+    let mut agents = bench.filled(1, 2).await;
+    let taken = bench.take().unwrap();
+    agents.remove(0).exited(1, None, KernelEnd::Exited(0)).await;
+    bench.rests().await;
+    assert_eq!((bench.pools.ready("t", "e"), bench.killed()), (1, 0));
+    taken.discard().await;
+}
+
+#[tokio::test]
+async fn new_settings_end_those_that_are_not_theirs() {
+    let mut bench = Bench::new();
+    let _agents = bench.filled(1, 2).await;
+    let other = Policy { network: Network::Full, ..bench.policy() };
+    let none = BTreeSet::new();
+    // More of the same.
+    bench.pools.arrange(bounds(), &none, |_| Some(bench.stock(3, 3)));
+    let _third = bench.start_one().await;
+    bench.until_ready(3).await;
+    // Fewer.
+    bench.pools.arrange(bounds(), &none, |_| Some(bench.stock(1, 2)));
+    bench.until_killed(1).await;
+    assert_eq!(bench.pools.ready("t", "e"), 2);
+    // Others.
+    bench.pools.arrange(bounds(), &none, |_| {
+        let mut stock = bench.stock(1, 1);
+        stock.recipe.policy = other.clone();
+        Some(stock)
+    });
+    assert!(bench.take().is_none());
+    bench.until_killed(3).await;
+    let _other = bench.start_one().await;
+    bench.until_ready(1).await;
+    assert!(bench.take().is_none());
+    assert!(bench.pools.take("t", "e", &other).is_some());
+    // None.
+    let mut late = bench.launched.recv().await.unwrap();
+    bench.pools.arrange(bounds(), &none, |_| None);
+    late.start().await;
+    assert_eq!(late.hear().await, None, "one that was starting is ended too");
+    assert_eq!(bench.pools.ready("t", "e"), 0);
+}
+
+#[tokio::test]
+async fn one_that_starts_for_what_is_not_wanted_any_more_is_ended() {
+    let mut bench = Bench::new();
+    bench.pools.ensure("t", "e", || Some(bench.stock(1, 1)));
+    let mut late = bench.launched.recv().await.unwrap();
+    let environment = Environment { pool_low: Some(1), ..Environment::default() };
+    let stock = || Stock { environment: environment.clone(), ..bench.stock(1, 1) };
+    bench.pools.arrange(bounds(), &BTreeSet::new(), |_| Some(stock()));
+    late.start().await;
+    assert_eq!(late.hear().await, None);
+    let _another = bench.start_one().await;
+    bench.until_ready(1).await;
+}
+
+#[tokio::test]
+async fn draining_ends_all_also_those_that_are_starting() {
+    let mut bench = Bench::new();
+    let mut agents = bench.filled(1, 2).await;
+    drop(bench.take().unwrap());
+    drop(bench.take().unwrap());
+    agents.clear();
+    agents.push(bench.start_one().await);
+    bench.until_ready(1).await;
+    let mut starting = bench.launched.recv().await.unwrap();
+    starting.launched().await;
+    bench.pools.drain().await;
+    assert_eq!(bench.killed(), 2);
+    assert!(bench.take().is_none());
+    bench.pools.ensure("t", "e", || Some(bench.stock(1, 2)));
+    bench.pools.drain().await;
+    bench.rests().await;
+    assert_eq!(starting.hear().await, None);
+}
+
+#[tokio::test]
+async fn pools_that_are_let_go_of_end_theirs() {
+    let mut bench = Bench::new();
+    let mut agents = bench.filled(1, 1).await;
+    let Bench { pools, .. } = bench;
+    drop(pools);
+    assert_eq!(agents.remove(0).hear().await, None);
+}

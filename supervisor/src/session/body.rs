@@ -1,0 +1,70 @@
+//! A session's processes, and what is followed of them: all that a session is, but for whose it is.
+//!
+//! There is one way to start one, whether a client waits for it or it is to wait in a pool for a
+//! client ([`super::warm`]). What ends it is with whoever has it.
+
+use vivarium_protocol::layer::Report;
+use vivarium_protocol::message::{Failure, FromAgent, Origin};
+use vivarium_protocol::policy::Policy;
+use vivarium_protocol::sequence::Sequence;
+
+use super::actor::Tally;
+use super::channel::Channel;
+use super::launch::{self, Means, Place, Resources};
+use crate::backend::Backend;
+use crate::cgroup::Meter;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) channel: Channel,
+    pub(super) resources: Resources,
+    /// What its agent may say next.
+    pub(super) sequence: Sequence,
+    /// What its scope counts against it.
+    pub(super) tally: Tally,
+    /// What its executions use.
+    pub(super) meter: Meter,
+}
+
+impl Body {
+    /// Starts the processes, without waiting for a kernel.
+    pub(super) async fn launch(
+        place: Place<'_>,
+        policy: Policy,
+        means: &Means,
+    ) -> Result<Self, Failure> {
+        let (channel, resources) = launch::launch(place, policy, means).await?;
+        // Only now, when the launcher has its policy: nobody waits for this.
+        let scope = resources.scope.as_deref();
+        let tally = scope.map(|scope| Tally::of(scope.events())).unwrap_or_default();
+        let meter = scope.map(crate::cgroup::Scope::meter).unwrap_or_default();
+        Ok(Self { channel, resources, sequence: Sequence::default(), tally, meter })
+    }
+
+    /// Waits for the first kernel, where nobody asks for anything meanwhile: whatever else comes
+    /// first is a failure.
+    pub(super) async fn first_kernel(&mut self) -> Result<(Origin, Vec<Report>), Failure> {
+        let said =
+            self.channel.next().await.map_err(|error| launch::internal(&error.to_string()))?;
+        self.sequence.accept(&said).map_err(|error| launch::internal(&error.to_string()))?;
+        match said {
+            FromAgent::KernelReady { origin, protection, .. } => Ok((origin, protection)),
+            FromAgent::Failed(failure) => Err(failure),
+            FromAgent::KernelExited { end, .. } => {
+                Err(launch::internal(&format!("its first kernel ended: {end:?}")))
+            }
+            _ => Err(launch::internal("its agent spoke of something else than its first kernel")),
+        }
+    }
+
+    /// Ends it, and returns when nothing of it is left.
+    pub(super) async fn end(self, backend: &dyn Backend) {
+        let Self { channel, mut resources, tally, meter, .. } = self;
+        resources.kill();
+        // They hold files of the scope, which is to be removed.
+        drop((tally, meter));
+        resources.launched.stream = Some(channel.into_stream());
+        resources.tear_down(backend).await;
+    }
+}

@@ -1,0 +1,63 @@
+//! Sessions that were started before they were anybody's.
+
+use super::*;
+use crate::session::{Warm, adopt};
+
+async fn adopted() -> Bench {
+    let (backend, mut launched) = Fake::new();
+    let recipe = recipe(&backend);
+    let results = Arc::clone(&recipe.means.results);
+    let never = std::future::pending::<&'static str>();
+    let starting = tokio::spawn(Warm::start("t", recipe, never));
+    let mut agent = launched.recv().await.unwrap();
+    agent.start().await;
+    let warm = starting.await.unwrap().unwrap();
+    let session = adopt(identity(limits()), PATIENT, warm, |_| ());
+    Bench { session, agent, backend, results }
+}
+
+#[tokio::test]
+async fn it_is_idle_from_the_beginning_and_works_as_any_other() {
+    let mut bench = adopted().await;
+    let info = bench.session.info();
+    assert_eq!((info.state, info.id.as_str()), (SessionState::Idle, "s"));
+    assert_eq!(info.created_at, info.last_used_at);
+    bench.session.started().await.unwrap();
+    bench.works().await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.exited(1, Some(execution), KernelEnd::Exited(3)).await;
+    assert_eq!(outcome(reply).await.cause, Some(Cause::Exited));
+    bench.agent.ready(2).await;
+    bench.works().await;
+    assert_eq!(bench.session.info().usage.executions, 3);
+    bench.session.close(Cause::Deleted).await;
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn its_agent_is_believed_no_more_than_any_other() {
+    let mut bench = adopted().await;
+    // It has said so before, and nothing has happened since.
+    bench.agent.ready(1).await;
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn a_kernel_that_ends_after_it_was_taken_is_replaced() {
+    let mut bench = adopted().await;
+    bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
+    bench.agent.ready(2).await;
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn one_that_does_not_start_leaves_nothing() {
+    let (backend, mut launched) = Fake::new();
+    let why = async { "it takes too long" };
+    let failure = Warm::start("t", recipe(&backend), why).await.unwrap_err();
+    assert_eq!(failure.reason, "it takes too long");
+    assert_eq!(backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
+    let mut agent = launched.recv().await.unwrap();
+    agent.launched().await;
+    assert_eq!(agent.hear().await, None);
+}

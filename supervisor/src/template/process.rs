@@ -1,0 +1,196 @@
+//! One template process: its start, what is said to it, and its end.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, encode};
+use vivarium_protocol::message::{FromTemplate, TemplateOrder, ToTemplate};
+
+use crate::backend::ids::IdPool;
+use crate::backend::{Backend, Launched, TemplateParts};
+
+/// How long the imports of an environment may take.
+const BUILD_WITHIN: Duration = Duration::from_secs(120);
+
+/// How often a template is asked whether it is there, and how long it may take to answer. Forks
+/// are what it does in between, each of some milliseconds.
+const PING_EVERY: Duration = Duration::from_secs(5);
+const PONG_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why there is no template, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TemplateError {
+    /// The environment can not be one.
+    #[error("{0}")]
+    Unfit(String),
+    /// The backend has none.
+    #[error("this installation has no library for templates (libvivarium_agent.so)")]
+    NoLibrary,
+    /// It could not be started.
+    #[error(transparent)]
+    Launch(#[from] crate::backend::LaunchError),
+    /// It has no directory of its own.
+    #[error(transparent)]
+    Workdir(#[from] crate::recover::WorkdirError),
+    /// It is gone, or says what it should not.
+    #[error("its process {0}")]
+    Gone(&'static str),
+    /// The socket failed.
+    #[error("its socket")]
+    Io(#[from] io::Error),
+    /// What came is not a message.
+    #[error("its socket")]
+    Frame(#[from] vivarium_protocol::frame::FrameError),
+    /// It does not answer.
+    #[error("it did not answer within {0:?}")]
+    Hangs(Duration),
+}
+
+/// What is said to a template, from any thread and without waiting.
+#[derive(Debug)]
+pub struct Sender {
+    socket: Mutex<OwnedFd>,
+}
+
+impl Sender {
+    /// Sends a small message, with a descriptor if there is one.
+    pub(super) fn send(&self, message: &ToTemplate, fd: Option<OwnedFd>) -> io::Result<()> {
+        let bytes = encode(message, MAX_SMALL_FRAME_BYTES).map_err(io::Error::other)?;
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = send_some(socket.as_raw_fd(), &bytes, fd.as_slice())?;
+        // So few bytes go at once or not at all: they are one buffer of the socket's.
+        if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+}
+
+/// sendmsg(2), not waiting.
+fn send_some(socket: i32, bytes: &[u8], fds: &[OwnedFd]) -> io::Result<usize> {
+    let fds: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights = [ControlMessage::ScmRights(&fds)];
+    let control = if fds.is_empty() { &[][..] } else { &rights[..] };
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+    Ok(sendmsg::<()>(socket, &[IoSlice::new(bytes)], control, flags, None)?)
+}
+
+/// A template process that is ready.
+#[derive(Debug)]
+pub(super) struct Process {
+    launched: Launched,
+    stream: UnixStream,
+    decoder: Decoder,
+}
+
+impl Process {
+    /// Starts one, and waits until it is ready.
+    pub(super) async fn start(
+        backend: &dyn Backend,
+        environment: &str,
+        order: &TemplateOrder,
+        ids: Option<&IdPool>,
+    ) -> Result<Self, TemplateError> {
+        let Some(parts) = backend.template(environment)? else {
+            return Err(TemplateError::NoLibrary);
+        };
+        let TemplateParts { mut launched, library } = parts;
+        let Some(mut stream) = launched.stream.take() else {
+            return Err(TemplateError::Gone("has no socket"));
+        };
+        let started = timeout(BUILD_WITHIN, async {
+            let mut alongside = vec![library];
+            if let Some(ids) = ids {
+                alongside.extend(ids.namespace()?);
+            }
+            send_order(&mut stream, order, &alongside).await?;
+            let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
+            match hear(&mut stream, &mut decoder).await? {
+                FromTemplate::Ready => Ok(decoder),
+                FromTemplate::Unfit(reason) => Err(TemplateError::Unfit(reason)),
+                FromTemplate::Pong(_) => Err(TemplateError::Gone("spoke out of turn")),
+            }
+        });
+        match started.await.unwrap_or(Err(TemplateError::Hangs(BUILD_WITHIN))) {
+            Ok(decoder) => Ok(Self { launched, stream, decoder }),
+            Err(error) => {
+                launched.stream = Some(stream);
+                backend.kill(launched).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// A way to speak to it.
+    pub(super) fn sender(&self) -> io::Result<Sender> {
+        let socket = std::os::fd::AsFd::as_fd(&self.stream).try_clone_to_owned()?;
+        Ok(Sender { socket: Mutex::new(socket) })
+    }
+
+    /// Asks it now and then whether it is there; why it is not any more.
+    pub(super) async fn watch(&mut self, sender: &Sender) -> TemplateError {
+        let mut number = 0;
+        loop {
+            // Whatever it says between two questions, be it that it ends, is out of turn.
+            match timeout(PING_EVERY, hear(&mut self.stream, &mut self.decoder)).await {
+                Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
+                Ok(Err(error)) => return error,
+                Err(_) => number += 1,
+            }
+            if let Err(error) = sender.send(&ToTemplate::Ping(number), None) {
+                return error.into();
+            }
+            match timeout(PONG_WITHIN, hear(&mut self.stream, &mut self.decoder)).await {
+                Ok(Ok(FromTemplate::Pong(answer))) if answer == number => {}
+                Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
+                Ok(Err(error)) => return error,
+                Err(_) => return TemplateError::Hangs(PONG_WITHIN),
+            }
+        }
+    }
+
+    /// Ends it, and returns when it is gone.
+    pub(super) async fn end(self, backend: &dyn Backend) {
+        let Self { mut launched, stream, .. } = self;
+        // Its end of file, which a process that hangs does not heed, and which other copies of the
+        // socket keep from it: so it is told by a signal as well.
+        if let Some(child) = &mut launched.child {
+            child.start_kill().unwrap_or_else(|error| tracing::debug!(%error, "a template's end"));
+        }
+        launched.stream = Some(stream);
+        backend.kill(launched).await;
+    }
+}
+
+async fn send_order(
+    stream: &mut UnixStream,
+    order: &TemplateOrder,
+    alongside: &[OwnedFd],
+) -> Result<(), TemplateError> {
+    let bytes = encode(order, MAX_FRAME_BYTES)?;
+    let socket = stream.as_raw_fd();
+    let sent = stream.async_io(Interest::WRITABLE, || send_some(socket, &bytes, alongside)).await?;
+    stream.write_all(bytes.get(sent..).unwrap_or_default()).await?;
+    Ok(())
+}
+
+/// What it says next. Safe to cancel: nothing is lost.
+async fn hear(
+    stream: &mut UnixStream,
+    decoder: &mut Decoder,
+) -> Result<FromTemplate, TemplateError> {
+    loop {
+        if let Some(message) = decoder.next_message()? {
+            return Ok(message);
+        }
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await? {
+            0 => return Err(TemplateError::Gone("has ended (its log says more)")),
+            count => decoder.push(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}
