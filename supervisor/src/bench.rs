@@ -4,11 +4,13 @@
 //! It starts daemons of its own, exactly as users get them, and measures over HTTP. Absolute times
 //! on shared machines say little, so where the same run has something to compare with, what is
 //! promised is a ratio or a difference to that: bare `python3 -c pass` takes its turns between the
-//! cold starts.
+//! starts.
 
 mod daemon;
 mod machine;
 mod memory;
+mod names;
+mod plot;
 mod render;
 mod report;
 mod samples;
@@ -17,23 +19,34 @@ mod scenarios;
 pub use daemon::DaemonError;
 pub use machine::Machine;
 pub use memory::MemoryError;
+pub use plot::svg;
 pub use render::text;
-pub use report::{Bar, Bound, Findings, Report, Size};
-pub use samples::{Rate, Summary};
+pub use report::{Bar, Bound, Failure, Findings, Growth, Report, Size};
+pub use samples::{Frequency, Rate, Summary};
+
+use std::time::Duration;
 
 use crate::client::ClientError;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Cold starts, one-shot runs and bare interpreters.
+    /// Starts of each kind, one-shot runs and bare interpreters.
     pub starts: usize,
+    /// Resets of each kind.
+    pub resets: usize,
+    /// How long sessions are made, used and deleted by many clients.
+    pub sustained: Duration,
+    /// How many sessions are asked for at once, and how often.
+    pub bursts: &'static [(usize, usize)],
     /// Warm executions per series.
     pub executions: usize,
-    /// Idle sessions that memory is measured with.
+    /// Idle sessions that the memory of the daemon is measured with.
     pub idle_for_memory: usize,
-    /// Idle sessions that latency is measured beside.
-    pub idle_for_latency: usize,
+    /// Sessions among which latency is measured: more each time.
+    pub growth: &'static [usize],
+    /// Idle sessions whose own memory is measured: more each time.
+    pub idle_for_size: &'static [usize],
     /// Prints whose way to the client is timed.
     pub prints: usize,
     /// Executions that print much.
@@ -52,9 +65,13 @@ impl Plan {
     /// What the documented figures are measured with.
     pub const FULL: Self = Self {
         starts: 60,
+        resets: 100,
+        sustained: Duration::from_secs(8),
+        bursts: &[(1, 30), (10, 10), (100, 3), (1000, 1)],
         executions: 2000,
         idle_for_memory: 100,
-        idle_for_latency: 200,
+        growth: &[1, 10, 100, 1000],
+        idle_for_size: &[100, 1000],
         prints: 500,
         streams: 10,
         stream_bytes: 100_000_000,
@@ -65,9 +82,13 @@ impl Plan {
     /// A first impression.
     pub const QUICK: Self = Self {
         starts: 10,
+        resets: 10,
+        sustained: Duration::from_secs(1),
+        bursts: &[(1, 5), (10, 2)],
         executions: 200,
         idle_for_memory: 10,
-        idle_for_latency: 20,
+        growth: &[1, 10],
+        idle_for_size: &[10],
         prints: 50,
         streams: 3,
         stream_bytes: 20_000_000,
@@ -110,7 +131,7 @@ pub enum BenchError {
 /// Measures everything.
 ///
 /// # Errors
-/// [`BenchError`] as soon as something does not work.
+/// [`BenchError`] if there is no daemon to measure at all.
 pub async fn run(plan: Plan) -> Result<Report, BenchError> {
     scenarios::measure(plan).await
 }

@@ -18,6 +18,41 @@ pub(super) fn pss_bytes(pid: u32) -> Result<u64, MemoryError> {
     field_bytes(pid, "smaps_rollup", "Pss:")
 }
 
+/// The sum of those of the daemon's launchers; none if there are fewer than so many, or one can not
+/// be read: it is another user's.
+pub(super) fn launchers_pss_bytes(daemon: u32, at_least: usize) -> Option<u64> {
+    let mut launchers = 0_usize;
+    let mut sum = 0;
+    for entry in fs::read_dir("/proc").ok()?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // It may have ended since it was listed.
+        let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        if is_launcher(&read("cmdline")) && parent(&read("stat")) == Some(daemon) {
+            launchers += 1;
+            sum += pss_bytes(pid).ok()?;
+        }
+    }
+    (launchers >= at_least).then_some(sum)
+}
+
+/// The agent has the same arguments, and another parent: its launcher.
+fn is_launcher(cmdline: &str) -> bool {
+    cmdline.split('\0').nth(1) == Some("launch")
+}
+
+/// The fourth field; the second is a name in parentheses that may hold anything
+/// (`proc_pid_stat(5)`).
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the host could still give away without swapping: `MemAvailable`, `proc_meminfo(5)`.
+pub(super) fn available_bytes() -> Result<u64, MemoryError> {
+    read_bytes("/proc/meminfo".to_owned(), "MemAvailable:")
+}
+
 /// A watch on the most that a process has resident, from its beginning on.
 ///
 /// The kernel keeps that maximum itself, so nothing is missed between two looks, and looking
@@ -49,7 +84,10 @@ impl Peak {
 }
 
 fn field_bytes(pid: u32, file: &str, name: &str) -> Result<u64, MemoryError> {
-    let path = format!("/proc/{pid}/{file}");
+    read_bytes(format!("/proc/{pid}/{file}"), name)
+}
+
+fn read_bytes(path: String, name: &str) -> Result<u64, MemoryError> {
     let read = fs::read_to_string(&path).and_then(|text| {
         let kib = kib(&text, name);
         kib.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no {name} in it")))
@@ -74,6 +112,18 @@ mod tests {
         assert_eq!(kib(text, "Pss:"), Some(12));
         assert_eq!(kib(text, "VmHWM:"), None);
         assert_eq!(kib("Pss: 12", "Pss:"), None);
+    }
+
+    #[test]
+    fn a_launcher_is_a_child_with_its_argument() {
+        assert!(is_launcher("/proc/self/fd/3\0launch\0"));
+        assert!(!is_launcher("/proc/self/fd/3\0template\0launch\0"));
+        assert!(!is_launcher(""));
+        assert_eq!(parent("12 (a) b) S 7 12 12 0"), Some(7));
+        assert_eq!(parent(""), None);
+        assert_eq!(launchers_pss_bytes(std::process::id(), 0), Some(0));
+        assert_eq!(launchers_pss_bytes(std::process::id(), 1), None);
+        assert!(available_bytes().unwrap() > 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Bar, Bound, Rate, Report, Size, Summary};
+use super::{Bar, Bound, Frequency, Growth, Rate, Report, Size, Summary};
 
 /// The report as Markdown tables, which read well on a terminal too.
 #[must_use]
@@ -14,8 +14,19 @@ pub fn text(report: &Report) -> String {
     );
     times(&mut out, &report.times_ms);
     rates(&mut out, &report.rates_bytes_per_s);
+    frequencies(&mut out, &report.frequencies);
+    growth(&mut out, &report.growth);
     sizes(&mut out, &report.sizes_bytes);
     bars(&mut out, &report.bars);
+    if !(report.notes.is_empty() && report.failures.is_empty()) {
+        line(&mut out, "");
+    }
+    for failure in &report.failures {
+        line(&mut out, &format!("- not measured: {}: {}", failure.scenario, failure.reason));
+    }
+    for note in &report.notes {
+        line(&mut out, &format!("- {note}"));
+    }
     out
 }
 
@@ -64,10 +75,43 @@ fn rates(out: &mut String, rates: &[Rate]) {
 
 fn sizes(out: &mut String, sizes: &[Size]) {
     line(out, "");
-    line(out, &format!("| {:<44} | {:>9} |", "size", "MiB"));
-    line(out, &format!("|{:-<46}|{:->10}:|", "", ""));
+    line(out, &format!("| {:<44} | {:>9} | {:>9} |", "size", "MiB", "MB"));
+    line(out, &format!("|{:-<46}|{:->10}:|{:->10}:|", "", "", ""));
     for size in sizes {
-        line(out, &format!("| {:<44} | {:>9.2} |", size.name, size.mib()));
+        line(out, &format!("| {:<44} | {:>9.2} | {:>9.2} |", size.name, size.mib(), size.mb()));
+    }
+}
+
+fn frequencies(out: &mut String, frequencies: &[Frequency]) {
+    line(out, "");
+    line(out, &format!("| {:<44} | {:>6} | {:>9} | {:>9} |", "how often", "n", "seconds", "per s"));
+    line(out, &format!("|{:-<46}|{:->7}:|{:->10}:|{:->10}:|", "", "", "", ""));
+    for Frequency { name, count, seconds, per_s } in frequencies {
+        line(out, &format!("| {name:<44} | {count:>6} | {seconds:>9.1} | {per_s:>9.1} |"));
+    }
+}
+
+fn growth(out: &mut String, growth: &[Growth]) {
+    line(out, "");
+    line(
+        out,
+        &format!(
+            "| {:<44} | {:>9} | {:>9} | {:>9} |",
+            "execute p50 in ms, by live sessions", "among", "alone", "times"
+        ),
+    );
+    line(out, &format!("|{:-<46}|{:->10}:|{:->10}:|{:->10}:|", "", "", "", ""));
+    for step in growth {
+        line(
+            out,
+            &format!(
+                "| {:<44} | {:>9.3} | {:>9.3} | {:>9.3} |",
+                step.sessions,
+                step.many.p50,
+                step.one.p50,
+                step.times()
+            ),
+        );
     }
 }
 
@@ -88,11 +132,15 @@ fn bars(out: &mut String, bars: &[Bar]) {
         };
         let promised = format!("{bound} {:.3}", bar.limit);
         let met = if bar.met { "yes" } else { "no" };
+        let found = match bar.found {
+            found if found.is_nan() => "-".to_owned(),
+            found => format!("{found:.3}"),
+        };
         line(
             out,
             &format!(
-                "| {:<48} | {:>9.3} | {promised:>17} | {:<5} | {met:<3} |",
-                bar.name, bar.found, bar.unit
+                "| {:<48} | {found:>9} | {promised:>17} | {:<5} | {met:<3} |",
+                bar.name, bar.unit
             ),
         );
     }
@@ -105,7 +153,14 @@ fn line(out: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    fn step() -> Growth {
+        let time = |p50| Summary { name: "t".into(), count: 1, p50, p95: p50, p99: p50 };
+        Growth { sessions: 100, many: time(0.3), one: time(0.2) }
+    }
 
     fn lines(table: impl FnOnce(&mut String)) -> Vec<String> {
         let mut out = String::new();
@@ -121,6 +176,8 @@ mod tests {
             lines(|out| bars(out, &bar)),
             lines(|out| rates(out, &[rate])),
             lines(|out| sizes(out, &[Size::new("s", 3 << 20)])),
+            lines(|out| frequencies(out, &[Frequency::new("f", 9, Duration::from_secs(3))])),
+            lines(|out| growth(out, &[step()])),
         ] {
             let length = table.first().map(String::len);
             let columns = |line: &String| line.matches('|').count();
@@ -136,5 +193,7 @@ mod tests {
         let bar = Bar::at_least("upload", 499.0, 500.0, "MB/s");
         let table = lines(|out| bars(out, &[bar])).join("\n");
         assert!(table.contains("|  at least 500.000 | MB/s  | no  |"), "{table}");
+        let table = lines(|out| bars(out, &[Bar::at_most("x", f64::NAN, 5.0, "MB")])).join("\n");
+        assert!(table.contains("|         - |     at most 5.000 | MB    | no  |"), "{table}");
     }
 }

@@ -42,6 +42,26 @@ pub struct Rate {
     pub most: f64,
 }
 
+/// How often something was done in a time.
+#[derive(Debug, Clone, Serialize)]
+pub struct Frequency {
+    /// What was done.
+    pub name: String,
+    /// How often.
+    pub count: usize,
+    /// In how many seconds.
+    pub seconds: f64,
+    /// How often per second.
+    pub per_s: f64,
+}
+
+impl Frequency {
+    pub(super) fn new(name: impl Into<String>, count: usize, span: Duration) -> Self {
+        let seconds = span.as_secs_f64();
+        Self { name: name.into(), count, seconds, per_s: count as f64 / seconds }
+    }
+}
+
 impl Rate {
     /// The median in MB/s, of 10^6 bytes.
     pub(super) fn mb_per_s(&self) -> f64 {
@@ -53,6 +73,13 @@ impl Samples {
     /// Adds a time.
     pub(super) fn add(&mut self, time: Duration) {
         self.times.push(time);
+    }
+
+    /// Adds a time, if it counts.
+    pub(super) fn add_if(&mut self, counts: bool, time: Duration) {
+        if counts {
+            self.add(time);
+        }
     }
 
     /// Adds the time since `start`.
@@ -76,7 +103,6 @@ impl Samples {
     /// The rates at which `bytes` were moved, if that took each of the times.
     pub(super) fn rate(&self, name: impl Into<String>, bytes: u64) -> Rate {
         let sorted = self.sorted();
-        #[allow(clippy::cast_precision_loss)] // sizes far below 2^53
         let rate = |percent| match at(&sorted, percent).as_secs_f64() {
             0.0 => 0.0,
             seconds => bytes as f64 / seconds,
@@ -102,6 +128,11 @@ impl Samples {
 fn at(sorted: &[Duration], percent: usize) -> Duration {
     let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(index).copied().unwrap_or_default()
+}
+
+/// The median of the series of this name; no number, which meets no bar, if it was not measured.
+pub(super) fn p50(times: &[Summary], name: &str) -> f64 {
+    times.iter().find(|time| time.name == name).map_or(f64::NAN, |time| time.p50)
 }
 
 /// The middle of some sizes.

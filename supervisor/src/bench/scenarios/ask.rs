@@ -2,11 +2,12 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
+use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::Status;
 
 use crate::bench::BenchError;
 use crate::client::{Client, Event, Execution};
-use crate::engine::types::Outcome;
+use crate::engine::types::{Outcome, ResetReply, SessionInfo};
 
 /// Executes code in a session, which is made for it if it is not there.
 pub(super) async fn execute(
@@ -20,15 +21,48 @@ pub(super) async fn execute(
     if outcome.status == Status::Ok { Ok(outcome) } else { Err(unexpected(what, &outcome)) }
 }
 
-/// Executes `1+1`, and takes no other answer than 2.
+/// Executes `1+1` in a session that is there, and takes no other answer than 2.
 pub(super) async fn two(
     client: &mut Client,
-    path: &str,
+    session: &str,
     what: &'static str,
 ) -> Result<(), BenchError> {
-    let outcome: Outcome = client.json(Method::POST, path, Some(&json!({ "code": "1+1" }))).await?;
+    gives_two(client, &format!("/v1/sessions/{session}/execute"), "1+1", what).await
+}
+
+/// Makes a session by executing code there that gives 2, and takes no other answer.
+pub(super) async fn create(
+    client: &mut Client,
+    session: &str,
+    code: &str,
+    what: &'static str,
+) -> Result<(), BenchError> {
+    gives_two(client, &format!("/v1/sessions/{session}/execute?create=true"), code, what).await
+}
+
+async fn gives_two(
+    client: &mut Client,
+    path: &str,
+    code: &str,
+    what: &'static str,
+) -> Result<(), BenchError> {
+    let outcome: Outcome = client.json(Method::POST, path, Some(&json!({ "code": code }))).await?;
     let found = outcome.result.as_ref().map(|value| value.repr.as_str());
     if found == Some("2") { Ok(()) } else { Err(unexpected(what, &outcome)) }
+}
+
+/// Runs `print(1)` in a session of its own.
+pub(super) async fn run(client: &mut Client, what: &'static str) -> Result<(), BenchError> {
+    let body = json!({ "code": "print(1)" });
+    let outcome: Outcome = client.json(Method::POST, "/v1/run", Some(&body)).await?;
+    if outcome.stdout == "1\n" { Ok(()) } else { Err(unexpected(what, &outcome)) }
+}
+
+/// Gives a session a new kernel.
+pub(super) async fn reset(client: &mut Client, session: &str) -> Result<(), BenchError> {
+    let path = format!("/v1/sessions/{session}/reset");
+    client.json::<ResetReply>(Method::POST, &path, None::<&()>).await?;
+    Ok(())
 }
 
 /// Executes code in a session that is there, and gives what it prints to `printed` as it arrives.
@@ -51,6 +85,13 @@ pub(super) async fn follow(
         }
     }
     Err(unexpected(what, &"no end"))
+}
+
+/// Whether a session's kernel was forked from a template.
+pub(super) async fn is_forked(client: &mut Client, session: &str) -> Result<bool, BenchError> {
+    let path = format!("/v1/sessions/{session}");
+    let info: SessionInfo = client.json(Method::GET, &path, None::<&()>).await?;
+    Ok(info.kernel_origin == Some(Origin::Forked))
 }
 
 /// Ends a session.
