@@ -11,10 +11,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::birth::{self, Way};
 use crate::http::{Client, Endpoint, Response};
 use crate::outcome::Outcome;
 use crate::processes::{self, Process};
 use crate::program::{self, Runner};
+use crate::remains::Remains;
 use crate::session::Session;
 use crate::wait;
 
@@ -26,9 +28,25 @@ pub struct Setup {
     arguments: Vec<String>,
     runner: Runner,
     dir: Option<tempfile::TempDir>,
+    way: Way,
 }
 
 impl Setup {
+    /// One whose sessions come about in this way, which is checked of each of them. Where nothing
+    /// is said kernels are executed: there is one way, and no template among the processes.
+    #[must_use]
+    pub fn born(way: Way) -> Self {
+        Self { way, ..Self::default() }
+    }
+
+    /// Sets limits that all its sessions have, as a request has them for one.
+    #[must_use]
+    pub fn limits(self, limits: &Value) -> Self {
+        let limits = limits.as_object().unwrap().iter();
+        let lines: Vec<_> = limits.map(|(name, value)| format!("{name} = {value}")).collect();
+        self.config("sandbox", &lines.join("\n"))
+    }
+
     /// Adds lines of TOML to a section of the configuration.
     #[must_use]
     pub fn config(mut self, section: &str, lines: &str) -> Self {
@@ -75,7 +93,10 @@ impl Setup {
     #[track_caller]
     pub fn start(self) -> Daemon {
         match self.try_start() {
-            Ok(daemon) => daemon,
+            Ok(daemon) => {
+                daemon.until_way_is_open();
+                daemon
+            }
             Err((status, log)) => panic!("the daemon did not start: {status}\n{log}"),
         }
     }
@@ -88,7 +109,7 @@ impl Setup {
         let dir = self.dir.unwrap_or_else(program::temp_dir);
         let root = dir.path();
         let config = root.join("vivarium.toml");
-        fs::write(&config, render(root, &self.sections)).unwrap();
+        fs::write(&config, render(root, self.way, &self.sections)).unwrap();
         fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
         let notify = root.join("notify");
         let _earlier = fs::remove_file(&notify).is_ok();
@@ -104,8 +125,15 @@ impl Setup {
         command.env("NOTIFY_SOCKET", &notify).envs(self.variables);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
         let child = command.spawn().unwrap();
-        let mut daemon =
-            Daemon { child, dir: Some(dir), log, manager, messages: String::new(), status: None };
+        let mut daemon = Daemon {
+            child,
+            dir: Some(dir),
+            log,
+            manager,
+            messages: String::new(),
+            status: None,
+            way: self.way,
+        };
         let ready = wait::until("the daemon's start", || {
             daemon.hear();
             if daemon.messages.contains("READY=1") {
@@ -118,7 +146,7 @@ impl Setup {
 }
 
 /// The configuration: what every test's daemon has, and what `sections` add or replace.
-fn render(root: &Path, sections: &[(String, String)]) -> String {
+fn render(root: &Path, way: Way, sections: &[(String, String)]) -> String {
     let root = root.display();
     let mut all = vec![
         (
@@ -128,7 +156,10 @@ fn render(root: &Path, sections: &[(String, String)]) -> String {
                  state_dir = \"{root}/state\"\nruntime_dir = \"{root}/run\""
             ),
         ),
-        ("environments.default".to_owned(), "interpreter = \"/usr/bin/python3\"".to_owned()),
+        (
+            "environments.default".to_owned(),
+            format!("interpreter = \"/usr/bin/python3\"\n{}", way.config()),
+        ),
     ];
     for (section, lines) in sections {
         let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
@@ -154,6 +185,8 @@ pub struct Daemon {
     manager: UnixDatagram,
     messages: String,
     status: Option<ExitStatus>,
+    /// How its sessions come about.
+    pub way: Way,
 }
 
 impl Daemon {
@@ -224,7 +257,14 @@ impl Daemon {
     #[must_use]
     #[track_caller]
     pub fn session_with(&self, spec: &Value) -> Session<'_> {
+        self.until_way_is_open();
+        let is_pooled = self.way == Way::Pooled && birth::is_plain(spec);
+        let before = is_pooled.then(|| self.taken());
         let info = self.request("POST", "/v1/sessions", Some(spec)).expect_success();
+        if let Some(before) = before {
+            assert_eq!(self.taken(), before + 1, "not from the pool: {spec}\n{}", self.log());
+        }
+        self.check_way();
         Session::named(self, info["id"].as_str().unwrap())
     }
 
@@ -323,64 +363,4 @@ impl Drop for Daemon {
             eprintln!("--- the daemon's log ---\n{}", self.log());
         }
     }
-}
-
-/// What a daemon has made, to be looked for when it is no more.
-struct Remains {
-    processes: Vec<Process>,
-    cgroup: Option<PathBuf>,
-    runtime_dir: PathBuf,
-    dir: PathBuf,
-}
-
-impl Remains {
-    fn of(daemon: &Daemon) -> Self {
-        let dir = daemon.dir().to_owned();
-        Self {
-            processes: daemon.descendants(),
-            cgroup: daemon.cgroup(),
-            runtime_dir: dir.join("run"),
-            dir,
-        }
-    }
-
-    /// No process, no cgroup of a session with something in it, no mount.
-    #[track_caller]
-    fn check_running(&self) {
-        wait::until_true("the end of every process of the daemon", || {
-            !self.processes.iter().any(Process::is_alive)
-        });
-        if let Some(cgroup) = &self.cgroup {
-            wait::until_true("empty cgroups", || processes_below(cgroup).is_empty());
-        }
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let dir = self.dir.display().to_string();
-        assert!(!mounts.contains(&dir), "a mount is left: {mounts}");
-    }
-
-    /// Nothing but what outlives a daemon.
-    #[track_caller]
-    fn check(&self) {
-        self.check_running();
-        let scopes =
-            self.cgroup.as_ref().map(|cgroup| directories(&cgroup.join("tenants/default")));
-        assert_eq!(scopes.unwrap_or_default(), [] as [PathBuf; 0], "cgroups are left");
-        let left: Vec<_> = fs::read_dir(&self.runtime_dir)
-            .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
-            .unwrap_or_default();
-        assert_eq!(left, [] as [PathBuf; 0], "the runtime directory is not empty");
-    }
-}
-
-fn directories(path: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
-    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
-}
-
-/// The pids in a cgroup and in those below it.
-fn processes_below(cgroup: &Path) -> Vec<String> {
-    let own = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
-    let mut pids: Vec<_> = own.lines().map(str::to_owned).collect();
-    pids.extend(directories(cgroup).iter().flat_map(|below| processes_below(below)));
-    pids
 }

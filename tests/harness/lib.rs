@@ -15,6 +15,7 @@
     reason = "a panic is how a test fails, and standard error is where it says why"
 )]
 
+pub mod birth;
 pub mod daemon;
 pub mod events;
 pub mod host;
@@ -23,6 +24,7 @@ pub mod outcome;
 pub mod probe;
 pub mod processes;
 pub mod program;
+mod remains;
 pub mod session;
 pub mod terminal;
 pub mod wait;

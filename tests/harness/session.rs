@@ -1,11 +1,15 @@
 //! A session of a daemon under test.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::events::Events;
 use crate::http::Response;
 use crate::outcome::Outcome;
+use crate::processes::{self, Process};
 use crate::wait;
 
 /// One session, by its id. Nothing happens to it on drop: its daemon ends it.
@@ -159,5 +163,46 @@ impl<'d> Session<'d> {
         let info = self.info();
         let layers = info["protection"].as_array().unwrap();
         layers.iter().find(|layer| layer["layer"] == name).cloned().unwrap()
+    }
+
+    /// Its processes, as the host sees them. Needs root, and runs code to find out.
+    #[must_use]
+    #[track_caller]
+    pub fn members(&self) -> Vec<Process> {
+        let own = self.value("__import__('os').readlink('/proc/self/ns/pid')");
+        let own = PathBuf::from(own.trim_matches('\''));
+        let mut all = processes::all();
+        all.retain(|one| {
+            fs::read_link(format!("/proc/{}/ns/pid", one.pid)).is_ok_and(|found| found == own)
+        });
+        all
+    }
+
+    /// Its kernel, as the host sees it. Needs root, and runs code to find out.
+    #[must_use]
+    #[track_caller]
+    pub fn kernel(&self) -> Process {
+        let members = self.members();
+        let python = members.iter().find(|one| one.name.starts_with("python"));
+        python.unwrap_or_else(|| panic!("{members:?}")).clone()
+    }
+
+    /// The directory of its scope, which is named after the session only if it did not wait in a
+    /// pool. Needs root, and runs code to find out.
+    #[must_use]
+    #[track_caller]
+    pub fn scope(&self) -> PathBuf {
+        let text = fs::read_to_string(format!("/proc/{}/cgroup", self.kernel().pid)).unwrap();
+        let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
+        let leaf = Path::new(own).parent().and_then(Path::file_name).unwrap();
+        self.daemon.cgroup().unwrap().join("tenants/default").join(leaf)
+    }
+
+    /// Whether its kernel was forked from a template. Needs root, and runs code to find out.
+    #[must_use]
+    #[track_caller]
+    pub fn is_forked(&self) -> bool {
+        let parent = self.kernel().parent;
+        self.daemon.templates().iter().any(|template| template.pid == parent)
     }
 }

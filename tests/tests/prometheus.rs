@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
+use vivarium_tests::birth::Way;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::{Client, Endpoint};
 use vivarium_tests::program::{self, Finished};
@@ -27,7 +28,7 @@ fn promtool(arguments: &[&str], input: &str) -> Finished {
 
 /// A daemon to which everything has happened that leaves a mark in a metric.
 fn busy_daemon() -> Daemon {
-    let daemon = Setup::default().config("sandbox", "max_disk_mb = 16").start();
+    let daemon = Setup::born(Way::Pooled).config("sandbox", "max_disk_mb = 16").start();
     let session = daemon.session();
     let _four = session.execute("print('x' * 1000); 2 + 2").ok();
     let _raised = session.execute("1 / 0");

@@ -234,6 +234,49 @@ fn a_ceiling_is_held_or_named() {
 }
 
 #[test]
+fn what_is_kept_ready_for_a_tenant_is_within_its_cgroup_and_nobody_elses() {
+    let (one, other) = (Token::new(), Token::new());
+    let tenants = two(&entry("one", &one, "max_sessions = 1"), &entry("other", &other, ""));
+    let setup = Setup::default().config("environments.default", "pool_size = 2");
+    let daemon = setup.config("[tenant]", &tenants).start();
+    let at = daemon.unix();
+    let ready = |token: &Token| {
+        let host = token.ask(&at, "GET", "/v1/host", None).expect_success();
+        host["environments"][0]["pool"]["ready"].clone()
+    };
+    assert_eq!((ready(&one), ready(&other)), (json!(0), json!(0)), "nobody has used it");
+    let root = daemon.cgroup();
+    let body = json!({"id": "a"});
+    assert_eq!(one.ask(&at, "POST", "/v1/sessions", Some(&body)).status, 201);
+    wait::until_true("the tenant's pool", || ready(&one) == 2);
+    assert_eq!(ready(&other), 0);
+    let scopes = |tenant: &str| {
+        let dir = daemon.cgroup()?.join("tenants").join(tenant);
+        let names = fs::read_dir(dir).ok()?.map(Result::unwrap);
+        let dirs = names.filter(|entry| entry.file_type().unwrap().is_dir());
+        Some(dirs.map(|entry| entry.file_name().into_string().unwrap()).collect::<Vec<_>>())
+    };
+    if let Some(names) = scopes("one") {
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert_eq!(names.iter().filter(|name| name.starts_with("pool.")).count(), 2, "{names:?}");
+    }
+    assert_eq!(scopes("other").unwrap_or_default(), [] as [String; 0]);
+    // They count for no max_sessions, and one is the tenant's next.
+    let host = one.ask(&at, "GET", "/v1/host", None).expect_success();
+    assert_eq!(host["capacity"]["sessions"], 1);
+    assert_eq!(one.ask(&at, "DELETE", "/v1/sessions/a", None).status, 204);
+    assert_eq!(one.ask(&at, "POST", "/v1/sessions", Some(&body)).status, 201);
+    let hits = r#"vivarium_pool_takes_total{environment="default",outcome="hit"} 1"#;
+    let metrics = Client::connect(&at).json("GET", "/metrics", None);
+    assert!(String::from_utf8(metrics.body).unwrap().contains(hits));
+    daemon.stop_and_check();
+    for tenant in ["one", "other"] {
+        let left = root.as_ref().map(|root| root.join("tenants").join(tenant));
+        assert!(left.is_none_or(|dir| !dir.exists()), "{tenant}'s cgroup is left");
+    }
+}
+
+#[test]
 fn others_may_connect_only_where_there_are_tenants() {
     let token = Token::new();
     let open = || Setup::default().config("server", "listen = [\"0.0.0.0:0\"]");

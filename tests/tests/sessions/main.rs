@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod capacity;
 mod code;
 mod interrupts;
 mod life;
 mod output;
+mod pool;
 mod queue;
 mod resets;
 mod timeouts;

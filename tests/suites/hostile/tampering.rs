@@ -1,8 +1,7 @@
 //! Code that changes what its kernel is made of: it harms itself alone, and not past a reset.
 
-use vivarium_tests::Daemon;
-
-use crate::Case;
+use super::Case;
+use crate::every_way::daemon;
 
 #[test]
 fn builtins_patched() {
@@ -11,7 +10,7 @@ import builtins
 for name in ('len', 'print', 'repr', 'str', 'isinstance', 'getattr', 'compile', 'eval', 'exec',
              'type', 'bytes', 'open', 'range', 'dict', 'Exception', 'BaseException', '__import__'):
     setattr(builtins, name, None)";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let _patched = session.execute(code);
     assert_eq!(session.value("1 + 1"), "2");
@@ -34,7 +33,7 @@ fn modules_replaced() {
 import sys
 for name in ('os', 'sys', 'io', 'traceback', 'linecache', 'asyncio', 'posix', 'builtins', '__main__'):
     sys.modules[name] = 7";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let _replaced = session.execute(code).ok();
     assert_eq!(session.value("1 + 1"), "2");
@@ -48,7 +47,7 @@ fn modules_of_the_workdir_in_place_of_pythons() {
     let code = "
 for name in ('traceback', 'linecache', 'asyncio', 'ast', 'json', 'codecs'):
     open(name + '.py', 'w').write('print(\"SHADOWED\")\\nraise SystemExit')";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let _planted = session.execute(code).ok();
     session.reset();
@@ -72,7 +71,7 @@ for thing in gc.get_objects():
     if type(thing) is dict and 'receive' in thing and 'execute' in thing:
         for name in list(thing): thing[name] = None
 found";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let (session, other) = (daemon.session(), daemon.session());
     let outcome = session.execute_for(2000, code);
     assert!(["ok", "error", "killed", "timed_out"].contains(&outcome.status()), "{outcome}");
@@ -85,7 +84,7 @@ found";
 
 #[test]
 fn tracing_and_profiling_left_on() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     for code in [
         "import sys\ndef trace(*_): raise SystemExit\nsys.settrace(trace)",
@@ -121,7 +120,7 @@ fn an_audit_hook_that_refuses_everything() {
 import sys
 def refuse(*_): raise RuntimeError('refused')
 sys.addaudithook(refuse)";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let _any = session.execute(code);
     // A hook can not be taken away: the kernel may be of no more use, but it says so.
@@ -140,7 +139,7 @@ fn limits_lowered_to_nothing() {
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\nopen('x', 'wb', 0).write(b'x')",
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\nopen('x')",
     ] {
-        let daemon = Daemon::start();
+        let daemon = daemon();
         let session = daemon.session();
         let outcome = session.execute_for(5000, code);
         assert_ne!(outcome.status(), "ok", "{code}: {outcome}");

@@ -1,9 +1,10 @@
 //! System calls that tenants do not get.
 
 use vivarium_tests::host::{self, Requirement};
-use vivarium_tests::{Daemon, Setup, probe};
+use vivarium_tests::probe;
 
-use crate::contrast;
+use super::contrast;
+use crate::every_way::{daemon, setup};
 
 /// Attack, with the filter, and without it. A null pointer or descriptor -1 shows, by EFAULT or
 /// EBADF, that the call itself was reached. Kernels that are built without a call say ENOSYS.
@@ -136,8 +137,8 @@ fn without_a_network_there_are_unix_sockets_only() {
     ];
     for (off, words) in [(false, 1), (true, 2)] {
         let layers: &[&str] = if off { &["seccomp"] } else { &[] };
-        let daemon = Setup::default().without(layers).start();
-        let session = daemon.session_with(&serde_json::json!({"network": "none"}));
+        let daemon = setup().config("sandbox", "network = \"none\"").without(layers).start();
+        let session = daemon.session();
         let table: Vec<_> =
             rows.iter().map(|row| (row.0, if words == 1 { row.1 } else { row.2 })).collect();
         probe::check(&session, &table);
@@ -165,7 +166,7 @@ fn foreign_entries_to_the_kernel_are_closed() {
 
 #[test]
 fn the_filter_can_not_be_taken_off_and_is_inherited() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     probe::load(&session);
     let mode = |expression: &str| probe::Attempt::make(&session, expression).value();

@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use vivarium_tests::Setup;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Setup};
+
+use crate::every_way::{daemon, setup};
 
 /// The paths of a process's cgroups, hierarchy by hierarchy.
 fn paths(text: &str) -> Vec<&str> {
@@ -22,11 +24,11 @@ fn paths_of_the_hosts_tree_are_not_visible() {
         probe::load(&session);
         Attempt::make(&session, "read('/proc/self/cgroup')").value().as_str().unwrap().to_owned()
     };
-    let inside = read(Setup::default());
+    let inside = read(setup());
     assert!(paths(&inside).iter().all(|path| *path == "/"), "{inside}");
     // Without a cgroup namespace it says what it says of this process.
     let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-    assert_eq!(paths(&read(Setup::default().without(&["cgroup"]))), paths(&own));
+    assert_eq!(paths(&read(setup().without(&["cgroup"]))), paths(&own));
 }
 
 #[test]
@@ -34,10 +36,10 @@ fn every_process_of_a_session_is_born_in_its_scope() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let _children = session.execute("import subprocess; subprocess.Popen(['sleep', '1000'])").ok();
-    let scope = daemon.cgroup().unwrap().join("tenants/default").join(&session.id);
+    let scope = session.scope();
     let count = |leaf: &str| {
         fs::read_to_string(scope.join(leaf).join("cgroup.procs")).unwrap().lines().count()
     };
@@ -52,7 +54,7 @@ fn what_controllers_are_missing_is_said() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let layer = daemon.layer("cgroup");
     let root = daemon.cgroup().unwrap();
     let controllers = fs::read_to_string(root.join("tenants/cgroup.controllers")).unwrap();

@@ -1,9 +1,9 @@
 //! Code that makes processes and threads, and attacks those there are.
 
 use serde_json::json;
-use vivarium_tests::{Daemon, wait};
 
-use crate::Case;
+use super::Case;
+use crate::every_way::daemon;
 
 #[test]
 fn fork_bomb() {
@@ -148,13 +148,13 @@ fn many_zombies() {
 
 #[test]
 fn children_that_are_left_end_with_the_session() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let code =
         "import subprocess; [subprocess.Popen(['sleep', '1000']) for _ in range(5)] and None";
     let _left = session.execute(code).ok();
     assert_eq!(session.processes(), 6);
     assert_eq!(session.request("DELETE", "", None).status, 204);
-    wait::until_true("the end of all", || daemon.descendants().is_empty());
+    daemon.until_only(0);
     daemon.stop_and_check();
 }

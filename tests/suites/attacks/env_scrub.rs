@@ -3,6 +3,8 @@
 use vivarium_tests::probe::{self, Attempt};
 use vivarium_tests::{Session, Setup};
 
+use crate::every_way;
+
 /// Made up.
 const SECRETS: [(&str, &str); 4] = [
     ("OPENAI_API_KEY", "sk-planted-by-a-test"),
@@ -34,7 +36,7 @@ const ALLOWED: [&str; 18] = [
 ];
 
 fn setup() -> Setup {
-    SECRETS.into_iter().fold(Setup::default(), |setup, (name, value)| setup.env(name, value))
+    SECRETS.into_iter().fold(every_way::setup(), |setup, (name, value)| setup.env(name, value))
 }
 
 fn names(session: &Session<'_>) -> Vec<String> {

@@ -2,7 +2,9 @@
 
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Session, Setup};
+use vivarium_tests::{Session, Setup};
+
+use crate::every_way::{control, daemon, setup};
 
 const NO_CAPABILITIES: &str = "0000000000000000";
 
@@ -22,23 +24,23 @@ fn with_probe<T>(setup: Setup, ask: impl Fn(&Session<'_>) -> T) -> T {
 fn no_set_holds_a_capability() {
     let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
     let read = |session: &Session<'_>| sets.map(|set| status(session, set));
-    assert_eq!(with_probe(Setup::default(), read), [NO_CAPABILITIES; 5]);
-    let off = with_probe(Setup::default().without(&["credentials"]), read);
+    assert_eq!(with_probe(setup(), read), [NO_CAPABILITIES; 5]);
+    let off = with_probe(setup().without(&["credentials"]), read);
     assert_ne!(off[3], NO_CAPABILITIES, "the bounding set is the host's");
 }
 
 #[test]
 fn no_new_privileges_can_be_had() {
     let read = |session: &Session<'_>| status(session, "NoNewPrivs");
-    assert_eq!(with_probe(Setup::default(), read), "1");
+    assert_eq!(with_probe(setup(), read), "1");
     // Landlock and seccomp set it too, as they can not do without.
     let layers = ["credentials", "landlock", "seccomp"];
-    assert_eq!(with_probe(Setup::default().without(&layers), read), "0");
+    assert_eq!(with_probe(setup().without(&layers), read), control("0", "1"));
 }
 
 #[test]
 fn nobody_can_become_somebody_else() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     // EINVAL where only the session's own id is mapped, EPERM where the agent's is as well.
     let partial = session.layer("credentials")["status"] == "partial";
@@ -64,12 +66,14 @@ fn sessions_have_host_ids_of_their_own_where_they_are_granted() {
     if !host::has(&[Requirement::SubordinateIds]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let (one, other) = (daemon.session(), daemon.session());
     for session in [&one, &other] {
         assert_eq!(session.layer("credentials")["status"], "enforced", "{}", session.info());
     }
-    // Agent and kernel of each session: four ids, none of them the daemon's or root.
+    // Agent and kernel of each session: four ids, and those of a session that waits in a pool,
+    // none of them the daemon's or root.
+    daemon.until_only(2);
     let daemons = daemon.process().user_ids()[0];
     let mut ids: Vec<u32> = daemon
         .descendants()
@@ -79,7 +83,7 @@ fn sessions_have_host_ids_of_their_own_where_they_are_granted() {
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 4, "{ids:?}");
+    assert_eq!(ids.len(), 4 + 2 * daemon.way.waiting(), "{ids:?}");
     assert!(!ids.contains(&0));
     // An id is given back with its session, and the next session does not see anything of it.
     assert_eq!(one.request("DELETE", "", None).status, 204);
@@ -89,12 +93,12 @@ fn sessions_have_host_ids_of_their_own_where_they_are_granted() {
 
 #[test]
 fn no_process_is_root() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     assert_eq!(session.value("1 + 1"), "2");
+    daemon.until_only(1);
     let mut all = daemon.descendants();
     all.push(daemon.process());
-    assert_eq!(all.len(), 4, "daemon, launcher, agent, kernel: {all:?}");
     for process in all {
         assert!(!process.user_ids().contains(&0), "{process:?}");
     }

@@ -1,12 +1,13 @@
 //! The session's own root: what of the host is there, and what can be changed.
 
 use serde_json::json;
+use vivarium_tests::Setup;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Setup};
 
-use crate::contrast;
-use crate::planted::{self, Files, GREETING};
+use super::contrast;
+use super::planted::{self, Files, GREETING};
+use crate::every_way::{control, daemon, setup};
 
 #[test]
 fn files_of_the_host_are_not_there() {
@@ -31,7 +32,7 @@ fn what_is_bound_is_read_only() {
     let rows =
         |write_word, make_word| [(&*read, "works"), (&*write, write_word), (&*make, make_word)];
     let setup = |layers: &[&str]| {
-        Setup::default().config("environments.default", &files.read_paths()).without(layers).start()
+        setup().config("environments.default", &files.read_paths()).without(layers).start()
     };
     probe::check(&setup(&[]).session(), &rows("EROFS", "EROFS|EACCES"));
     probe::check(&setup(&["landlock"]).session(), &rows("EROFS", "EROFS"));
@@ -41,7 +42,7 @@ fn what_is_bound_is_read_only() {
 
 #[test]
 fn secrets_and_homes_of_the_host_are_not_there() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     probe::check(
         &session,
@@ -75,7 +76,7 @@ fn secrets_and_homes_of_the_host_are_not_there() {
 
 #[test]
 fn another_sessions_files_are_not_there() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let (one, other) = (daemon.session(), daemon.session());
     let plant = "for place in ('.', '/tmp', '/dev/shm'): open(place + '/mine', 'w').write('one')";
     let _planted = one.execute(plant).ok();
@@ -87,7 +88,7 @@ fn another_sessions_files_are_not_there() {
 
 #[test]
 fn the_system_can_not_be_changed() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let refused = "EROFS|EACCES|EPERM";
     probe::check(
         &daemon.session(),
@@ -115,7 +116,7 @@ fn the_system_can_not_be_changed() {
 
 #[test]
 fn proc_is_the_sessions_own_and_tells_nothing_of_the_host() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     // hidepid=ptraceable: proc(5).
     // What is not yet known by name is not found (ENOENT), what is may not be looked at.
@@ -144,7 +145,7 @@ fn proc_is_the_sessions_own_and_tells_nothing_of_the_host() {
 
 #[test]
 fn every_mount_is_nosuid_and_scratch_is_noexec() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let flags = "
 import os
@@ -162,30 +163,30 @@ fn what_is_written_to_scratch_is_not_executed_and_the_workdir_is() {
         ("execute_copy('/dev/shm/true')", "EACCES"),
         ("execute_copy('/workspace/true')", "works"),
     ];
-    probe::check(&Daemon::start().session(), &rows);
+    probe::check(&daemon().session(), &rows);
     // Each of two layers refuses it alone.
-    probe::check(&Setup::default().without(&["landlock"]).start().session(), &rows);
-    let outside = Setup::default().without(&["mounts", "landlock"]).start();
-    let dir = crate::program_dir(&outside);
+    probe::check(&setup().without(&["landlock"]).start().session(), &rows);
+    let outside = setup().without(&["mounts", "landlock"]).start();
+    let dir = super::program_dir(&outside);
     let copy = format!("execute_copy('{dir}/true')");
     probe::check(&outside.session(), &[(&copy, "works")]);
 }
 
 #[test]
 fn disk_space_and_inodes_are_limited_for_the_whole_session() {
-    let limits = json!({"limits": {"max_disk_mb": 4, "max_inodes": 64}});
+    let limits = json!({"max_disk_mb": 4, "max_inodes": 64});
     let fill = "[open('%s/' + str(n), 'wb').write(bytes(1 << 20)) for n in range(8)] and None";
     let litter = "[open('%s/n' + str(n), 'wb').close() for n in range(100)] and None";
-    let daemon = Daemon::start();
+    let daemon = setup().limits(&limits).start();
     for place in ["/workspace", "/tmp", "/dev/shm"] {
         for code in [fill, litter] {
-            let session = daemon.session_with(&limits);
+            let session = daemon.session();
             let outcome = session.execute(&code.replace("%s", place)).raised("OSError");
             assert!(outcome.traceback().contains("[Errno 28]"), "{place}: {outcome}");
         }
     }
-    let without = Setup::default().without(&["mounts"]).start();
-    let session = without.session_with(&limits);
+    let without = setup().limits(&limits).without(&["mounts"]).start();
+    let session = without.session();
     for code in [fill, litter] {
         let _filled = session.execute(&code.replace("%s", ".")).ok();
     }
@@ -198,7 +199,7 @@ fn sockets_of_the_host_that_have_a_path_are_not_there() {
     planted::path_service(&socket);
     let attack = format!("connect(socket.AF_UNIX, '{}')", socket.display());
     contrast(&["mounts", "landlock"], &[(&attack, "ENOENT", "works")]);
-    let daemon = Setup::default().without(&["mounts", "landlock"]).start();
+    let daemon = setup().without(&["mounts", "landlock"]).start();
     let session = daemon.session();
     probe::load(&session);
     assert_eq!(Attempt::make(&session, &attack).value(), GREETING);
@@ -221,6 +222,7 @@ fn set_user_id_programs_give_nothing() {
         probe::load(&session);
         Attempt::make(&session, &attack).value()
     };
-    assert_eq!(id(Setup::default()), "1000");
-    assert_eq!(id(Setup::default().config("sandbox", "mode = \"off\"")), "0");
+    assert_eq!(id(setup()), "1000");
+    let own = host::service_user().uid.to_string();
+    assert_eq!(id(setup().config("sandbox", "mode = \"off\"")), control("0", &own));
 }

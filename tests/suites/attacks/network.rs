@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Setup};
 
-use crate::planted::{self, GREETING};
-use crate::with_and_without;
+use super::planted::{self, GREETING};
+use super::with_and_without;
+use crate::every_way::{daemon, setup};
 
 fn tcp(port: u16) -> String {
     format!("connect(socket.AF_INET, ('127.0.0.1', {port}))")
@@ -21,13 +21,13 @@ fn the_hosts_loopback_is_another() {
 fn a_network_that_is_full_is_for_those_the_operator_lets() {
     let service = tcp(planted::tcp_service());
     let full = json!({"network": "full"});
-    let strict = Daemon::start();
+    let strict = daemon();
     let refused = strict.request("POST", "/v1/sessions", Some(&full));
     let problem = refused.expect_problem(422, "invalid_field");
     assert!(problem["detail"].as_str().unwrap().contains("network"), "{problem}");
 
     let networks = "allowed_networks = [\"none\", \"loopback\", \"full\"]";
-    let open = Setup::default().config("sandbox", networks).start();
+    let open = setup().config("sandbox", networks).start();
     let session = open.session_with(&full);
     assert_eq!(session.layer("network")["status"], "off");
     probe::load(&session);
@@ -38,7 +38,7 @@ fn a_network_that_is_full_is_for_those_the_operator_lets() {
 
 #[test]
 fn metadata_services_and_other_hosts_are_unreachable() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let unreachable = "ENETUNREACH";
     probe::check(
         &daemon.session(),
@@ -58,7 +58,7 @@ fn metadata_services_and_other_hosts_are_unreachable() {
 
 #[test]
 fn there_is_one_interface_and_it_is_up() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let interfaces = "[line.split(':')[0].strip() for line in list(open('/proc/net/dev'))[2:]]";
     assert_eq!(session.value(interfaces), "['lo']");

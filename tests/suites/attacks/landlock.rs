@@ -1,9 +1,10 @@
 //! The filesystem allow-list, and the scopes of signals and abstract sockets.
 
 use vivarium_tests::host::{self, Requirement};
-use vivarium_tests::{Daemon, Setup, probe};
+use vivarium_tests::probe;
 
-use crate::contrast;
+use super::contrast;
+use crate::every_way::{daemon, setup};
 
 #[test]
 fn only_what_is_listed_can_be_opened() {
@@ -41,7 +42,7 @@ fn signals_end_at_the_kernel() {
     // The scope came with ABI 6 (Linux 6.12). Before it, and without it, PID 1 of a namespace
     // takes no signal from inside that it has no handler for; the agent's own id, where it has
     // one, refuses as well.
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let agent = session.layer("credentials")["status"] == "partial";
     let word = if host::kernel_version() >= (6, 12) || !agent { "EPERM" } else { "works" };
@@ -51,7 +52,7 @@ fn signals_end_at_the_kernel() {
         &[(kill, word), ("os.kill(1, 0)", word), ("os.kill(os.getppid(), 0)", "works")],
     );
     assert_eq!(session.value("6 * 7"), "42");
-    let without = Setup::default().without(&["landlock"]).start();
+    let without = setup().without(&["landlock"]).start();
     let session = without.session();
     probe::check(&session, &[(kill, if agent { "works" } else { "EPERM" })]);
     // Sent, and without effect.
@@ -64,7 +65,7 @@ fn a_domain_can_only_get_narrower() {
     if !host::has(&[Requirement::Landlock]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = daemon();
     // A ruleset that allows everything, stacked on the session's own, gives nothing back:
     // struct landlock_ruleset_attr with EXECUTE alone handled, restrict_self, and try again.
     let widen = "[call(446, call(444, (ctypes.c_uint64 * 1)(1), 8, 0), 0), os.listdir('/')]";

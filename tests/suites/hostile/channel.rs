@@ -1,8 +1,7 @@
 //! Code that gets at its kernel's channel.
 
-use vivarium_tests::Daemon;
-
-use crate::Case;
+use super::Case;
+use crate::every_way::daemon;
 
 #[test]
 fn every_descriptor_closed() {
@@ -14,7 +13,7 @@ fn every_descriptor_closed() {
 #[test]
 fn every_descriptor_closed_and_never_ending() {
     let code = "import os; os.closerange(0, 1024)\nwhile True: pass";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let outcome = session.execute_for(2000, code);
     // Whichever is noticed first: the closed channel or the time.
@@ -33,7 +32,7 @@ fn standard_streams_closed() {
 
 #[test]
 fn streams_closed_or_replaced() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     for code in [
         "import sys; sys.stdout.close()",
@@ -77,7 +76,7 @@ fn forged_frames_on_every_inherited_descriptor() {
 
 #[test]
 fn one_forged_frame_of_each_kind() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     for kind in 0..8 {
         let code = format!("{FORGED}forge([3], [junk[{kind}]])\n'own'");
@@ -107,7 +106,7 @@ def on():
 threading.Thread(target=on, daemon=True).start()
 while True: pass"
     );
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let outcome = session.execute(&code);
     assert_eq!(outcome.state(), "lost", "{outcome}");
@@ -124,7 +123,7 @@ import os, threading
 def eat():
     while True: os.read(3, 1 << 16)
 threading.Thread(target=eat, daemon=True).start()";
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let _started = session.execute(code).ok();
     let next = session.execute_for(1000, "1 + 1");
@@ -137,7 +136,7 @@ threading.Thread(target=eat, daemon=True).start()";
 #[test]
 fn a_stuck_channel() {
     // Non-blocking, shut for writing, replaced by something else.
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     for code in [
         "import os; os.set_blocking(3, False)",

@@ -1,6 +1,7 @@
 //! Code that ends its kernel.
 
-use crate::Case;
+use super::Case;
+use crate::every_way::{daemon, setup};
 
 #[test]
 fn os_exit() {
@@ -83,7 +84,7 @@ fn alarm() {
 #[test]
 fn an_alarm_after_the_end() {
     // Armed by one execution, it goes off while none runs, or in the next.
-    let daemon = vivarium_tests::Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let arm = "import signal; signal.setitimer(signal.ITIMER_REAL, 0.05) and None";
     let _armed = session.execute(arm).ok();
@@ -122,8 +123,8 @@ fn infinite_recursion() {
 fn infinite_recursion_in_c() {
     let code = "import sys\nsys.setrecursionlimit(10**9)\ndef f(n): return f(n + 1) + 1\nf(0)";
     // The stack, or memory: which comes first is Python's affair.
-    let daemon = vivarium_tests::Daemon::start();
-    let session = daemon.session_with(&serde_json::json!({"limits": {"max_memory_mb": 512}}));
+    let daemon = setup().limits(&serde_json::json!({"max_memory_mb": 512})).start();
+    let session = daemon.session();
     let outcome = session.execute_for(10_000, code);
     assert!(["killed", "error", "timed_out"].contains(&outcome.status()), "{outcome}");
     assert_eq!(session.value("1 + 1"), "2");
@@ -135,7 +136,7 @@ fn memory_hog() {
     let code = "kept = []\nwhile True: kept.append(bytearray(8 << 20))";
     let case = Case::new(code).limits(serde_json::json!({"max_memory_mb": 256}));
     // RLIMIT_AS raises; a memory controller kills.
-    let daemon = vivarium_tests::Daemon::start();
+    let daemon = daemon();
     if daemon.layer("cgroup")["status"] == "enforced" {
         let _out = case.killed("memory_limit", "256 MiB").run();
     } else {
@@ -146,7 +147,7 @@ fn memory_hog() {
 
 #[test]
 fn a_kernel_that_dies_between_executions() {
-    let daemon = vivarium_tests::Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let later = "
 import os, threading

@@ -6,8 +6,6 @@
 //! so that the test can fail. Where a second layer refuses the same, that one is off too in the
 //! control, or the table says which one it is.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
 mod cgroup;
 mod commands;
 mod credentials;
@@ -21,16 +19,18 @@ mod rlimits;
 mod seccomp;
 mod whole;
 
+use vivarium_tests::Daemon;
 use vivarium_tests::probe::{self, Row};
-use vivarium_tests::{Daemon, Setup};
+
+use crate::every_way::{daemon, setup};
 
 /// Checks a table in a daemon with every layer, and another with these off.
 #[track_caller]
 fn with_and_without(layers: &[&str], with: &[Row<'_>], without: &[Row<'_>]) {
-    let on = Daemon::start();
+    let on = daemon();
     probe::check(&on.session(), with);
     on.stop_and_check();
-    let off = Setup::default().without(layers).start();
+    let off = setup().without(layers).start();
     let session = off.session();
     for layer in layers {
         assert_eq!(session.layer(layer)["status"], "off");

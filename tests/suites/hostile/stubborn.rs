@@ -1,8 +1,7 @@
 //! Code that does not want to end.
 
-use vivarium_tests::Daemon;
-
-use crate::Case;
+use super::Case;
+use crate::every_way::daemon;
 
 #[test]
 fn sigint_ignored() {
@@ -97,7 +96,7 @@ fn an_exception_that_is_made_to_confuse() {
 fn a_finalizer_that_hangs() {
     let code = "class Evil:\n    def __del__(self):\n        while True: pass\nx = Evil(); del x";
     let outcome = {
-        let daemon = Daemon::start();
+        let daemon = daemon();
         let session = daemon.session();
         let outcome = session.execute_for(300, code);
         assert_eq!(outcome.status(), "timed_out", "{outcome}");
@@ -109,7 +108,7 @@ fn a_finalizer_that_hangs() {
 
 #[test]
 fn exit_handlers_and_finalizers_at_the_end_do_not_hold_it_up() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let code = "
 import atexit, time, signal, threading
@@ -129,7 +128,7 @@ threading.Thread(target=time.sleep, args=(1000,)).start()";
 
 #[test]
 fn code_that_does_not_compile_in_any_good_time() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     for code in [
         "(".repeat(100_000),

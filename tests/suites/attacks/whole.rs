@@ -3,11 +3,12 @@
 use serde_json::json;
 use vivarium_protocol::layer::Layer;
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Setup};
+
+use crate::every_way::{daemon, setup};
 
 #[test]
 fn a_kernel_has_its_four_descriptors_and_no_other() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     probe::load(&session);
     // The kernel's own, as its child sees them; the attempt's pipe is among them.
@@ -21,7 +22,7 @@ fn a_kernel_has_its_four_descriptors_and_no_other() {
 
 #[test]
 fn the_agent_can_not_be_read_signalled_or_traced() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     probe::check(
         &session,
@@ -41,7 +42,7 @@ fn the_agent_can_not_be_read_signalled_or_traced() {
 #[test]
 fn every_layer_is_reported_in_order_and_what_is_off_says_so() {
     let off = ["network", "seccomp"];
-    let daemon = Setup::default().without(&off).start();
+    let daemon = setup().without(&off).start();
     let info = daemon.session().info();
     let layers = info["protection"].as_array().unwrap();
     let names: Vec<_> = layers.iter().map(|layer| layer["layer"].as_str().unwrap()).collect();
@@ -59,7 +60,7 @@ fn every_layer_is_reported_in_order_and_what_is_off_says_so() {
 
 #[test]
 fn on_this_host_everything_but_cgroup_and_credentials_is_enforced() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     for layer in Layer::ALL {
         let report = daemon.layer(layer.name());
         let may_be_partial = matches!(layer, Layer::Cgroup | Layer::Credentials);

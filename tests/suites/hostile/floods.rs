@@ -1,9 +1,10 @@
 //! Code that prints more than anybody wants to hold.
 
 use serde_json::json;
-use vivarium_tests::{Daemon, wait};
+use vivarium_tests::wait;
 
-use crate::Case;
+use super::Case;
+use crate::every_way::daemon;
 
 const CAP: usize = 10 << 20;
 
@@ -32,7 +33,7 @@ fn without_end_and_without_a_newline() {
 
 #[test]
 fn by_a_child_that_is_left_running() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let start = "import subprocess; child = subprocess.Popen(['yes']); 'left'";
     assert_eq!(session.execute(start).ok().result(), "'left'");
@@ -41,13 +42,13 @@ fn by_a_child_that_is_left_running() {
     }
     let stopped = session.execute("child.kill(); child.wait()");
     assert_eq!(stopped.status(), "ok", "{stopped}");
-    assert!(daemon.process().status_number("VmHWM").unwrap() < crate::DAEMON_PEAK_KIB);
+    assert!(daemon.process().status_number("VmHWM").unwrap() < super::DAEMON_PEAK_KIB);
     daemon.stop_and_check();
 }
 
 #[test]
 fn by_a_thread_after_the_end() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let start = "
 import os, threading
@@ -66,7 +67,7 @@ thread = threading.Thread(target=flood); thread.start()";
     assert_eq!(outcome.result(), "'stopped'", "{}", outcome.status());
     assert_eq!(session.value("1 + 1"), "2");
     let peak = daemon.process().status_number("VmHWM").unwrap();
-    assert!(peak < crate::DAEMON_PEAK_KIB, "{peak} KiB");
+    assert!(peak < super::DAEMON_PEAK_KIB, "{peak} KiB");
     daemon.stop_and_check();
 }
 
@@ -113,7 +114,7 @@ while True:
 
 #[test]
 fn of_output_does_not_keep_others_waiting() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let (loud, quiet) = (daemon.session(), daemon.session());
     std::thread::scope(|scope| {
         let flood = "import os\nwhile True: os.write(1, b'x' * 65536)";

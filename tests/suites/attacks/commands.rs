@@ -6,7 +6,9 @@ use std::fs;
 use serde_json::{Value, json};
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Setup, wait};
+use vivarium_tests::wait;
+
+use crate::every_way::{daemon, setup};
 
 /// What a process is told to say of itself.
 const LOOK: &[&str] = &[
@@ -29,7 +31,7 @@ const LIMITS: usize = 3;
 
 #[test]
 fn it_is_in_everything_as_the_kernel_is() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let limits = json!({"max_open_fds": 100, "max_file_size_mb": 3, "max_cpu_secs": 7});
     let spec = json!({"limits": limits, "env": {"GREETING": "hello"}});
     let session = daemon.session_with(&spec);
@@ -48,7 +50,7 @@ fn it_is_in_everything_as_the_kernel_is() {
 /// What a command says of itself with a layer on, and with these off.
 fn with_and_without(layers: &[&str], what: usize) -> [Value; 2] {
     [&[] as &[&str], layers].map(|off| {
-        let setup = Setup::default().env("OPENAI_API_KEY", "sk-planted-by-a-test").without(off);
+        let setup = setup().env("OPENAI_API_KEY", "sk-planted-by-a-test").without(off);
         let daemon = setup.start();
         let mut said = Attempt::make_in_command(&daemon.session(), &LOOK[what..=what]);
         daemon.stop_and_check();
@@ -89,7 +91,7 @@ fn no_secret_of_the_daemon_is_in_its_variables() {
 
 #[test]
 fn it_has_its_three_descriptors_and_no_other() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let list = |shell: &str| session.command(&json!({"shell": shell})).ok().stdout().to_owned();
     // The fourth is the listing's own.
@@ -103,9 +105,9 @@ fn it_has_its_three_descriptors_and_no_other() {
 fn limits_hold_it_as_they_hold_code() {
     let write = json!({"argv": ["dd", "if=/dev/zero", "of=large", "bs=1M", "count=2"]});
     let [on, off] = [&[] as &[&str], &["rlimits"]].map(|layers| {
-        let daemon = Setup::default().without(layers).start();
         let limits = json!({"max_file_size_mb": 1, "max_disk_mb": 8});
-        let session = daemon.session_with(&json!({ "limits": limits }));
+        let daemon = setup().limits(&limits).without(layers).start();
+        let session = daemon.session();
         let outcome = session.command(&write);
         assert_eq!(session.value("1 + 1"), "2");
         outcome.status().to_owned()
@@ -118,8 +120,8 @@ fn limits_hold_it_as_they_hold_code() {
 fn the_sessions_disk_is_its_own_too() {
     let fill = json!({"argv": ["dd", "if=/dev/zero", "of=/tmp/fill", "bs=1M", "count=8"]});
     let [on, off] = [&[] as &[&str], &["mounts"]].map(|layers| {
-        let daemon = Setup::default().without(layers).start();
-        let session = daemon.session_with(&json!({"limits": {"max_disk_mb": 4}}));
+        let daemon = setup().limits(&json!({"max_disk_mb": 4})).without(layers).start();
+        let session = daemon.session();
         let place = session.value("__import__('tempfile').gettempdir() + '/fill'");
         let mut fill = fill.clone();
         fill["argv"][2] = json!(format!("of={}", place.trim_matches('\'')));
@@ -134,13 +136,14 @@ fn it_is_born_in_the_sessions_scope() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
+    let scope = session.scope();
     let command = json!({"shell": "echo on; while [ ! -e go ]; do sleep 0.01; done"});
     let mut events = session.stream_with("/commands", &[], &command);
     events.expect("started");
     events.expect("stdout");
-    let leaf = daemon.cgroup().unwrap().join("tenants/default").join(&session.id).join("kernel");
+    let leaf = scope.join("kernel");
     let count = || fs::read_to_string(leaf.join("cgroup.procs")).unwrap().lines().count();
     // The kernel and the shell, and most of the time a sleep.
     assert!(count() >= 2);

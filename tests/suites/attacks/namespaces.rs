@@ -1,8 +1,10 @@
 //! What a session sees of the host's processes and names.
 
 use serde_json::json;
+use vivarium_tests::Setup;
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Daemon, Setup, processes};
+
+use crate::every_way::{daemon, setup};
 
 #[test]
 fn processes_of_the_host_do_not_exist() {
@@ -12,10 +14,10 @@ fn processes_of_the_host_do_not_exist() {
         // The daemon has the session's own user id, so it is the best that there is to hit.
         probe::check(&daemon.session(), &[(&attack(daemon.pid()), word)]);
     };
-    check(Setup::default(), "ESRCH");
+    check(setup(), "ESRCH");
     // There, and out of reach by Landlock's scope of signals (ABI 6) or by another id.
-    check(Setup::default().without(&["namespaces"]), "EPERM|works");
-    check(Setup::default().without(&["namespaces", "landlock"]), "works");
+    check(setup().without(&["namespaces"]), "EPERM|works");
+    check(setup().without(&["namespaces", "landlock"]), "works");
 }
 
 #[test]
@@ -27,13 +29,13 @@ fn the_host_can_not_be_told_by_its_names() {
         probe::load(&session);
         Attempt::make(&session, "os.uname().nodename").value()
     };
-    assert_eq!(name(Setup::default()), "vivarium");
-    assert_eq!(name(Setup::default().without(&["namespaces"])), json!(host));
+    assert_eq!(name(setup()), "vivarium");
+    assert_eq!(name(setup().without(&["namespaces"])), json!(host));
 }
 
 #[test]
 fn every_namespace_is_another_than_the_hosts() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     probe::load(&session);
     for name in ["user", "pid", "mnt", "net", "ipc", "uts"] {
@@ -46,7 +48,7 @@ fn every_namespace_is_another_than_the_hosts() {
 
 #[test]
 fn the_end_of_a_session_is_the_end_of_all_its_processes() {
-    let daemon = Daemon::start();
+    let daemon = daemon();
     let session = daemon.session();
     let scatter = "
 import os, subprocess
@@ -61,11 +63,8 @@ if os.fork() == 0:
     vivarium_tests::wait::until_true("three sleepers", || {
         daemon.descendants().iter().filter(|process| process.name == "sleep").count() == 3
     });
-    let all = daemon.descendants();
     let deleted = session.request("DELETE", "", None);
     assert_eq!(deleted.status, 204);
-    vivarium_tests::wait::until_true("the end of all of them", || {
-        !all.iter().any(processes::Process::is_alive)
-    });
+    daemon.until_only(0);
     daemon.stop_and_check();
 }

@@ -1,0 +1,155 @@
+//! How sessions come about, and the check that they did so.
+
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::processes::{self, Process};
+use crate::wait;
+
+/// A way.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Its kernel is executed.
+    #[default]
+    Executed,
+    /// Its kernel is forked from the environment's template.
+    Forked,
+    /// It waited in a pool, with a kernel that was forked. One that asks for what no session of the
+    /// pool has is started, and its kernel forked.
+    Pooled,
+}
+
+/// How many sessions wait in the pool, where there is one.
+const POOL_SIZE: usize = 1;
+
+/// Launcher, agent and kernel.
+const PROCESSES_OF_A_SESSION: usize = 3;
+
+impl Way {
+    /// What a daemon's default environment is told, for this.
+    #[must_use]
+    pub(crate) fn config(self) -> String {
+        match self {
+            Self::Executed => "template = \"off\"".to_owned(),
+            Self::Forked => "template = \"auto\"".to_owned(),
+            Self::Pooled => format!("template = \"auto\"\npool_size = {POOL_SIZE}"),
+        }
+    }
+
+    /// Whether kernels are forked from a template.
+    #[must_use]
+    pub const fn has_template(self) -> bool {
+        !matches!(self, Self::Executed)
+    }
+
+    /// How many sessions wait for somebody to take them.
+    #[must_use]
+    pub const fn waiting(self) -> usize {
+        match self {
+            Self::Executed | Self::Forked => 0,
+            Self::Pooled => POOL_SIZE,
+        }
+    }
+}
+
+impl Daemon {
+    /// Waits until a session that is made now comes about in this daemon's way.
+    #[track_caller]
+    pub(crate) fn until_way_is_open(&self) {
+        if self.way.has_template() {
+            wait::until_true("a template", || {
+                let template = self.environment()["template"].clone();
+                assert_ne!(template["state"], "unavailable", "{template}");
+                template["state"] == "ready"
+            });
+        }
+        if self.way.waiting() > 0 {
+            wait::until_true("a full pool", || {
+                self.environment()["pool"]["ready"] == self.way.waiting()
+            });
+        }
+    }
+
+    /// What is said of its default environment.
+    #[must_use]
+    #[track_caller]
+    pub fn environment(&self) -> Value {
+        let host = self.request("GET", "/v1/host", None).expect_success();
+        let environments = host["environments"].as_array().unwrap();
+        environments.iter().find(|one| one["name"] == "default").cloned().unwrap()
+    }
+
+    /// Waits until the default environment's template is in this state; why it is.
+    #[track_caller]
+    pub fn until_template(&self, state: &str) -> String {
+        wait::until(&format!("a template that is {state}"), || {
+            let last = self.environment()["template"].clone();
+            (last["state"] == state).then(|| last["reason"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// The templates' processes: the Pythons that the daemon itself has started.
+    #[must_use]
+    pub fn templates(&self) -> Vec<Process> {
+        let mut all = processes::all();
+        all.retain(|one| one.parent == self.pid() && is_python(one) && one.state != 'Z');
+        all
+    }
+
+    /// Checks that no session has come about in another way. A kernel that was executed is the
+    /// child of its launcher, one that was forked of its template, or of what was in between.
+    #[track_caller]
+    pub fn check_way(&self) {
+        let all = processes::descendants(self.pid());
+        let templates = self.templates();
+        let launchers: Vec<_> =
+            all.iter().filter(|one| one.parent == self.pid() && !is_python(one)).collect();
+        let executed = all
+            .iter()
+            .any(|one| is_python(one) && launchers.iter().any(|parent| parent.pid == one.parent));
+        let forked =
+            all.iter().any(|one| templates.iter().any(|template| one.parent == template.pid));
+        let right = match self.way {
+            Way::Executed => (true, false, 0),
+            Way::Forked | Way::Pooled => (false, true, 1),
+        };
+        let found = (executed, forked, templates.len());
+        assert_eq!(found, right, "sessions that are not {:?}: {all:?}\n{}", self.way, self.log());
+    }
+
+    /// How many sessions were taken from the pool.
+    #[must_use]
+    pub(crate) fn taken(&self) -> u64 {
+        let name = "vivarium_pool_takes_total{environment=\"default\",outcome=\"hit\"}";
+        self.metric(name).unwrap_or_default()
+    }
+
+    /// The value of a metric, by its name and labels; `None` if there is none yet.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<u64> {
+        let text = String::from_utf8(self.request("GET", "/metrics", None).body).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.map(|value| value.parse().unwrap())
+    }
+
+    /// Waits until there are the processes of so many sessions that hold nothing but a kernel, of
+    /// the template and of the pool, and no other.
+    #[track_caller]
+    pub fn until_only(&self, sessions: usize) {
+        let sessions = sessions + self.way.waiting();
+        let right = usize::from(self.way.has_template()) + sessions * PROCESSES_OF_A_SESSION;
+        wait::until_true(&format!("{right} processes and no other"), || {
+            self.descendants().len() == right
+        });
+    }
+}
+
+/// Whether a session of the pool will do.
+#[must_use]
+pub(crate) fn is_plain(spec: &Value) -> bool {
+    ["limits", "env", "network"].iter().all(|key| spec.get(key).is_none())
+}
+
+fn is_python(process: &Process) -> bool {
+    process.name.starts_with("python")
+}

@@ -1,0 +1,32 @@
+//! What holds for every session, whichever way it came about: its kernel executed, forked from a
+//! template, or taken with its whole session from a pool.
+//!
+//! Three programs run all of this, each in one way that its root says: tests/executed.rs,
+//! tests/forked.rs and tests/pooled.rs. What is added here is added to all of them. The harness
+//! checks of each session that it did come about that way (harness/birth.rs).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod attacks;
+mod hostile;
+mod replaced;
+
+use vivarium_tests::{Daemon, Setup};
+
+/// A daemon whose sessions come about as this program's do.
+pub(crate) fn setup() -> Setup {
+    Setup::born(crate::WAY)
+}
+
+/// The same, with the defaults.
+#[track_caller]
+pub(crate) fn daemon() -> Daemon {
+    setup().start()
+}
+
+/// What the control of a test is to find where a layer is off: with a kernel that was executed, and
+/// with one of a template, which has some of it itself, whatever its sessions have, and whose
+/// kernels inherit that.
+pub(crate) const fn control<T: Copy>(executed: T, of_a_template: T) -> T {
+    if crate::WAY.has_template() { of_a_template } else { executed }
+}

@@ -1,0 +1,36 @@
+//! Templates: what a kernel that is forked from one has of it and of others, and what becomes of
+//! sessions when a template fails. What holds for all sessions alike is in suites/every_way.rs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod canaries;
+mod faults;
+mod likeness;
+mod lives;
+mod randomness;
+mod unfit;
+
+use serde_json::Value;
+use vivarium_tests::birth::Way;
+use vivarium_tests::{Daemon, Session, Setup};
+
+/// A daemon whose kernels are forked from a template that has done this.
+fn template(preimport: &[&str], warmup: &str) -> Setup {
+    // A JSON string is a TOML string.
+    let warmup = serde_json::to_string(warmup).unwrap();
+    let lines = format!("preimport = {preimport:?}\nwarmup = {warmup}");
+    Setup::born(Way::Forked).config("environments.default", &lines)
+}
+
+/// Makes a session, whichever way its kernel comes about.
+#[track_caller]
+fn any_session<'d>(daemon: &'d Daemon, spec: &Value) -> Session<'d> {
+    let info = daemon.request("POST", "/v1/sessions", Some(spec)).expect_success();
+    Session::named(daemon, info["id"].as_str().unwrap())
+}
+
+/// How many templates were built, or were not.
+fn built(daemon: &Daemon, outcome: &str) -> u64 {
+    let labels = format!("{{environment=\"default\",outcome=\"{outcome}\"}}");
+    daemon.metric(&format!("vivarium_template_builds_total{labels}")).unwrap_or_default()
+}
