@@ -12,7 +12,7 @@ import pytest
 from samples import EXCEPTION, OUTCOME, PNG_BASE64, SESSION
 from vivarium_client import errors
 from vivarium_client._core.reading import Reader
-from vivarium_client.models import HostInfo, Outcome, SessionInfo
+from vivarium_client.models import HostInfo, MemoryCapacity, Outcome, Pool, SessionInfo
 
 
 def outcome(**changes: Any) -> Outcome:
@@ -199,17 +199,27 @@ def test_a_host() -> None:
                 "mode": "auto",
                 "layers": [],
                 "environments": [
-                    {"name": "default", "interpreter": "/usr/bin/python3", "python_version": "3.11"}
+                    {
+                        "name": "default",
+                        "interpreter": "/usr/bin/python3",
+                        "python_version": "3.11",
+                        "pool": {"ready": 1, "low": 2, "high": 4},
+                    },
+                    {"name": "older", "interpreter": "/usr/bin/python3", "python_version": "3.9"},
                 ],
                 "capacity": {
                     "sessions": 1,
                     "max_sessions": "unlimited",
                     "queue_depth": 32,
                     "cpus": 2,
+                    "memory": {"available_bytes": 5, "session_estimate_bytes": 3},
                 },
             },
             "host",
         )
     )
     assert host.environments[0].name == "default"
+    assert host.environments[0].pool == Pool(ready=1, low=2, high=4)
+    assert host.environments[1].pool is None
     assert host.capacity.max_sessions == "unlimited"
+    assert host.capacity.memory == MemoryCapacity(available_bytes=5, session_estimate_bytes=3)

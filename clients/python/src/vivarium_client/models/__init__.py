@@ -1,6 +1,6 @@
 """What the daemon answers, as frozen types. Units are in the names."""
 
-from .host import Capacity, Environment, HostInfo
+from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .outcome import ExceptionInfo, Execution, Outcome, Usage
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
@@ -23,11 +23,14 @@ __all__ = [
     "LayerReport",
     "Limit",
     "Limits",
+    "MemoryCapacity",
     "Outcome",
     "OutputFile",
+    "Pool",
     "Representations",
     "SessionInfo",
     "SessionUsage",
+    "Template",
     "Usage",
     "Value",
 ]

@@ -105,6 +105,8 @@ class SessionInfo:
     """Its environment's name."""
     state: str
     """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
+    kernel_origin: Optional[str]
+    """`forked` from a template, or `executed`; None before there is a kernel."""
     protection: tuple[LayerReport, ...]
     """Every layer of the sandbox, as read back from inside."""
     limits: Limits
@@ -130,6 +132,7 @@ class SessionInfo:
             tenant=reader.text("tenant"),
             environment=reader.text("environment"),
             state=reader.text("state"),
+            kernel_origin=reader.optional_text("kernel_origin"),
             protection=tuple(LayerReport._read(layer) for layer in reader.objects("protection")),
             limits=limits,
             network=reader.text("network"),
