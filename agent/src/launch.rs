@@ -35,7 +35,7 @@ use vivarium_protocol::policy::Policy;
 
 use self::nursery::Nursery;
 use crate::birth;
-use crate::sandbox::{Context, Inside, Outside, clone_diagnosis, clone_flags};
+use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::sys::{self, Wait};
 use crate::{init, range, stream};
 
@@ -97,6 +97,7 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     }
     let inside = Inside::of(&context, agent)
         .map_err(|error| failure("open the session's namespaces", error))?;
+    sandbox::give_up_capabilities()?;
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("tell the agent of its ids", error))?;
     // From here on the agent alone holds the control socket: its end must be the session's.

@@ -34,6 +34,14 @@ pub(crate) fn clone_diagnosis(error: &std::io::Error) -> Failure {
     namespaces::diagnose(error).into_failure(Layer::Namespaces)
 }
 
+/// What a launcher does not need any more, once its session's ids are mapped.
+///
+/// # Errors
+/// If the kernel refuses to take it.
+pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
+    credentials::give_up_capabilities().map_err(|error| error.into_failure(Layer::Credentials))
+}
+
 /// Every layer, in the order of application. The order is SPEC's and docs/sandbox-layers.md
 /// gives the reason for each place; a test holds the two together.
 pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [

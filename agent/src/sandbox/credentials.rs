@@ -62,6 +62,12 @@ impl LayerCode for Credentials {
     }
 }
 
+/// For the launcher, when its session's ids are mapped: gives up what it has by being in the
+/// namespace of all subordinate ids. To enter the session it needs no capability: it owns it.
+pub(crate) fn give_up_capabilities() -> Result<(), LayerError> {
+    capabilities::keep(&[])
+}
+
 /// execve(2) gives no privilege from now on: set-user-id bits and file capabilities are void.
 fn no_new_privs() -> Result<(), LayerError> {
     prctl::set_no_new_privs()

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import socket
 import subprocess
 import threading
@@ -176,6 +177,8 @@ def left_over():
     """Whatever sessions have of the host: cgroups, processes other than the daemon, mounts,
     files. Empty when there is no session."""
     daemon = main_pid()
+    if daemon:
+        wait_until("templates are there", templates_are_ready)
     found = []
     tenants = CGROUP / "tenants"
     if tenants.is_dir():
@@ -197,10 +200,19 @@ def left_over():
     return sorted(without_numbers(line) for line in found)
 
 
+def templates_are_ready():
+    """They are built in the background, and again after a restart."""
+    environments = api("GET", "/v1/host")["environments"]
+    return all(environment["template"]["state"] == "ready" for environment in environments)
+
+
 def without_numbers(line):
     """Peer groups and mount numbers say nothing about what is mounted; nor does the name that
-    systemd gives a private /tmp."""
+    systemd gives a private /tmp, a template's pid or the name of its directory."""
+    line = re.sub(r"(workdirs-)[0-9a-f]{32}(/[0-9a-f]{32})?", r"\1NAME", line)
     words = [word for word in line.split(" ") if not word.startswith(("shared:", "master:"))]
     if words[0] == "mount":
         del words[1:3]
+    if words[0] == "process":
+        del words[1]
     return " ".join("PRIVATE" if "systemd-private-" in word else word for word in words)
