@@ -61,8 +61,9 @@ pub enum EngineError {
     /// The host has no memory for one more session.
     #[error("there is no room for one more session: {0}")]
     NoCapacity(Shortage),
-    /// Something runs or waits in this session, and the request waits for nobody.
-    #[error("an execution runs or waits in this session")]
+    /// Something runs or waits in this session, and the request waits for nobody; or the session
+    /// was interrupted or reset meanwhile.
+    #[error("an execution runs or waits in this session, or it was interrupted or reset meanwhile")]
     Busy,
     /// No such execution, or not this tenant's, or its result is not kept any more.
     #[error("there is no execution {0:?} in this session, or its result is not kept any more")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use vivarium_protocol::message::Work;
+use vivarium_protocol::outcome::Cause;
 
 use super::request::Order;
 use super::types::{CompleteReply, InspectReply, ProbeRequest};
@@ -20,7 +21,8 @@ impl Engine {
     /// What could follow at a place in code.
     ///
     /// # Errors
-    /// [`EngineError`], of which [`EngineError::Busy`] if something runs or waits.
+    /// [`EngineError`], of which [`EngineError::Busy`] if something runs or waits, or the session is
+    /// interrupted or reset meanwhile.
     pub async fn complete(
         &self,
         tenant: &str,
@@ -63,6 +65,14 @@ impl Engine {
         let outcome = self.hand_over(&session, order, false).await?.outcome().await?;
         let answer = outcome.result.as_ref().and_then(|value| value.mime.get(JSON));
         let Some(answer) = answer else {
+            match outcome.cause {
+                // Somebody else's doing, and no fault of the kernel's.
+                Some(Cause::Interrupt | Cause::Reset) => {
+                    return Err(EngineError::Busy);
+                }
+                Some(Cause::Deleted) => return Err(EngineError::UnknownSession(id.to_owned())),
+                _ => {}
+            }
             let why = if outcome.detail.is_empty() { "it said nothing" } else { &outcome.detail };
             return Err(EngineError::NoAnswer(why.to_owned()));
         };

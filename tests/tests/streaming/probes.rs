@@ -1,7 +1,7 @@
 //! Completion and inspection by the live kernel.
 
 use serde_json::{Value, json};
-use vivarium_tests::Daemon;
+use vivarium_tests::{Daemon, wait};
 
 #[test]
 fn a_kernel_completes_what_it_knows() {
@@ -55,4 +55,31 @@ fn a_busy_session_is_not_asked() {
     assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
     events.rest();
     assert_eq!(session.request("POST", "/complete", Some(&request)).status, 200);
+}
+
+#[test]
+fn a_session_that_is_interrupted_or_reset_meanwhile_was_busy() {
+    let daemon = Daemon::start();
+    for call in ["/interrupt", "/reset"] {
+        let session = daemon.session();
+        // Completion asks for what the object has, which is the tenant's code.
+        let slow = "
+import time
+class Slow:
+    def __dir__(self):
+        open('asked', 'w').close()
+        time.sleep(4)
+        return []
+slow = Slow()";
+        let _made = session.execute(slow).ok();
+        std::thread::scope(|threads| {
+            let asked = threads
+                .spawn(|| session.request("POST", "/complete", Some(&json!({"code": "slow."}))));
+            wait::until_true("the question", || {
+                session.request("GET", "/files/asked", None).status == 200
+            });
+            let _done = session.request("POST", call, None).expect_success();
+            let _problem = asked.join().unwrap().expect_problem(409, "busy");
+        });
+    }
 }
