@@ -83,6 +83,15 @@ fn an_ordinary_user_that_is_killed_leaves_nothing_running() {
     Setup::default().runner(runner()).in_place_of(dir).start().stop_and_check();
 }
 
+/// The permitted and effective capabilities of a process, whatever user namespace it is in.
+fn capabilities(pid: i32) -> [String; 2] {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    ["CapPrm:", "CapEff:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim().to_owned()
+    })
+}
+
 #[test]
 fn a_user_with_subordinate_ids_gives_each_session_its_own() {
     if !host::has(&[Requirement::SubordinateIds]) {
@@ -95,6 +104,11 @@ fn a_user_with_subordinate_ids_gives_each_session_its_own() {
     let own = daemon.process().user_ids()[0];
     let kernel = daemon.descendants().into_iter().find(|p| p.name.starts_with("python")).unwrap();
     assert!(!kernel.user_ids().contains(&own), "{kernel:?}");
+    // Whoever mapped the ids had the right to map all of them, and gave it up. That the agent has
+    // some for its session shows that they would be seen.
+    let agent = session.members().into_iter().find(|p| !p.name.starts_with("python")).unwrap();
+    assert_ne!(capabilities(agent.pid), ["0000000000000000"; 2]);
+    assert_eq!(capabilities(agent.parent), ["0000000000000000"; 2]);
     // What it writes and leaves is gone all the same.
     let _left = session.execute("open('x', 'w').write('x'); import os; os.chmod('.', 0)").ok();
     daemon.stop_and_check();
