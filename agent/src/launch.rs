@@ -14,14 +14,11 @@ mod nursery;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitCode;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
@@ -35,6 +32,7 @@ use vivarium_protocol::policy::Policy;
 
 use self::nursery::Nursery;
 use crate::birth;
+use crate::children::Children;
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::sys::{self, Wait};
 use crate::{init, range, stream};
@@ -164,11 +162,7 @@ struct Midwife {
 impl Midwife {
     /// Serves the agent until it ends.
     fn serve(mut self) -> Result<ExitCode, Failure> {
-        let mut mask = SigSet::empty();
-        mask.add(Signal::SIGCHLD);
-        mask.thread_block().map_err(|error| failure("block SIGCHLD", error))?;
-        let children = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-            .map_err(|error| failure("signalfd", error))?;
+        let children = Children::watch().map_err(|error| failure("signalfd", error))?;
         loop {
             if self.reap(&children) {
                 return Ok(ExitCode::SUCCESS);
@@ -242,16 +236,13 @@ impl Midwife {
     /// Collects every child that has ended and tells the agent of those that were born for it;
     /// whether the agent itself is among them. Without a pid namespace the tenant's orphans come
     /// here too.
-    fn reap(&mut self, children: &SignalFd) -> bool {
-        while let Ok(Some(_)) = children.read_signal() {}
+    fn reap(&mut self, children: &Children) -> bool {
         let mut agent_ended = false;
-        while let Ok(Some(ended)) = sys::wait(Wait::IfAny) {
+        for ended in children.ended() {
             agent_ended |= ended.pid == self.agent;
             if let Some(index) = self.born.iter().position(|(_, pid)| *pid == ended.pid) {
                 let (birth, _) = self.born.swap_remove(index);
-                let usage =
-                    Usage { cpu_us: ended.cpu_us, memory_peak_bytes: ended.memory_peak_bytes };
-                tell_end(&self.to_agent, birth, end_of(ended.status), usage);
+                tell_end(&self.to_agent, birth, ended.end(), ended.usage());
             }
         }
         agent_ended
@@ -274,15 +265,6 @@ fn await_end(agent: Pid) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
-}
-
-/// How a process ended.
-pub(crate) fn end_of(status: ExitStatus) -> KernelEnd {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => KernelEnd::Exited(code),
-        (None, Some(signal)) => KernelEnd::Signaled { signal, by_agent: false },
-        (None, None) => KernelEnd::NotStarted(format!("it ended by {status}")),
-    }
 }
 
 /// Tells the agent how a process ended. An agent that is gone needs no telling: its own end

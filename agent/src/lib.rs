@@ -17,6 +17,7 @@
 //! | [`spawn`] | PID 1 inside | asking the launcher for either |
 //! | [`files`] | PID 1 inside | the workdir's files, read and written for the API |
 //! | [`changes`] | PID 1 inside | which of them an execution made or changed |
+//! | [`children`] | everywhere | children that end, told and collected |
 //! | [`kernel_wire`] | PID 1 inside | the bounded messages of a kernel, which is not believed |
 //! | [`sandbox`] | both | the layers |
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
@@ -25,6 +26,7 @@
 mod birth;
 pub mod capi;
 mod changes;
+mod children;
 mod command;
 mod files;
 mod init;

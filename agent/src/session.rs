@@ -18,8 +18,7 @@ use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
 use vivarium_protocol::layer::Layer;
@@ -29,13 +28,13 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use crate::changes::Tracker;
+use crate::children::Children;
 use crate::files::Workdir;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::kernel_wire::FromKernel;
 use crate::launch::failure;
 use crate::sandbox::Context;
 use crate::spawn::Launcher;
-use crate::sys::{self, Wait};
 use crate::usage;
 
 use self::control::Control;
@@ -52,7 +51,7 @@ pub(crate) struct Session<'a> {
     context: &'a Context,
     control: Control<'a>,
     launcher: Launcher,
-    children: SignalFd,
+    children: Children,
     kernel: Kernel,
     running: Option<Running>,
     pending: VecDeque<Request>,
@@ -81,12 +80,7 @@ impl<'a> Session<'a> {
         control: &'a UnixStream,
         launcher: UnixStream,
     ) -> Result<Self, Failure> {
-        let mut mask = SigSet::empty();
-        mask.add(Signal::SIGCHLD);
-        mask.thread_block().map_err(|error| failure("block SIGCHLD", error))?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let children =
-            SignalFd::with_flags(&mask, flags).map_err(|error| failure("signalfd", error))?;
+        let children = Children::watch().map_err(|error| failure("signalfd", error))?;
         let mut launcher = Launcher::new(launcher);
         let kernel = Kernel::spawn(context, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
@@ -276,9 +270,8 @@ impl<'a> Session<'a> {
     }
 
     /// Collects orphans, so that their CPU time is counted and their pids are free.
-    fn reap(&mut self) {
-        while let Ok(Some(_)) = self.children.read_signal() {}
-        while let Ok(Some(_)) = sys::wait(Wait::IfAny) {}
+    fn reap(&self) {
+        drop(self.children.ended());
     }
 
     /// Something is due: reading of changes, a look at the CPU time, or the end of a kernel that

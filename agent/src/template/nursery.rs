@@ -12,20 +12,18 @@ use std::os::unix::net::UnixStream;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::{
     BirthNumber, FromNewborn, FromNursery, FromTemplate, ToNursery, ToTemplate,
 };
-use vivarium_protocol::outcome::Usage;
 
 use super::newborn::Entrant;
 use super::pages;
-use crate::launch::{end_of, failure};
+use crate::children::Children;
+use crate::launch::failure;
 use crate::stream::{self, StreamError};
-use crate::sys::{self, Ended, Wait};
+use crate::sys::{self, Ended};
 
 /// A launcher, by its number.
 type LinkNumber = u64;
@@ -56,7 +54,7 @@ struct Entering {
 pub(crate) struct Nursery {
     control: UnixStream,
     epoll: Epoll,
-    children: SignalFd,
+    children: Children,
     links: BTreeMap<LinkNumber, UnixStream>,
     last_link: LinkNumber,
     entering: Vec<Entering>,
@@ -71,11 +69,7 @@ impl Nursery {
     pub(crate) fn open(control: UnixStream) -> Result<Self, StreamError> {
         // What an entrant forks becomes ours as the entrant ends: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
-        let mut mask = SigSet::empty();
-        mask.add(Signal::SIGCHLD);
-        mask.thread_block().map_err(io::Error::from)?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let children = SignalFd::with_flags(&mask, flags).map_err(io::Error::from)?;
+        let children = Children::watch()?;
         pages::collapse();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
         for (fd, number) in [(control.as_fd(), CONTROL), (children.as_fd(), CHILDREN)] {
@@ -189,10 +183,9 @@ impl Nursery {
 
     /// Collects every child that has ended, and tells of the kernels among them.
     fn reap(&mut self) {
-        while let Ok(Some(_)) = self.children.read_signal() {}
         // A kernel may be collected before the entrant that told of it, though it ended later.
         let mut kernels = Vec::new();
-        while let Ok(Some(ended)) = sys::wait(Wait::IfAny) {
+        for ended in self.children.ended() {
             match self.entering.iter().position(|entering| entering.pid == ended.pid) {
                 Some(index) => {
                     let Entering { link, birth, told, .. } = self.entering.swap_remove(index);
@@ -212,8 +205,7 @@ impl Nursery {
     fn tell(&mut self, ended: &Ended) {
         let Some((link, birth)) = self.born.remove(&ended.pid) else { return };
         let Some(link) = self.links.get(&link) else { return };
-        let usage = Usage { cpu_us: ended.cpu_us, memory_peak_bytes: ended.memory_peak_bytes };
-        let told = FromNursery::Ended { birth, end: end_of(ended.status), usage };
+        let told = FromNursery::Ended { birth, end: ended.end(), usage: ended.usage() };
         // A launcher that does not listen any more is on its way out.
         let _gone = stream::send(link, &told, MAX_SMALL_FRAME_BYTES).is_err();
     }
