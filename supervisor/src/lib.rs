@@ -7,6 +7,7 @@
 
 pub mod api;
 pub mod backend;
+mod backoff;
 pub mod bench;
 pub mod cgroup;
 pub mod chain;

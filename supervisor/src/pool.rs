@@ -25,7 +25,6 @@ use crate::session::registry::Registry;
 use crate::session::{Recipe, Warm};
 use crate::settings::Environment;
 
-mod backoff;
 mod keeper;
 mod pace;
 mod shelf;

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::policy::Policy;
 
-use super::backoff::Backoff;
 use super::{Marks, Stock};
+use crate::backoff::Backoff;
 use crate::session::{Recipe, Warm};
 use crate::template::{State as TemplateState, Template};
 

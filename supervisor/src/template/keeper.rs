@@ -4,21 +4,21 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use vivarium_metrics::Metrics;
 
 use super::process::{Process, TemplateError};
 use super::{Build, State, Template};
 use crate::backend::Backend;
+use crate::backoff::Backoff;
 use crate::chain::chain;
 use crate::recover::remove_tree;
 
-/// How long it waits after the first fault before it builds again, and after many.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A template that was there for longer has no part in a row of faults.
+const GOOD_AFTER: Duration = Duration::from_secs(60);
 
 /// How often the interpreter is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub(super) async fn keep(
     let mut wanted = template.wanted.subscribe();
     let environment = template.environment.clone();
     metrics.templates.introduced(&environment);
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::default();
     loop {
         let Some(build) = wanted.borrow_and_update().clone() else { break };
         template.state.send_replace(State::Building);
@@ -54,8 +54,8 @@ pub(super) async fn keep(
                             () = changed(&mut wanted) => None,
                             () = replaced(&build.order.interpreter.path, interpreter) => None,
                         };
-                        if since.elapsed() > LONGEST_PAUSE {
-                            pause = FIRST_PAUSE;
+                        if since.elapsed() > GOOD_AFTER {
+                            backoff.succeeded();
                         }
                         fault
                     }
@@ -71,7 +71,7 @@ pub(super) async fn keep(
             }
         };
         let Some(fault) = fault else {
-            pause = FIRST_PAUSE;
+            backoff.succeeded();
             continue; // It is to be another, or none.
         };
         let reason = chain(&fault);
@@ -83,12 +83,14 @@ pub(super) async fn keep(
         template.state.send_replace(State::Unavailable(reason));
         // What the environment itself can not do it will not be able to in a minute either.
         let is_final = matches!(fault, TemplateError::Unfit(_) | TemplateError::NoLibrary);
+        let now = Instant::now();
+        backoff.failed(now);
+        let again = backoff.until(now).unwrap_or(now);
         tokio::select! {
-            () = sleep(pause), if !is_final => {}
+            () = sleep_until(again), if !is_final => {}
             () = changed(&mut wanted) => {}
             () = replaced(&build.order.interpreter.path, interpreter) => {}
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     template.state.send_replace(State::Off);
 }

@@ -12,27 +12,27 @@ const LAST: Duration = Duration::from_mins(1);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
     until: Option<Instant>,
 }
 
 impl Backoff {
     /// One has failed.
-    pub(super) fn failed(&mut self, now: Instant) {
+    pub(crate) fn failed(&mut self, now: Instant) {
         let wait = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LAST);
         self.failures = self.failures.saturating_add(1);
         self.until = Some(now + wait);
     }
 
     /// One has not.
-    pub(super) const fn succeeded(&mut self) {
+    pub(crate) const fn succeeded(&mut self) {
         self.failures = 0;
         self.until = None;
     }
 
     /// Until when to wait, if that is not over.
-    pub(super) fn until(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn until(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| *until > now)
     }
 }
