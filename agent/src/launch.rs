@@ -61,10 +61,27 @@ pub(crate) fn failure(operation: &str, error: impl std::fmt::Display) -> Failure
     }
 }
 
-fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
-    // Sanitise first: nothing inherited is looked at before it is gone.
+/// What every command of the supervisor's does first: nothing inherited is looked at before it is
+/// gone.
+pub(crate) fn sanitise() -> Result<(), Failure> {
     sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
-    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    sys::clear_environment().map_err(|error| failure("clear the environment", error))
+}
+
+/// Refuses a supervisor of another release.
+pub(crate) fn agree(protocol_version: u32) -> Result<(), Failure> {
+    if protocol_version == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    let reason = format!(
+        "the supervisor speaks version {protocol_version}, this agent {PROTOCOL_VERSION}: install \
+         both from the same release"
+    );
+    Err(failure("agree on the protocol", reason))
+}
+
+fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
+    sanitise()?;
     // What is made here is for the session's ids. A service's own mask (UMask=0077) would keep
     // the kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
@@ -116,14 +133,7 @@ struct Received {
 fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
     let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the policy", error))?;
-    if launch.protocol_version != PROTOCOL_VERSION {
-        let reason = format!(
-            "the supervisor speaks version {}, this agent {PROTOCOL_VERSION}: install both from \
-             the same release",
-            launch.protocol_version
-        );
-        return Err(failure("agree on the protocol", reason));
-    }
+    agree(launch.protocol_version)?;
     launch.policy.validate().map_err(|error| failure("validate the policy", error))?;
     let mut fds = fds.into_iter();
     let program =

@@ -13,12 +13,11 @@ use std::process::{Command, ExitCode, Stdio};
 
 use nix::sched::{CloneFlags, setns};
 use nix::unistd::{Pid, getegid, geteuid};
-use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, FromRange, RangeOrder};
 
-use crate::launch::failure;
+use crate::launch::{agree, failure, sanitise};
 use crate::{stream, sys};
 
 /// The `range` subcommand.
@@ -46,13 +45,10 @@ pub(crate) fn enter(range: impl AsFd) -> Result<(), Failure> {
 }
 
 fn make(control: &UnixStream) -> Result<(), Failure> {
-    sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
-    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    sanitise()?;
     let order: RangeOrder = stream::receive(control, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
-    if order.protocol_version != PROTOCOL_VERSION {
-        return Err(failure("agree on the protocol", "install agent and supervisor together"));
-    }
+    agree(order.protocol_version)?;
     let flags = u64::try_from(CloneFlags::CLONE_NEWUSER.bits()).unwrap_or_default();
     let inside =
         sys::clone3(flags, None).map_err(|error| failure("clone3 with a user namespace", error))?;

@@ -28,11 +28,10 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::execve;
-use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromTemplate, TemplateOrder};
 
-use crate::launch::{failure, open_null};
+use crate::launch::{agree, failure, open_null, sanitise};
 use crate::{inspect, range, stream, sys};
 
 /// Where the library is for Python. No session ever sees this descriptor.
@@ -49,9 +48,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
-    // Sanitise first, as the launcher does.
-    sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
-    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    sanitise()?;
     umask(Mode::from_bits_truncate(0o022));
     let (order, library, range) = receive(control)?;
     if let Some(range) = range {
@@ -96,9 +93,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
 fn receive(control: &UnixStream) -> Result<(TemplateOrder, OwnedFd, Option<OwnedFd>), Failure> {
     let (order, fds) = stream::receive_with::<TemplateOrder>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
-    if order.protocol_version != PROTOCOL_VERSION {
-        return Err(failure("agree on the protocol", "install agent and supervisor together"));
-    }
+    agree(order.protocol_version)?;
     let mut fds = fds.into_iter();
     let library = fds.next().ok_or_else(|| failure("receive the library", "there is none"))?;
     Ok((order, library, fds.next()))
