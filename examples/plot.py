@@ -1,6 +1,6 @@
 """Draws the sales of examples/sales.csv: revenue by month and region, and by product.
 
-    vivarium run --file examples/sales.csv --output-dir . examples/plot.py
+    vivarium run --file examples/sales.csv --output-dir pictures examples/plot.py
 """
 
 import matplotlib.pyplot as plt
