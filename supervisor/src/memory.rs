@@ -1,8 +1,9 @@
 //! Whether there is memory for one more session.
 //!
-//! A create is decided with what was last read and with what has been promised since, so that it
-//! costs no read of a file: one task reads, a few times a second while sessions are made. Pools are
-//! told to give up what they hold before anybody is refused.
+//! A create is admitted with what was last read and with what has been promised since, so that it
+//! costs no read of a file: one task reads, a few times a second while sessions are made. It is
+//! refused only with what was read after it came, for memory may have come free meanwhile. Pools
+//! are told to give up what they hold before anybody is refused.
 //!
 //! It must never refuse what there already is (sessions and their executions), nor let one
 //! tenant's stalls in its own limit shut out the others.
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 mod estimate;
 mod ledger;
@@ -43,8 +44,8 @@ struct Shared {
     ledger: Mutex<Ledger>,
     /// Told when somebody wants a new reading.
     wanted: Notify,
-    /// How many there were.
-    readings: watch::Sender<u64>,
+    /// When the last one was begun.
+    readings: watch::Sender<Instant>,
 }
 
 /// What holds for an environment now.
@@ -97,7 +98,7 @@ impl Memory {
         let shared = Shared {
             ledger: Mutex::new(Ledger::new(reading)),
             wanted: Notify::new(),
-            readings: watch::Sender::new(1),
+            readings: watch::Sender::new(Instant::now()),
         };
         Self { shared: Arc::new(shared), reader: None }
     }
@@ -142,10 +143,19 @@ impl Memory {
         self.shared.wanted.notify_one();
     }
 
-    /// Tells of each reading.
+    /// Tells of each reading, by the time when it was begun.
     #[must_use]
-    pub fn readings(&self) -> watch::Receiver<u64> {
+    pub fn readings(&self) -> watch::Receiver<Instant> {
         self.shared.readings.subscribe()
+    }
+
+    /// Waits for a reading that is begun from now on: at most for two, and for the time between
+    /// them. Whether there is one: where nobody reads there never is.
+    pub async fn read_anew(&self) -> bool {
+        let (asked, mut readings) = (Instant::now(), self.readings());
+        self.want();
+        let is_read = readings.wait_for(|begun| *begun >= asked);
+        self.reader.is_some() && matches!(timeout(READ_AT_LEAST_EVERY, is_read).await, Ok(Ok(_)))
     }
 
     /// Has this be what was read.
@@ -184,10 +194,10 @@ impl Shared {
 
     /// Notes a reading. What settles while it is made may not be in it.
     fn note(&self, read: impl FnOnce() -> Reading) {
-        let shown = self.lock().settled_bytes();
+        let (begun, shown) = (Instant::now(), self.lock().settled_bytes());
         let reading = read();
         self.lock().note(reading, shown);
-        self.readings.send_modify(|count| *count += 1);
+        self.readings.send_replace(begun);
     }
 }
 

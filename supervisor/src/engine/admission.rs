@@ -28,18 +28,34 @@ impl Engine {
     }
 
     /// Adds a session, without waiting for it to start; the inner error is the one that has its
-    /// id. One that is on its way out, and that nobody can see any more, is waited for.
+    /// id. One that is on its way out, and that nobody can see any more, is waited for; and what is
+    /// known of memory is read anew before it is a reason to refuse.
     pub(super) async fn add(
         &self,
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        loop {
-            match self.try_add(tenant, spec.clone())? {
-                Err(existing) if existing.is_closed() => existing.gone().await,
-                settled => return Ok(settled),
+        let mut is_read = false;
+        let refused = loop {
+            match self.try_add(tenant, spec.clone()) {
+                Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
+                Err(EngineError::NoCapacity(_))
+                    if !is_read && self.inner.memory.read_anew().await =>
+                {
+                    is_read = true;
+                }
+                Err(refused) => break refused,
+                settled => return settled,
             }
+        };
+        match refused {
+            EngineError::NoCapacity(_) => self.observer(tenant).refused(Refusal::NoCapacity),
+            EngineError::TooManySessions { .. } | EngineError::TooManyOfTenant { .. } => {
+                self.observer(tenant).refused(Refusal::TooManySessions);
+            }
+            _ => (),
         }
+        Err(refused)
     }
 
     fn try_add(
@@ -88,17 +104,12 @@ impl Engine {
             }
             Err(Refused::Exists(session)) => Ok(Err(session)),
             Err(Refused::Full) => {
-                self.observer(tenant).refused(Refusal::TooManySessions);
                 Err(EngineError::TooManySessions { max: max.get().unwrap_or(u64::MAX) })
             }
             Err(Refused::TenantFull) => {
-                self.observer(tenant).refused(Refusal::TooManySessions);
                 Err(EngineError::TooManyOfTenant { max: own_max.get().unwrap_or(u64::MAX) })
             }
-            Err(Refused::NoCapacity(shortage)) => {
-                self.observer(tenant).refused(Refusal::NoCapacity);
-                Err(EngineError::NoCapacity(shortage))
-            }
+            Err(Refused::NoCapacity(shortage)) => Err(EngineError::NoCapacity(shortage)),
         }
     }
 

@@ -66,6 +66,12 @@ impl Sources {
         Self { meminfo: "/proc/meminfo".into(), pressure: "/proc/pressure/memory".into(), tree }
     }
 
+    /// A file in the format of /proc/meminfo, and nothing else.
+    #[cfg(test)]
+    pub(crate) fn of_file(meminfo: PathBuf) -> Self {
+        Self { meminfo, pressure: PathBuf::new(), tree: None }
+    }
+
     /// What they say now.
     #[must_use]
     pub fn read(&self) -> Reading {

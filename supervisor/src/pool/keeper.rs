@@ -34,9 +34,9 @@ struct Start {
 pub(super) struct Keeper {
     shared: Arc<Shared>,
     memory: Arc<Memory>,
-    readings: watch::Receiver<u64>,
+    readings: watch::Receiver<Instant>,
     /// The reading after which some were given up.
-    shrunk_at: u64,
+    shrunk_at: Option<Instant>,
     pace: Pace,
     starting: HashMap<Id, Start>,
     starts: JoinSet<Result<Warm, Failure>>,
@@ -54,7 +54,7 @@ impl Keeper {
             shared,
             readings: memory.readings(),
             memory,
-            shrunk_at: 0,
+            shrunk_at: None,
             pace: Pace::new(u32::try_from(cpus).unwrap_or(u32::MAX)),
             starting: HashMap::new(),
             starts: JoinSet::new(),
@@ -164,7 +164,7 @@ impl Keeper {
 
     /// Gives up some of what is ready while the host is short of memory, the fullest pool first.
     fn shrink(&mut self) {
-        let reading = *self.readings.borrow_and_update();
+        let reading = Some(*self.readings.borrow_and_update());
         if std::mem::replace(&mut self.shrunk_at, reading) == reading {
             return;
         }

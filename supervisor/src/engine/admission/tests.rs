@@ -4,7 +4,7 @@
 use super::*;
 use crate::engine::tests::{echoing_with, settings};
 use crate::engine::types::{ExecuteRequest, RunRequest};
-use crate::memory::{Memory, Reading, Stock};
+use crate::memory::{Memory, Reading, Sources, Stock};
 
 const MIB: u64 = 1 << 20;
 
@@ -57,6 +57,25 @@ async fn new_sessions_are_refused_and_those_there_are_go_on() {
     engine.create("t", named("b")).await.unwrap();
     let text = engine.scrape().unwrap();
     assert!(text.contains(r#"vivarium_creates_refused{environment="default"} 0"#), "{text}");
+}
+
+#[tokio::test]
+async fn nobody_is_refused_for_what_was_read_before_it_asked() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let say = |mib: u64| {
+        let text = format!("MemTotal: 9999999 kB\nMemAvailable: {} kB\n", mib * 1024);
+        std::fs::write(&file, text).unwrap();
+    };
+    say(10);
+    let memory = Memory::watch(Sources::of_file(file.path().to_owned()));
+    let (engine, _) = echoing_with(settings(), memory);
+    let refused = engine.create("t", named("a")).await.unwrap_err();
+    assert_eq!(refused.code(), "no_capacity");
+    say(1000);
+    engine.create("t", named("a")).await.unwrap();
+    let text = engine.scrape().unwrap();
+    let refusals = r#"vivarium_refusals_total{reason="no_capacity",tenant="t"} 1"#;
+    assert!(text.lines().any(|found| found == refusals), "{text}");
 }
 
 #[tokio::test]
