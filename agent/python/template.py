@@ -5,9 +5,10 @@ the path of the agent's library, the warm-up code, and the modules to import. De
 supervisor's socket, and 1 and 2 are its log.
 
 The loop that waits for birth requests is the library's (agent/src/template/nursery.rs). It comes
-back in a process of its own for each birth, which has joined the session and does the one thing
-that must be Python's: `os.fork`, so that Python's and the libraries' own state is right in the
-child (PyOS_AfterFork_Child, os.register_at_fork, pthread_atfork(3)). The child is the kernel.
+back for each birth to have done what must be Python's: `os.fork`, so that Python's and the
+libraries' own state is right in the child (PyOS_AfterFork_Child, os.register_at_fork,
+pthread_atfork(3)). The child joins the session, goes on as a process of its own there, and is the
+kernel.
 
 It must never run tenant code, and must be single-threaded when it begins to serve: of other
 threads a fork takes nothing but the locks that they hold.
@@ -24,8 +25,8 @@ import kernel
 import report
 import waking
 
-# What `vivarium_template_serve` gives in a process that is to fork: agent/src/capi.rs.
-ENTERED = 1
+# What `vivarium_template_serve` gives when the process is to be forked: agent/src/capi.rs.
+TO_FORK = 1
 
 # Parts that nearly every session comes to need.
 PARTS = ("render", "show", "budget", "names")
@@ -60,14 +61,16 @@ def main():
     # What lives until here stays, and the collector need not look at it, which would copy it.
     gc.collect()
     gc.freeze()
-    if library.vivarium_template_serve() != ENTERED:
-        os._exit(0)
-    try:
-        pid = os.fork()
-    except OSError as error:
-        pid = -error.errno
-    if pid:
+    while library.vivarium_template_serve() == TO_FORK:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            pid = -error.errno
+        if pid == 0:
+            break
         library.vivarium_template_forked(pid)
+    else:
+        os._exit(0)
     library.vivarium_template_become_kernel()
     waking.wake()
     kernel.main()

@@ -1,12 +1,13 @@
-//! How a tenant's process is born: in its cgroup, then into the session, then confined, then
-//! Python or a command.
+//! How a tenant's process is born: into the session and its cgroup, then confined, then Python or
+//! a command.
 //!
 //! ```text
-//! launcher ── clone3(CLONE_INTO_CGROUP) ──▶ entrant ── setns, fork ──▶ kernel or command
+//! launcher ── fork ──▶ entrant ── setns, go on as another ──▶ kernel or command
 //! ```
 //!
-//! The entrant is needed because setns(2) with a pid namespace takes effect for children only.
-//! It ends at once, and what it forked becomes the launcher's child (`PR_SET_CHILD_SUBREAPER`).
+//! An entrant is not its session's yet: setns(2) with a pid namespace takes effect for children
+//! only, and a process is put into a cgroup as it is born. So it goes on as a child of its
+//! parent's that has its memory ([`sys::go_on_as_another`]), and is gone.
 //! A template takes the launcher's place in this picture ([`crate::template`]), and the kernel
 //! then goes on as the Python that it was forked from instead of executing one.
 //!
@@ -17,7 +18,7 @@ mod image;
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -69,21 +70,19 @@ pub(crate) fn give_birth(
     }
 }
 
-/// Starts the entrant and waits for its word on which process it forked.
+/// Starts the entrant and waits for the word of the process that it has become.
 fn start_entrant(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
-    let leaf = open_leaf(context.policy.cgroup.as_ref().map(|scope| &*scope.kernel))?;
+    let leaf = open_leaf(context)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
-    let entrant = sys::clone3(0, leaf.as_ref().map(AsFd::as_fd))
-        .map_err(|error| failure("clone3 into the kernel's cgroup", error))?;
+    let entrant = sys::fork().map_err(|error| failure("fork for a birth", error))?;
     let Some(entrant) = entrant else {
         drop(ours);
-        let told = enter_and_fork(context, inside, birth).map(|process| process.as_raw()).and_then(
-            |process| {
-                stream::send(&theirs, &process, MAX_SMALL_FRAME_BYTES)
-                    .map_err(|error| failure("tell the launcher of the process", error))
-            },
-        );
-        sys::exit_now(told.map_or_else(|failure| tell(birth.report, failure), |()| 0));
+        let code = enter(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(|process| {
+            stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
+                .map_err(|error| failure("tell the launcher of the process", error))?;
+            become_program(context, birth)
+        });
+        sys::exit_now(code.unwrap_or_else(|failure| tell(birth.report, failure)));
     };
     drop(theirs);
     let process: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
@@ -91,28 +90,20 @@ fn start_entrant(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Resul
     process.map(Pid::from_raw).map_err(|error| failure("hear of the process", error))
 }
 
-/// The entrant: joins the session and forks the process.
-fn enter_and_fork(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
-    enter(context, inside)?;
-    match sys::fork().map_err(|error| failure("fork in the session", error))? {
-        Some(process) => Ok(process),
-        None => {
-            let code = match become_program(context, birth) {
-                Ok(code) => code,
-                Err(failure) => tell(birth.report, failure),
-            };
-            sys::exit_now(code)
-        }
-    }
-}
-
-/// Joins the session: all of it for this process but its pid namespace, which is its children's.
+/// Joins the session, and goes on in it as another process, born in the cgroup `leaf` if there is
+/// one; its pid as seen from outside.
 ///
 /// # Errors
-/// If the session can not be entered.
-pub(crate) fn enter(context: &Context, inside: &Inside) -> Result<(), Failure> {
+/// If the session can not be entered. The process must then end.
+pub(crate) fn enter(
+    context: &Context,
+    inside: &Inside,
+    leaf: Option<BorrowedFd<'_>>,
+) -> Result<Pid, Failure> {
     yield_to_others(context)?;
-    inside.enter().map_err(|error| failure("setns into the session", error))
+    inside.enter().map_err(|error| failure("setns into the session", error))?;
+    sys::go_on_as_another(leaf)
+        .map_err(|error| failure("clone3 into the session and the kernel's cgroup", error))
 }
 
 /// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be
@@ -134,7 +125,7 @@ pub(crate) struct Confined {
     pub(crate) report: OwnedFd,
 }
 
-/// The process, forked in the session: confines itself for good, puts `descriptors` at the
+/// The process, which is in the session: confines itself for good, puts `descriptors` at the
 /// numbers from 0 on, closes all others but the report socket, and says so on that.
 ///
 /// # Errors
@@ -188,16 +179,18 @@ fn say(report: &UnixStream, what: &BirthReport) -> Result<(), stream::StreamErro
     stream::send(report, what, MAX_SMALL_FRAME_BYTES)
 }
 
-/// Opens a cgroup to be born in; `None` if there is no cgroup layer.
-pub(crate) fn open_leaf(path: Option<&Path>) -> Result<Option<OwnedFd>, Failure> {
-    let Some(path) = path else {
-        return Ok(None);
-    };
+/// Opens the cgroup that kernels and commands are born in; `None` if there is no cgroup layer.
+pub(crate) fn open_leaf(context: &Context) -> Result<Option<OwnedFd>, Failure> {
+    context.policy.cgroup.as_ref().map(|scope| open_cgroup(&scope.kernel)).transpose()
+}
+
+/// Opens a cgroup to be born in.
+pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC)
         .open(path);
-    opened.map(|file| Some(file.into())).map_err(|error| Failure {
+    opened.map(OwnedFd::from).map_err(|error| Failure {
         layer: Some(Layer::Cgroup),
         ..failure(&format!("open {}", path.display()), error)
     })

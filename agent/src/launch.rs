@@ -93,7 +93,8 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
     let (to_agent, to_launcher) =
         UnixStream::pair().map_err(|error| failure("socketpair", error))?;
-    let leaf = birth::open_leaf(context.policy.cgroup.as_ref().map(|scope| &*scope.agent))?;
+    let leaf = context.policy.cgroup.as_ref();
+    let leaf = leaf.map(|scope| birth::open_cgroup(&scope.agent)).transpose()?;
     let flags = u64::try_from(clone_flags(&context).bits()).unwrap_or_default();
     let cloned = sys::clone3(flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
         if flags == 0 {

@@ -13,7 +13,8 @@ use vivarium_protocol::frame::{self, FrameError, PREFIX_BYTES};
 
 use crate::sys;
 
-/// The most descriptors one message carries: a session's six namespaces and what a kernel gets.
+/// The most descriptors one message carries: a session's six namespaces, its cgroup, and
+/// what a kernel gets.
 pub(crate) const MAX_DESCRIPTORS: usize = 12;
 
 /// Why a message could not be sent or received.

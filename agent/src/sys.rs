@@ -1,9 +1,11 @@
-//! The only `unsafe` code of the workspace: thin wrappers over system calls that have no safe
-//! wrapper in a library we use.
+//! The only `unsafe` code of the workspace, with [`rebirth`]: thin wrappers over system calls that
+//! have no safe wrapper in a library we use.
 //!
 //! Nothing here decides anything. Each block says which invariants hold (SAFETY) and why there
 //! is no safe way (JUSTIFICATION).
 #![allow(unsafe_code)]
+
+mod rebirth;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint};
 use std::io;
@@ -12,6 +14,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use nix::unistd::Pid;
+
+pub(crate) use rebirth::{go_on_as_another, thread_id_address};
+
+/// linux/sched.h; libc's constant of this name has overflowed its type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Turns a system call's result into [`io::Result`].
 fn check(result: c_long) -> io::Result<c_long> {
@@ -100,8 +107,6 @@ pub(crate) fn set_environment(variables: &[CString]) -> io::Result<()> {
 /// The child is a raw clone, so libc's cached thread id is its parent's. Nothing that uses it
 /// (`pthread_*`, `raise`) may be called in it.
 pub(crate) fn clone3(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Option<Pid>> {
-    // linux/sched.h; libc's constant of this name has overflowed its type.
-    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let born_in = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
     let cgroup = cgroup.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX));
     let arguments = libc::clone_args {

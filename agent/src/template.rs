@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! supervisor ── exec ──▶ template ── exec ──▶ Python, its imports, then [`nursery`]
-//! nursery ── clone3(CLONE_INTO_CGROUP) ──▶ entrant ── setns, os.fork ──▶ kernel
+//! nursery ── os.fork ──▶ entrant ── setns, go on as another ──▶ kernel
 //! ```
 //!
 //! This module is what runs before Python: it takes nothing from its parent but one socket, gives
@@ -65,6 +65,11 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     setrlimit(Resource::RLIMIT_NOFILE, most, most)
         .map_err(|error| failure("setrlimit(NOFILE)", error))?;
     sys::default_signals().map_err(|error| failure("reset the signals", error))?;
+    // Kernels could not go on as another process with libc's state right.
+    sys::thread_id_address().map_err(|error| Failure {
+        fix: "use a kernel that was built with CONFIG_CHECKPOINT_RESTORE".to_owned(),
+        ..failure("prctl(GET_TID_ADDRESS)", error)
+    })?;
 
     let made = |error| failure("make the template's descriptors", error);
     let null = open_null().map_err(made)?;

@@ -128,7 +128,7 @@ fn every_member_of_the_workspace_has_its_lints() {
 }
 
 #[test]
-fn unsafe_code_is_in_one_file() {
+fn unsafe_code_is_in_one_module() {
     let root = program::workspace();
     // Put together, so that this very file does not have the words.
     let (block, function) = (["unsafe", " {"].concat(), ["unsafe", " fn"].concat());
@@ -138,7 +138,9 @@ fn unsafe_code_is_in_one_file() {
             !line.starts_with("//") && (line.contains(&block) || line.contains(&function))
         });
         let relative = path.strip_prefix(&root).unwrap();
-        assert!(!is_unsafe || relative == Path::new("agent/src/sys.rs"), "{}", relative.display());
+        let is_sys =
+            ["agent/src/sys.rs", "agent/src/sys"].iter().any(|own| relative.starts_with(own));
+        assert!(!is_unsafe || is_sys, "{}", relative.display());
     }
     assert!(text("supervisor/src/lib.rs").contains("#![forbid(unsafe_code)]"));
 }

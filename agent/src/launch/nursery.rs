@@ -61,7 +61,7 @@ impl Nursery {
             return Err(failure("fork a kernel", "its template has ended"));
         }
         let socket = self.ask(context, inside, birth, fds)?;
-        let pidfd = hear_forked(&socket)?;
+        let pidfd = hear_born(&socket)?;
         (&socket).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
         self.born.push((birth, pidfd));
         Ok(())
@@ -76,21 +76,21 @@ impl Nursery {
         fds: &[OwnedFd],
     ) -> Result<UnixStream, Failure> {
         let ask = |error| failure("ask for a fork", error);
-        let leaf = birth::open_leaf(context.policy.cgroup.as_ref().map(|scope| &*scope.kernel))?;
+        let leaf = birth::open_leaf(context)?;
         let (ours, theirs) =
             UnixStream::pair().map_err(|error| failure("make a socket for a birth", error))?;
-        let asked: Vec<RawFd> = std::iter::once(theirs.as_raw_fd())
-            .chain(leaf.as_ref().map(AsRawFd::as_raw_fd))
-            .collect();
         let message = ToNursery::Fork(birth);
-        stream::send_with(&self.socket, &message, &asked, MAX_SMALL_FRAME_BYTES).map_err(ask)?;
+        stream::send_with(&self.socket, &message, &[theirs.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
+            .map_err(ask)?;
         drop(theirs);
-        if let (FromNewborn::Forked, _) = hear(&ours)? {
+        if let (FromNewborn::Born, _) = hear(&ours)? {
             return Err(failure("fork a kernel", "it spoke out of turn"));
         }
         let own = fds.iter().enumerate().filter(|(index, _)| *index != PROGRAM);
         let own = own.map(|(_, fd)| fd.as_raw_fd());
-        let given: Vec<RawFd> = inside.descriptors().map(|fd| fd.as_raw_fd()).chain(own).collect();
+        let joined = inside.descriptors().map(|fd| fd.as_raw_fd());
+        let leaf = leaf.iter().map(AsRawFd::as_raw_fd);
+        let given: Vec<RawFd> = joined.chain(leaf).chain(own).collect();
         stream::send_with(&ours, &self.inheritance, &given, MAX_FRAME_BYTES).map_err(ask)?;
         Ok(ours)
     }
@@ -127,8 +127,8 @@ impl Nursery {
     }
 }
 
-/// Waits for the word that the kernel is forked; its pidfd.
-fn hear_forked(socket: &UnixStream) -> Result<OwnedFd, Failure> {
+/// Waits for the word that the kernel is in the session; its pidfd.
+fn hear_born(socket: &UnixStream) -> Result<OwnedFd, Failure> {
     let (_, fds) = hear(socket)?;
     fds.into_iter().next().ok_or_else(|| failure("fork a kernel", "it sent no pidfd"))
 }

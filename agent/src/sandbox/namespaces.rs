@@ -138,14 +138,17 @@ impl Inside {
     ///
     /// # Errors
     /// If there are fewer than the session has.
-    pub(crate) fn received(context: &Context, fds: &mut Vec<OwnedFd>) -> io::Result<Self> {
+    pub(crate) fn received(
+        context: &Context,
+        fds: &mut impl Iterator<Item = OwnedFd>,
+    ) -> io::Result<Self> {
         let wanted = clone_flags(context);
-        let flags: Vec<_> =
-            NAMES.into_iter().map(|(flag, _)| flag).filter(|flag| wanted.contains(*flag)).collect();
-        if fds.len() < flags.len() {
-            return Err(io::Error::other(format!("{} of {}", fds.len(), flags.len())));
-        }
-        Ok(Self(flags.iter().copied().zip(fds.drain(..flags.len())).collect()))
+        let received =
+            NAMES.into_iter().filter(|(flag, _)| wanted.contains(*flag)).map(|(flag, name)| {
+                let missing = || io::Error::other(format!("there is no {name} namespace"));
+                Ok((flag, fds.next().ok_or_else(missing)?))
+            });
+        received.collect::<io::Result<_>>().map(Self)
     }
 
     /// Their descriptors, in the order in which [`Inside::received`] takes them.

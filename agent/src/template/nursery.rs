@@ -1,5 +1,6 @@
-//! The loop of a template that is ready: it forks for launchers, and tells them how their kernels
-//! ended. It runs inside Python's process and calls nothing of Python's.
+//! The loop of a template that is ready: it says when to fork for a launcher, and tells launchers
+//! how their kernels ended. It runs inside Python's process and calls nothing of Python's; the fork
+//! itself, which is Python's, is the caller's to make.
 //!
 //! It is single-threaded and waits for nobody: what it reads comes from the supervisor and from
 //! launchers, in small messages sent at once.
@@ -23,7 +24,7 @@ use super::pages;
 use crate::children::Children;
 use crate::launch::failure;
 use crate::stream::{self, StreamError};
-use crate::sys::{self, Ended};
+use crate::sys::Ended;
 
 /// A launcher, by its number.
 type LinkNumber = u64;
@@ -35,28 +36,43 @@ const CHILDREN: LinkNumber = 1;
 /// Why the loop is left.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// This is a process that was forked for a birth.
-    AsEntrant(Entrant),
+    /// The process is to be forked for a birth. [`Nursery::forked`] or [`Nursery::not_forked`] has
+    /// to follow, or, in the process that is forked, [`Nursery::entrant`].
+    ToFork,
     /// The supervisor let go.
     Over,
 }
 
-/// A process that joins a session and forks the kernel.
-struct Entering {
-    pid: Pid,
+/// A birth that was asked for.
+#[derive(Debug)]
+struct Asked {
     link: LinkNumber,
     birth: BirthNumber,
-    /// Where it says which process that is, before it ends.
+    /// The launcher's, for this birth.
+    request: UnixStream,
+    /// Where the kernel says which process it is.
+    told: UnixStream,
+    /// The kernel's end of that.
+    tells: UnixStream,
+}
+
+/// A birth whose process was forked and has not said yet which one is the kernel.
+#[derive(Debug)]
+struct Entering {
+    link: LinkNumber,
+    birth: BirthNumber,
     told: UnixStream,
 }
 
 /// The state of a template.
+#[derive(Debug)]
 pub(crate) struct Nursery {
     control: UnixStream,
     epoll: Epoll,
     children: Children,
     links: BTreeMap<LinkNumber, UnixStream>,
     last_link: LinkNumber,
+    asked: Option<Asked>,
     entering: Vec<Entering>,
     born: BTreeMap<Pid, (LinkNumber, BirthNumber)>,
 }
@@ -82,12 +98,13 @@ impl Nursery {
             children,
             links: BTreeMap::new(),
             last_link: CHILDREN,
+            asked: None,
             entering: Vec::new(),
             born: BTreeMap::new(),
         })
     }
 
-    /// Serves until the supervisor lets go. Returns in each process that is forked, too.
+    /// Serves until a birth is asked for, or the supervisor lets go.
     ///
     /// # Errors
     /// If the system fails it; the template is then to end.
@@ -114,8 +131,9 @@ impl Nursery {
                     },
                     CHILDREN => self.reap(),
                     link => {
-                        if let Some(entrant) = self.hear(link) {
-                            return Ok(Left::AsEntrant(entrant));
+                        self.hear(link)?;
+                        if self.asked.is_some() {
+                            return Ok(Left::ToFork);
                         }
                     }
                 }
@@ -136,68 +154,70 @@ impl Nursery {
         Ok(())
     }
 
-    /// Hears a launcher, and forks for it; `Some` in the process that was forked.
-    fn hear(&mut self, number: LinkNumber) -> Option<Entrant> {
-        let link = self.links.get(&number)?;
+    /// Hears a launcher.
+    fn hear(&mut self, number: LinkNumber) -> io::Result<()> {
+        let Some(link) = self.links.get(&number) else { return Ok(()) };
         match stream::receive_with::<ToNursery>(link, MAX_SMALL_FRAME_BYTES) {
             Ok((ToNursery::Fork(birth), fds)) => {
-                let mut fds = fds.into_iter();
-                let request = UnixStream::from(fds.next()?);
-                self.fork(number, birth, request, fds.next())
+                if let Some(request) = fds.into_iter().next().map(UnixStream::from) {
+                    let (told, tells) = UnixStream::pair()?;
+                    told.set_nonblocking(true)?;
+                    self.asked = Some(Asked { link: number, birth, request, told, tells });
+                }
             }
             Err(_) => {
                 // It is gone, and its session with it. Closing takes it out of the epoll set.
                 self.links.remove(&number);
-                None
             }
+        }
+        Ok(())
+    }
+
+    /// The process was forked that was to be.
+    pub(crate) fn forked(&mut self) {
+        let asked = self.asked.take();
+        self.entering.extend(asked.map(|Asked { link, birth, told, .. }| Entering {
+            link,
+            birth,
+            told,
+        }));
+    }
+
+    /// It could not be.
+    pub(crate) fn not_forked(&mut self, reason: &io::Error) {
+        if let Some(Asked { request, .. }) = self.asked.take() {
+            let failed = FromNewborn::Failed(failure("fork for a birth", reason));
+            // A launcher that is gone needs no telling.
+            let _gone = stream::send(&request, &failed, MAX_SMALL_FRAME_BYTES).is_err();
         }
     }
 
-    fn fork(
-        &mut self,
-        link: LinkNumber,
-        birth: BirthNumber,
-        request: UnixStream,
-        leaf: Option<OwnedFd>,
-    ) -> Option<Entrant> {
-        let forked = UnixStream::pair()
-            .and_then(|(ours, theirs)| {
-                ours.set_nonblocking(true)?;
-                Ok((sys::clone3(0, leaf.as_ref().map(AsFd::as_fd))?, ours, theirs))
-            })
-            .map_err(|error| failure("clone3 into the kernel's cgroup", error));
-        match forked {
-            Ok((None, _, told)) => Some(Entrant { request, told }),
-            Ok((Some(pid), told, _)) => {
-                self.entering.push(Entering { pid, link, birth, told });
-                None
-            }
-            Err(failed) => {
-                // A launcher that is gone needs no telling.
-                let failed = FromNewborn::Failed(failed);
-                let _gone = stream::send(&request, &failed, MAX_SMALL_FRAME_BYTES).is_err();
-                None
-            }
-        }
+    /// What the process is that was forked. Its descriptors are closed by that, with all others.
+    pub(crate) fn entrant(mut self) -> Option<Entrant> {
+        let asked = self.asked.take();
+        std::mem::forget(self);
+        asked.map(|Asked { request, told, tells, .. }| {
+            std::mem::forget(told);
+            Entrant { request, told: tells }
+        })
     }
 
     /// Collects every child that has ended, and tells of the kernels among them.
     fn reap(&mut self) {
-        // A kernel may be collected before the entrant that told of it, though it ended later.
-        let mut kernels = Vec::new();
-        for ended in self.children.ended() {
-            match self.entering.iter().position(|entering| entering.pid == ended.pid) {
-                Some(index) => {
-                    let Entering { link, birth, told, .. } = self.entering.swap_remove(index);
-                    // One that forked nothing said why to the launcher.
-                    if let Ok(pid) = stream::receive::<i32>(&told, MAX_SMALL_FRAME_BYTES) {
-                        self.born.insert(Pid::from_raw(pid), (link, birth));
-                    }
+        let ended = self.children.ended();
+        // A kernel says who it is before it can end.
+        self.entering.retain(|Entering { link, birth, told }| {
+            match stream::receive::<i32>(told, MAX_SMALL_FRAME_BYTES) {
+                Ok(pid) => {
+                    self.born.insert(Pid::from_raw(pid), (*link, *birth));
+                    false
                 }
-                None => kernels.push(ended),
+                Err(StreamError::Io(error)) => error.kind() == io::ErrorKind::WouldBlock,
+                // There is none: why, the launcher was told.
+                Err(_) => false,
             }
-        }
-        for ended in kernels {
+        });
+        for ended in ended {
             self.tell(&ended);
         }
     }

@@ -52,8 +52,7 @@ pub enum FromTemplate {
 /// Launcher to template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToNursery {
-    /// Fork a kernel. With this go the socket for its [`Inheritance`] and, where there is one,
-    /// the cgroup that it is to be born in.
+    /// Fork a kernel. With this goes the socket for its [`Inheritance`].
     Fork(BirthNumber),
 }
 
@@ -72,7 +71,8 @@ pub enum FromNursery {
 }
 
 /// Launcher to the process that is to be the kernel. With it go, in this order, the session's
-/// namespaces, what are to be descriptors 0 to 3, and the socket for its `BirthReport`.
+/// namespaces, the cgroup that it is to be born in if there is one, what are to be descriptors 0 to
+/// 3, and the socket for its `BirthReport`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inheritance {
     /// The session's policy, without the kernel program, which is there already.
@@ -85,10 +85,10 @@ pub enum FromNewborn {
     /// It is there, and to be sent its [`Inheritance`]. Not before: what is of the session, its
     /// report socket for one, would wait in the template for as long as that hangs.
     Here,
-    /// It is forked, in its cgroup and in the session's namespaces. With this goes its pidfd. The
+    /// It is born, in its cgroup and in the session's namespaces. With this goes its pidfd. The
     /// launcher answers with one byte: go on. If the socket ends instead, it has been given up and
     /// must end.
-    Forked,
+    Born,
     /// It could not be.
     Failed(Failure),
 }
