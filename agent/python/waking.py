@@ -16,6 +16,13 @@ from time import tzset
 
 modules = sys.modules
 
+# environ(7), wherever it is when this is read. Made once, in the template: to make it is to write to
+# a hundred pages, which a kernel would have to copy first.
+ENVIRON = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+
+# Of the state of a Mersenne Twister: 624 words, none of which is used yet.
+MT_WORDS, MT_BYTES = 624, 2496
+
 
 def wake():
     """Makes this process one of its own."""
@@ -33,9 +40,8 @@ def wake():
 
 def read_environment():
     """Reads what the library has made the environment: environ(7)."""
-    variables = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
     found = {}
-    for entry in iter_until_null(variables):
+    for entry in iter_until_null(ENVIRON):
         name, _, value = entry.partition(b"=")
         found[name] = value
     # Python sets it itself as it starts, where nothing else says which encoding to use (PEP 538).
@@ -81,6 +87,11 @@ def reseed():
     if ssl is not None:
         # OpenSSL takes a fork for one if the pid is another, which two pid namespaces may not show.
         ssl.RAND_add(os.urandom(48), 48.0)
-    numpy = modules.get("numpy.random")
-    if numpy is not None:
-        numpy.seed()
+    numpy, random = modules.get("numpy"), modules.get("numpy.random")
+    if numpy is not None and random is not None:
+        # The whole state, which `seed` would take three times as long to fill from a seed.
+        words = numpy.frombuffer(os.urandom(MT_BYTES), numpy.uint32, MT_WORDS)
+        try:
+            random.set_state(("MT19937", words, MT_WORDS))
+        except ValueError:
+            random.seed()  # It is another generator's by now: numpy.random.set_bit_generator.

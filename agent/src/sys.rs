@@ -286,6 +286,14 @@ pub(crate) fn bring_loopback_up(socket: BorrowedFd<'_>) -> io::Result<()> {
     .map(drop)
 }
 
+/// Bytes of the heap that are free and lie between others: mallinfo2(3).
+pub(crate) fn gaps_in_heap() -> usize {
+    // SAFETY: only reads the allocator's state, and the process has one thread.
+    // JUSTIFICATION: nix does not have this call.
+    let info = unsafe { libc::mallinfo2() };
+    info.fordblks.saturating_sub(info.keepcost)
+}
+
 /// Asks for the memory at `address`, which is this process's own, to be one huge page: madvise(2),
 /// MADV_COLLAPSE.
 pub(crate) fn collapse(address: usize, bytes: usize) -> io::Result<()> {

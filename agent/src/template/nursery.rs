@@ -86,6 +86,7 @@ impl Nursery {
         // What an entrant forks becomes ours as the entrant ends: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
         let children = Children::watch()?;
+        pages::fill_gaps();
         pages::collapse();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
         for (fd, number) in [(control.as_fd(), CONTROL), (children.as_fd(), CHILDREN)] {

@@ -1,4 +1,7 @@
-//! Large pages for what a template has in memory.
+//! How a template holds what it has in memory, so that kernels copy little of it.
+//!
+//! A kernel copies each page that it writes to, and to take a piece of memory from between others
+//! is to write to all of these. So free pieces are taken before, and what kernels take is new.
 //!
 //! A fork copies the page tables of what was written, some 15,000 entries for pandas and its kin,
 //! and counts each page. As huge pages they are some thirty, so that the two forks of a birth
@@ -6,11 +9,54 @@
 //! MADV_COLLAPSE: Linux 6.1, and synchronous; where there is none everything else is as it is.
 
 use std::fs;
+use std::hint::black_box;
 
 use crate::sys;
 
 /// Of a huge page on the architectures that we run on.
 const HUGE_BYTES: usize = 2 << 20;
+
+/// The largest piece that comes from the heap and not from a mapping of its own (mallopt(3),
+/// M_MMAP_THRESHOLD).
+const LARGEST_BYTES: usize = 120 << 10;
+
+/// Up to this size freed pieces, [`KEPT_ASIDE`] of each, are not free to the allocator but kept for
+/// the thread that freed them, and taken first (mallopt(3), glibc's tcache).
+const KEPT_ASIDE_BYTES: usize = 1024;
+
+/// See [`KEPT_ASIDE_BYTES`].
+const KEPT_ASIDE: usize = 7;
+
+/// No more than so many pieces of a size are taken, whatever the allocator does.
+const MOST_PIECES: usize = 1 << 16;
+
+/// Takes all free memory that lies between other memory in the heap, for good.
+pub(super) fn fill_gaps() {
+    let large = std::iter::successors(Some(LARGEST_BYTES), |bytes| Some(bytes / 8 * 7));
+    for bytes in large.take_while(|bytes| *bytes > KEPT_ASIDE_BYTES) {
+        (0..MOST_PIECES).find(|_| !take(bytes));
+    }
+    // Every size that there is of small ones. Those kept aside go first, and come again.
+    for bytes in (1..=KEPT_ASIDE_BYTES / 16).rev().map(|units| units * 16) {
+        let mut others = 0;
+        (0..MOST_PIECES).find(|_| {
+            others = if take(bytes) { 0 } else { others + 1 };
+            others > KEPT_ASIDE
+        });
+    }
+}
+
+/// Takes a piece of memory for good; whether it was a gap.
+fn take(bytes: usize) -> bool {
+    let before = sys::gaps_in_heap();
+    let piece = black_box(Vec::<u8>::with_capacity(bytes));
+    let is_gap = sys::gaps_in_heap() < before;
+    if is_gap || bytes <= KEPT_ASIDE_BYTES {
+        // Never freed, in the template and in its kernels.
+        std::mem::forget(piece);
+    }
+    is_gap
+}
 
 /// Makes huge pages of the memory that is anonymous, private and writable, as far as it is aligned.
 /// It is about speed only, so what can not be had is left.

@@ -28,6 +28,7 @@ except ImportError:
 else:
     streams['numpy.random.random'] = float(numpy.random.random())
     streams['numpy.random.randint'] = int(numpy.random.randint(1 << 60))
+    streams['numpy.random.normal'] = float(numpy.random.normal())
     streams['numpy.random.permutation'] = numpy.random.permutation(20).tolist()
     streams['numpy.random.RandomState'] = float(numpy.random.RandomState().random_sample())
     streams['numpy.random.default_rng'] = float(numpy.random.default_rng().random())
@@ -43,6 +44,8 @@ tempfile.mktemp(); tempfile.gettempdir()
 random.of_the_template = random.Random(7)
 try:
     import numpy.random
+    # Draws two, and keeps one for the next time.
+    numpy.random.normal()
     numpy.random.random(); numpy.random.default_rng().random()
 except ImportError:
     pass";
