@@ -35,6 +35,7 @@ fn start<'a>(
     control: &'a UnixStream,
     launcher: UnixStream,
 ) -> Result<Session<'a>, Failure> {
+    prctl::set_name(c"viv-agent").map_err(|error| failure("prctl(NAME)", error))?;
     // The launcher is single-threaded, so its thread is its process (prctl(2) is about the
     // former). A launcher that died before this call shows as the end of its socket.
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| failure("prctl(PDEATHSIG)", error))?;

@@ -1,14 +1,15 @@
 //! The launcher: makes a session's namespaces and its agent, and stays outside them to let
 //! kernels and commands be born.
 //!
-//! It is single-threaded, started by the supervisor with an empty environment and the control
-//! socket as its standard input. A tenant's process has to be born outside: only a process
+//! It is single-threaded, and forked for the session by a process that was started with an empty
+//! environment ([`fork_server`]). A tenant's process has to be born outside: only a process
 //! outside can put it straight into its cgroup ([`crate::birth`]), and only one that has the id of
 //! the user namespace's owner can then enter the session. Where the environment has a template,
 //! kernels are forked from that ([`nursery`]), and executed only if that fails.
 //!
 //! It must never act on anything tenant code says: all it hears is `Spawn` from the agent.
 
+mod fork_server;
 mod idmap;
 mod nursery;
 
@@ -19,7 +20,6 @@ use std::process::ExitCode;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
@@ -37,15 +37,16 @@ use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flag
 use crate::sys::{self, Wait};
 use crate::{init, range, stream};
 
-/// The `launch` subcommand.
-pub(crate) fn main() -> ExitCode {
-    let control = UnixStream::from(sys::take_inherited(0));
-    match run(&control) {
+pub(crate) use fork_server::main;
+
+/// Is a launcher, until its session is over.
+fn launch(control: &UnixStream) -> ExitCode {
+    match run(control) {
         Ok(code) => code,
         Err(failure) => {
             // If the supervisor is gone there is nobody left to tell.
             let _gone =
-                stream::send(&control, &FromAgent::Failed(failure), MAX_FRAME_BYTES).is_err();
+                stream::send(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES).is_err();
             ExitCode::FAILURE
         }
     }
@@ -81,10 +82,6 @@ pub(crate) fn agree(protocol_version: u32) -> Result<(), Failure> {
 }
 
 fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
-    sanitise()?;
-    // What is made here is for the session's ids. A service's own mask (UMask=0077) would keep
-    // the kernel out of directories that are the agent's.
-    umask(Mode::from_bits_truncate(0o022));
     let Received { policy, program, template } = receive_policy(control)?;
     let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     let context = Context { policy, outside, program: Some(program) };

@@ -5,14 +5,18 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::pin::Pin;
 
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Policy;
 
+use self::fork_server::Forked;
+
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod fork_server;
 pub mod ids;
 pub mod inspect;
 pub mod linux;
@@ -34,7 +38,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`LaunchError`] if not even its first process could be started.
-    fn launch(&self, spec: &LaunchSpec) -> Result<Launched, LaunchError>;
+    fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>>;
 
     /// Starts what makes the namespace of the subordinate ids ([`range`]), without waiting for it;
     /// `None` if this backend needs none.
@@ -51,8 +55,11 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;
 
     /// Ends what one of the others started, and returns when it is gone.
-    fn kill(&self, launched: Launched) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+    fn kill(&self, launched: Launched) -> Later<'static, ()>;
 }
+
+/// What a trait's async function gives, where the trait is used as an object.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a backend needs to know, besides the policy that goes over the stream.
 #[derive(Debug, Clone)]
@@ -67,7 +74,23 @@ pub struct Launched {
     /// To and from it.
     pub stream: Option<UnixStream>,
     /// Its outermost process, where it has one.
-    pub child: Option<Child>,
+    pub outermost: Option<Outermost>,
+}
+
+/// A process that was executed, and its socket.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    stream: UnixStream,
+    child: Child,
+}
+
+/// A child of ours, by how it came about.
+#[derive(Debug)]
+pub enum Outermost {
+    /// By executing a program.
+    Executed(Child),
+    /// By the fork server.
+    Forked(Forked),
 }
 
 /// A template that is starting.
@@ -85,6 +108,9 @@ pub enum LaunchError {
     /// No stream for it.
     #[error("make a socket pair for the agent")]
     Socket(#[source] std::io::Error),
+    /// The fork server did not take it.
+    #[error("ask the fork server for a launcher")]
+    Ask(#[source] std::io::Error),
     /// The program could not be executed.
     #[error("execute {}", path.display())]
     Execute {

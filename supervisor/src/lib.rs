@@ -14,6 +14,7 @@ pub mod chain;
 pub mod cli;
 pub mod client;
 pub mod config;
+mod descriptors;
 pub mod doctor;
 pub mod engine;
 pub mod listen;

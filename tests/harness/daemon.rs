@@ -20,6 +20,9 @@ use crate::remains::Remains;
 use crate::session::Session;
 use crate::wait;
 
+/// The name of the fork server of launchers.
+const FORK_SERVER: &str = "viv-launchers";
+
 /// How to start a daemon.
 #[derive(Debug, Default)]
 pub struct Setup {
@@ -210,10 +213,25 @@ impl Daemon {
         Process::find(self.pid()).unwrap_or_else(|| panic!("the daemon is gone:\n{}", self.log()))
     }
 
-    /// All its launchers, agents, kernels and what tenants started.
+    /// All its launchers, agents, kernels, what tenants started, and its templates. Not the fork
+    /// server of launchers, which is there whether there are sessions or not.
     #[must_use]
     pub fn descendants(&self) -> Vec<Process> {
+        let mut all = self.processes();
+        all.retain(|process| process.name != FORK_SERVER);
+        all
+    }
+
+    /// All its processes but itself.
+    #[must_use]
+    pub fn processes(&self) -> Vec<Process> {
         processes::descendants(self.pid())
+    }
+
+    /// The fork server of launchers that it uses now.
+    #[must_use]
+    pub fn fork_server(&self) -> Option<Process> {
+        self.processes().into_iter().find(|process| process.name == FORK_SERVER)
     }
 
     /// Where it keeps everything.

@@ -19,7 +19,7 @@ impl Remains {
     pub(crate) fn of(daemon: &Daemon) -> Self {
         let dir = daemon.dir().to_owned();
         Self {
-            processes: daemon.descendants(),
+            processes: daemon.processes(),
             cgroup: daemon.cgroup(),
             runtime_dir: dir.join("run"),
             dir,

@@ -1,8 +1,8 @@
 //! What supervisor, agent and launcher say to each other.
 //!
-//! The supervisor opens with [`Launch`] on the launcher's standard input, a stream socket. The
-//! launcher makes the session, the agent inherits the socket, and from then on the supervisor
-//! sends [`ToAgent`] and the agent [`FromAgent`]. Agent and launcher share a second socket for
+//! The supervisor has a launcher forked ([`ForkLauncher`]) and opens with [`Launch`] on that one's
+//! socket, a stream. The launcher makes the session, the agent inherits the socket, and from then
+//! on the supervisor sends [`ToAgent`] and the agent [`FromAgent`]. Agent and launcher share a second socket for
 //! [`ToLauncher`] and [`FromLauncher`]: new kernels are born outside the session, in their
 //! cgroup, and then join it.
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use self::files::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
 };
+pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::launcher::{BirthNumber, BirthReport, FromLauncher, Origin, Program, ToLauncher};
 pub use self::range::{FromRange, RangeOrder};
 pub use self::template::{
@@ -21,11 +22,12 @@ use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
 
 mod files;
+mod fork_server;
 mod launcher;
 mod range;
 mod template;
 
-/// The supervisor's first message. With it go (`SCM_RIGHTS`), in this order: a file with the kernel
+/// The supervisor's first message to a launcher. With it go (`SCM_RIGHTS`), in this order: a file with the kernel
 /// program, and, each if the session has it, the user namespace that holds the subordinate ids, and
 /// a socket that leads to the template that kernels are to be forked from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

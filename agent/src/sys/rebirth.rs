@@ -13,7 +13,8 @@ use std::ptr::null;
 
 use nix::unistd::Pid;
 
-use super::{CLONE_INTO_CGROUP, check};
+use super::check;
+use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS};
 
 /// Has the calling process go on as a new one: in the pid namespace that was joined for its
 /// children, in `cgroup` if given, with the caller's parent as its parent. The pid that it has
@@ -35,18 +36,14 @@ pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid
         | libc::CLONE_CHILD_CLEARTID;
     let mut pid: c_int = 0;
     let arguments = libc::clone_args {
-        flags: u64::try_from(flags).map_err(io::Error::other)? | born_in,
-        pidfd: 0,
+        flags: u64::from(flags.cast_unsigned()) | born_in,
         child_tid: libc_state.thread_id_address,
         // Written before the child runs, which finds it there.
         parent_tid: (&raw mut pid).expose_provenance() as u64,
         exit_signal: 0, // the caller's own, as of CLONE_PARENT
         stack: 0,       // the caller's own, which does not use it any more
-        stack_size: 0,
-        tls: 0,
-        set_tid: 0,
-        set_tid_size: 0,
         cgroup,
+        ..NO_CLONE_ARGUMENTS
     };
     clone_and_exit(&arguments)?;
     libc_state.take_up()?;

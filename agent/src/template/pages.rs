@@ -20,42 +20,25 @@ const HUGE_BYTES: usize = 2 << 20;
 /// M_MMAP_THRESHOLD).
 const LARGEST_BYTES: usize = 120 << 10;
 
-/// Up to this size freed pieces, [`KEPT_ASIDE`] of each, are not free to the allocator but kept for
-/// the thread that freed them, and taken first (mallopt(3), glibc's tcache).
-const KEPT_ASIDE_BYTES: usize = 1024;
-
-/// See [`KEPT_ASIDE_BYTES`].
-const KEPT_ASIDE: usize = 7;
+/// Up to here there are pieces of every multiple of [`UNIT_BYTES`].
+const SMALL_BYTES: usize = 1024;
+const UNIT_BYTES: usize = 16;
 
 /// No more than so many pieces of a size are taken, whatever the allocator does.
-const MOST_PIECES: usize = 1 << 16;
+const MOST_PIECES: usize = 1 << 20;
 
 /// Takes all free memory that lies between other memory in the heap, for good.
 pub(super) fn fill_gaps() {
+    let end = sys::end_of_heap();
     let large = std::iter::successors(Some(LARGEST_BYTES), |bytes| Some(bytes / 8 * 7));
-    for bytes in large.take_while(|bytes| *bytes > KEPT_ASIDE_BYTES) {
-        (0..MOST_PIECES).find(|_| !take(bytes));
+    let large = large.take_while(|bytes| *bytes > SMALL_BYTES);
+    let small = (1..=SMALL_BYTES / UNIT_BYTES).rev().map(|units| units * UNIT_BYTES);
+    for bytes in large.chain(small) {
+        let pieces = std::iter::repeat_with(|| black_box(Vec::<u8>::with_capacity(bytes)));
+        // The first that is new goes back, and says that there is none of this size in between.
+        let gaps = pieces.take_while(|piece| piece.as_ptr().addr() < end);
+        gaps.take(MOST_PIECES).for_each(std::mem::forget);
     }
-    // Every size that there is of small ones. Those kept aside go first, and come again.
-    for bytes in (1..=KEPT_ASIDE_BYTES / 16).rev().map(|units| units * 16) {
-        let mut others = 0;
-        (0..MOST_PIECES).find(|_| {
-            others = if take(bytes) { 0 } else { others + 1 };
-            others > KEPT_ASIDE
-        });
-    }
-}
-
-/// Takes a piece of memory for good; whether it was a gap.
-fn take(bytes: usize) -> bool {
-    let before = sys::gaps_in_heap();
-    let piece = black_box(Vec::<u8>::with_capacity(bytes));
-    let is_gap = sys::gaps_in_heap() < before;
-    if is_gap || bytes <= KEPT_ASIDE_BYTES {
-        // Never freed, in the template and in its kernels.
-        std::mem::forget(piece);
-    }
-    is_gap
 }
 
 /// Makes huge pages of the memory that is anonymous, private and writable, as far as it is aligned.

@@ -2,15 +2,16 @@
 #![allow(dead_code)] // not every file of tests uses all of it
 
 use std::fs::File;
-use std::io::{IoSlice, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
 
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
@@ -24,7 +25,10 @@ use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::units::Limit;
 
-const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
+use self::start::{AGENT, fork_launcher, send_with};
+
+mod start;
+
 const PYTHON: &str = "/usr/bin/python3";
 
 fn interpreter() -> Interpreter {
@@ -75,7 +79,7 @@ pub(crate) fn policy() -> Policy {
 
 /// One session, from outside.
 pub(crate) struct Session {
-    launcher: Child,
+    launcher: Pid,
     socket: UnixStream,
     decoder: Decoder,
     sequence: Sequence,
@@ -126,25 +130,11 @@ fn program_file(program: &[u8]) -> File {
 
 impl Session {
     pub(crate) fn launch(mut policy: Policy) -> Result<Self, String> {
-        let (socket, theirs) = UnixStream::pair().unwrap();
-        let mut command = Command::new(AGENT);
-        command.arg("launch").env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
-        // As root the session's only id would be root's, which is never mapped.
-        if nix::unistd::geteuid().is_root() {
-            use std::os::unix::process::CommandExt;
-            command.uid(65534).gid(65534);
-        }
-        let launcher = command.stdout(Stdio::null()).spawn().unwrap();
+        let (launcher, socket) = fork_launcher();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
         let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
-        let bytes = frame::encode(&launch, MAX_FRAME_BYTES).unwrap();
-        let fds = [program.as_raw_fd()];
-        let rights = [ControlMessage::ScmRights(&fds)];
-        let parts = [IoSlice::new(&bytes)];
-        let sent =
-            sendmsg::<()>(socket.as_raw_fd(), &parts, &rights, MsgFlags::empty(), None).unwrap();
-        (&socket).write_all(&bytes[sent..]).unwrap();
+        send_with(&socket, &launch, &[program.as_raw_fd()]);
         let mut session = Self {
             launcher,
             socket,
@@ -290,18 +280,9 @@ impl Session {
         ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let has_content =
             !matches!(operation, FileOperation::List { .. } | FileOperation::Delete { .. });
-        let bytes = frame::encode(&ToAgent::File { transfer, operation }, MAX_FRAME_BYTES).unwrap();
         let fds = [theirs.as_raw_fd()];
-        let rights = [nix::sys::socket::ControlMessage::ScmRights(&fds)];
-        let rights: &[_] = if has_content { &rights } else { &[] };
-        let sent = nix::sys::socket::sendmsg::<()>(
-            self.socket.as_raw_fd(),
-            &[IoSlice::new(&bytes)],
-            rights,
-            nix::sys::socket::MsgFlags::empty(),
-            None,
-        );
-        assert_eq!(sent, Ok(bytes.len()));
+        let fds = if has_content { &fds[..] } else { &[] };
+        send_with(&self.socket, &ToAgent::File { transfer, operation }, fds);
         (transfer, ours)
     }
 
@@ -367,11 +348,12 @@ pub(crate) fn send_content(mut socket: UnixStream, content: &[u8]) {
 impl Drop for Session {
     fn drop(&mut self) {
         self.socket.shutdown(std::net::Shutdown::Both).unwrap();
-        let ended = self.launcher.wait().unwrap();
+        let ended = waitpid(self.launcher, None).unwrap();
         if std::thread::panicking() {
             return;
         }
         let was_up = !self.protection.is_empty();
-        assert!(ended.success() || !was_up, "the launcher ends with its session: {ended}");
+        let is_success = ended == WaitStatus::Exited(self.launcher, 0);
+        assert!(is_success || !was_up, "the launcher ends with its session: {ended:?}");
     }
 }

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, RawFd};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,7 +21,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
 use vivarium_protocol::policy::Policy;
 
-use super::{Backend, LaunchError, LaunchSpec, Launched, TemplateParts};
+use super::{Backend, Later, LaunchError, LaunchSpec, Launched, TemplateParts};
 
 mod socket;
 
@@ -52,11 +51,13 @@ impl Backend for Fake {
         Layer::ALL.to_vec()
     }
 
-    fn launch(&self, _: &LaunchSpec) -> Result<Launched, LaunchError> {
-        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
-        let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
-        self.agents.send(FakeAgent::new(theirs)).map_err(gone)?;
-        Ok(Launched { stream: Some(ours), child: None })
+    fn launch(&self, _: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
+        Box::pin(async {
+            let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
+            let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
+            self.agents.send(FakeAgent::new(theirs)).map_err(gone)?;
+            Ok(Launched { stream: Some(ours), outermost: None })
+        })
     }
 
     fn range(&self) -> Result<Option<Launched>, LaunchError> {
@@ -67,7 +68,7 @@ impl Backend for Fake {
         Ok(None)
     }
 
-    fn kill(&self, launched: Launched) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn kill(&self, launched: Launched) -> Later<'static, ()> {
         self.killed.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move { drop(launched) })
     }

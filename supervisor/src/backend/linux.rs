@@ -1,24 +1,27 @@
 //! Sessions made by `vivarium-agent launch` from the kernel's own mechanisms.
 //!
-//! The launcher is executed, never forked into: a fork between tokio's threads can hang on a
-//! lock that another thread held. It gets one end of a socket pair as its standard input and
-//! nothing else of ours: std opens every descriptor close-on-exec, and the environment is empty.
+//! No process of the agent's is forked from this one: a fork between tokio's threads can hang on a
+//! lock that another thread held. What is executed gets one end of a socket pair as its standard
+//! input and nothing else of ours: std opens every descriptor close-on-exec, and the environment is
+//! empty. A launcher is forked from such a process ([`super::fork_server`]), and is handed one.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Policy;
 
-use super::{Backend, LaunchError, LaunchSpec, Launched, TemplateParts};
+use super::fork_server::ForkServer;
+use super::{
+    Backend, Executed, Later, LaunchError, LaunchSpec, Launched, Outermost, TemplateParts,
+};
 use crate::settings::AgentBinary;
 
 /// How long the launcher may take to follow its session's end before it is killed.
@@ -31,26 +34,24 @@ const MAX_LOGGED_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Linux {
     agent: AgentBinary,
+    fork_server: ForkServer,
 }
 
 impl Linux {
     /// With this agent.
     #[must_use]
-    pub const fn new(agent: AgentBinary) -> Self {
-        Self { agent }
+    pub fn new(agent: AgentBinary) -> Self {
+        Self { agent, fork_server: ForkServer::default() }
     }
 
     /// Starts the agent's program with this command; `whose` it is, for the log.
-    fn start(&self, command: &str, whose: String) -> Result<Launched, LaunchError> {
-        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
-        let theirs = theirs.into_std().map_err(LaunchError::Socket)?;
-        // The agent reads and writes it blocking, or polls; that is its own decision to make.
-        theirs.set_nonblocking(false).map_err(LaunchError::Socket)?;
+    fn start(&self, command: &str, whose: String) -> Result<Executed, LaunchError> {
+        let (ours, theirs) = pair()?;
         let mut child = Command::new(self.agent.exec_path())
             .arg(command)
             .env_clear()
             .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
@@ -63,7 +64,7 @@ impl Linux {
             let pipe = pipe.map_err(LaunchError::Socket)?;
             tokio::spawn(log_stderr(pipe, whose));
         }
-        Ok(Launched { stream: Some(ours), child: Some(child) })
+        Ok(Executed { stream: ours, child })
     }
 
     fn failed(&self) -> impl FnOnce(io::Error) -> LaunchError {
@@ -81,35 +82,66 @@ impl Backend for Linux {
         Vec::new()
     }
 
-    fn launch(&self, spec: &LaunchSpec) -> Result<Launched, LaunchError> {
-        self.start("launch", spec.session_id.clone())
+    fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
+        Box::pin(async move {
+            let (ours, theirs) = pair()?;
+            let (stderr, pipe) = pipe::pipe().map_err(LaunchError::Socket)?;
+            let stderr = stderr.into_blocking_fd().map_err(LaunchError::Socket)?;
+            let start = || self.start("launch", "fork server".to_owned());
+            let forked = self.fork_server.fork(start, theirs, stderr).await?;
+            tokio::spawn(log_stderr(pipe, spec.session_id));
+            Ok(Launched { stream: Some(ours), outermost: Some(Outermost::Forked(forked)) })
+        })
     }
 
     fn range(&self) -> Result<Option<Launched>, LaunchError> {
-        self.start("range", "range of subordinate ids".to_owned()).map(Some)
+        self.start("range", "range of subordinate ids".to_owned()).map(|range| Some(range.into()))
     }
 
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError> {
         let Some(library) = &self.agent.library else { return Ok(None) };
         let library = library.try_clone().map_err(LaunchError::Socket)?;
-        let launched = self.start("template", format!("template {environment}"))?;
-        Ok(Some(TemplateParts { launched, library }))
+        let started = self.start("template", format!("template {environment}"))?;
+        Ok(Some(TemplateParts { launched: started.into(), library }))
     }
 
-    fn kill(&self, mut launched: Launched) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn kill(&self, mut launched: Launched) -> Later<'static, ()> {
         Box::pin(async move {
             // End of file ends the agent, with it its pid namespace, and then the launcher.
             drop(launched.stream.take());
-            let Some(mut child) = launched.child.take() else { return };
-            let followed = timeout(FOLLOW_WITHIN, child.wait()).await;
-            if followed.is_err() {
-                tracing::warn!("a launcher did not follow the end of its session: killing it");
-                if let Err(error) = child.kill().await {
-                    tracing::error!(%error, "a launcher could not be killed");
-                }
+            match launched.outermost.take() {
+                Some(Outermost::Forked(launcher)) => launcher.follow(FOLLOW_WITHIN).await,
+                Some(Outermost::Executed(child)) => follow(child).await,
+                None => {}
             }
         })
     }
+}
+
+impl From<Executed> for Launched {
+    fn from(Executed { stream, child }: Executed) -> Self {
+        Self { stream: Some(stream), outermost: Some(Outermost::Executed(child)) }
+    }
+}
+
+/// Returns when it has ended, which it was given a reason for before.
+async fn follow(mut child: Child) {
+    if timeout(FOLLOW_WITHIN, child.wait()).await.is_ok() {
+        return;
+    }
+    tracing::warn!("a process did not follow the end of its socket: killing it");
+    if let Err(error) = child.kill().await {
+        tracing::error!(%error, "a process could not be killed");
+    }
+}
+
+/// Our end of a socket, and one for a process that reads and writes it blocking, or polls; that is
+/// its own decision to make.
+fn pair() -> Result<(UnixStream, OwnedFd), LaunchError> {
+    let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
+    let theirs = theirs.into_std().map_err(LaunchError::Socket)?;
+    theirs.set_nonblocking(false).map_err(LaunchError::Socket)?;
+    Ok((ours, theirs.into()))
 }
 
 /// Logs what launcher and agent say outside the protocol, until all who could have exited.

@@ -5,12 +5,12 @@
 //! allocated for it. A message to the agent may carry descriptors; none is ever received.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
+use nix::sys::socket::{MsgFlags, recv};
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -18,6 +18,8 @@ use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{
     FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
 };
+
+use crate::descriptors::send_some;
 
 #[cfg(test)]
 mod tests;
@@ -126,7 +128,8 @@ impl Channel {
             let result = if first.descriptors.is_empty() {
                 self.stream.try_write(rest)
             } else {
-                write_with(&self.stream, rest, &first.descriptors)
+                let (stream, descriptors) = (&self.stream, &first.descriptors);
+                stream.try_io(Interest::WRITABLE, || send_some(stream, rest, descriptors))
             };
             match result {
                 Ok(len) => {
@@ -248,18 +251,6 @@ impl Channel {
             Err(error) => Err(ChannelError::Io(error)),
         }
     }
-}
-
-/// Writes what the socket takes of `bytes`, at least one, with the descriptor alongside the first
-/// of them (unix(7), `SCM_RIGHTS`).
-fn write_with(stream: &UnixStream, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<usize> {
-    stream.try_io(Interest::WRITABLE, || {
-        let numbers: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        let rights = [ControlMessage::ScmRights(&numbers)];
-        let parts = [IoSlice::new(bytes)];
-        sendmsg::<()>(stream.as_raw_fd(), &parts, &rights, MsgFlags::MSG_NOSIGNAL, None)
-            .map_err(io::Error::from)
-    })
 }
 
 /// Whether the socket is well and only the descriptor was refused: the descriptors under way of

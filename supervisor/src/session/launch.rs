@@ -121,8 +121,8 @@ pub(super) async fn launch(
 ) -> Result<(Channel, Resources), Failure> {
     // The launcher starts while its session is prepared, and then waits for the policy.
     let spec = LaunchSpec { session_id: place.name.to_owned() };
-    let launched =
-        means.backend.launch(&spec).map_err(|error| failure(None, "start the launcher", &error))?;
+    let launched = means.backend.launch(spec).await;
+    let launched = launched.map_err(|error| failure(None, "start the launcher", &error))?;
     let name = place.name.to_owned();
     let mut resources = Resources { name, launched, scope: None, lease: None, workdir: None };
     match equip(place, policy, means, &mut resources) {

@@ -1,12 +1,11 @@
 //! One template process: its start, what is said to it, and its end.
 
-use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -14,7 +13,8 @@ use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, 
 use vivarium_protocol::message::{FromTemplate, TemplateOrder, ToTemplate};
 
 use crate::backend::ids::IdPool;
-use crate::backend::{Backend, Launched, TemplateParts};
+use crate::backend::{Backend, Launched, Outermost, TemplateParts};
+use crate::descriptors::send_some;
 
 /// How long the imports of an environment may take.
 const BUILD_WITHIN: Duration = Duration::from_secs(120);
@@ -64,19 +64,10 @@ impl Sender {
     pub(super) fn send(&self, message: &ToTemplate, fd: Option<OwnedFd>) -> io::Result<()> {
         let bytes = encode(message, MAX_SMALL_FRAME_BYTES).map_err(io::Error::other)?;
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = send_some(socket.as_raw_fd(), &bytes, fd.as_slice())?;
+        let sent = send_some(&*socket, &bytes, fd.as_slice())?;
         // So few bytes go at once or not at all: they are one buffer of the socket's.
         if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
-}
-
-/// sendmsg(2), not waiting.
-fn send_some(socket: i32, bytes: &[u8], fds: &[OwnedFd]) -> io::Result<usize> {
-    let fds: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    let rights = [ControlMessage::ScmRights(&fds)];
-    let control = if fds.is_empty() { &[][..] } else { &rights[..] };
-    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-    Ok(sendmsg::<()>(socket, &[IoSlice::new(bytes)], control, flags, None)?)
 }
 
 /// A template process that is ready.
@@ -158,7 +149,7 @@ impl Process {
         let Self { mut launched, stream, .. } = self;
         // Its end of file, which a process that hangs does not heed, and which other copies of the
         // socket keep from it: so it is told by a signal as well.
-        if let Some(child) = &mut launched.child {
+        if let Some(Outermost::Executed(child)) = &mut launched.outermost {
             child.start_kill().unwrap_or_else(|error| tracing::debug!(%error, "a template's end"));
         }
         launched.stream = Some(stream);
@@ -172,8 +163,7 @@ async fn send_order(
     alongside: &[OwnedFd],
 ) -> Result<(), TemplateError> {
     let bytes = encode(order, MAX_FRAME_BYTES)?;
-    let socket = stream.as_raw_fd();
-    let sent = stream.async_io(Interest::WRITABLE, || send_some(socket, &bytes, alongside)).await?;
+    let sent = stream.async_io(Interest::WRITABLE, || send_some(stream, &bytes, alongside)).await?;
     stream.write_all(bytes.get(sent..).unwrap_or_default()).await?;
     Ok(())
 }

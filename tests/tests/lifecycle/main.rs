@@ -4,6 +4,7 @@
 
 mod configuration;
 mod ends;
+mod fork_server;
 mod manager;
 mod modes;
 mod reports;

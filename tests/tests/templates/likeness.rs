@@ -12,6 +12,23 @@ use crate::{any_session, template};
 /// What a process is and has, by Python's own account and by the system's.
 const LOOK: &str = "
 import gc, json, locale, os, resource, signal, sys, tempfile, threading, time, warnings
+def libc():
+    # What libc keeps of the thread, which the system knows by its own number.
+    import ctypes
+    libc = ctypes.CDLL(None)
+    mutex = ctypes.create_string_buffer(64)
+    libc.pthread_mutex_lock(mutex)
+    owner = int.from_bytes(mutex.raw[8:12], 'little')
+    raised = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: raised.append(number))
+    libc['raise'](signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+    allowed, cpus = os.sched_getaffinity(0), []
+    for cpu in sorted(allowed)[:2] * 2:
+        os.sched_setaffinity(0, {cpu})
+        cpus.append(libc.sched_getcpu() == cpu)
+    os.sched_setaffinity(0, allowed)
+    return [owner == os.getpid(), raised == [signal.SIGUSR1], all(cpus)]
 status = dict(line.rstrip('\\n').split(':\\t', 1) for line in open('/proc/self/status') if ':\\t' in line)
 look = {
     'pid': os.getpid() == int(status['NSpid'].split()[-1]) == threading.get_native_id(),
@@ -47,6 +64,7 @@ look = {
     'time': [time.tzname, time.timezone],
     'globals': sorted(name for name in globals() if name.startswith('__')),
     'main': sys.modules['__main__'].__dict__ is globals(),
+    'libc': libc(),
     'timers': [signal.getitimer(which) for which in (0, 1, 2)],
 }
 print(json.dumps(look))";
@@ -75,6 +93,7 @@ fn it_tells_the_same_of_itself() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(forked["time"], json!([["JST", "JST"], -32400]));
+    assert_eq!(forked["libc"], json!([true, true, true]));
     for name in ["pid", "thread", "dumpable", "main"] {
         assert_eq!(forked[name], true, "{name}");
     }

@@ -1,0 +1,188 @@
+//! Processes: made, waited for, ended.
+
+use std::ffi::{c_int, c_long};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use nix::unistd::Pid;
+
+use super::{check, owned};
+
+/// linux/sched.h; libc's constant of this name has overflowed its type.
+pub(super) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// A process id that a system call has just returned; `None` is "you are the child".
+fn child_or_parent(result: c_long) -> io::Result<Option<Pid>> {
+    let pid = c_int::try_from(check(result)?).map_err(io::Error::other)?;
+    Ok((pid != 0).then(|| Pid::from_raw(pid)))
+}
+
+/// clone3(2) without shared memory: like `fork`, with namespaces `flags`, and born in `cgroup`
+/// (`CLONE_INTO_CGROUP`) if given. `None` in the child.
+///
+/// The child is a raw clone, so libc's cached thread id is its parent's. Nothing that uses it
+/// (`pthread_*`, `raise`) may be called in it.
+pub(crate) fn clone3(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Option<Pid>> {
+    let born_in = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
+    let cgroup = cgroup.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX));
+    clone(&libc::clone_args {
+        flags: flags | born_in,
+        exit_signal: libc::SIGCHLD as u64,
+        cgroup,
+        ..NO_CLONE_ARGUMENTS
+    })
+}
+
+/// clone3(2) without shared memory: like `fork`, but the child is the caller's parent's. `None` in
+/// the child. What is said of [`clone3`] of libc's thread id is true here too.
+pub(crate) fn fork_sibling() -> io::Result<Option<Pid>> {
+    clone(&libc::clone_args {
+        flags: u64::from(libc::CLONE_PARENT.cast_unsigned()),
+        exit_signal: 0, // the caller's own, as of CLONE_PARENT
+        ..NO_CLONE_ARGUMENTS
+    })
+}
+
+/// None of them.
+pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
+    flags: 0,
+    pidfd: 0,
+    child_tid: 0,
+    parent_tid: 0,
+    exit_signal: 0,
+    stack: 0,
+    stack_size: 0,
+    tls: 0,
+    set_tid: 0,
+    set_tid_size: 0,
+    cgroup: 0,
+};
+
+/// clone3(2) without `CLONE_VM`. `None` in the child.
+fn clone(arguments: &libc::clone_args) -> io::Result<Option<Pid>> {
+    // SAFETY: the structure is valid for its whole size. Without CLONE_VM the child has a copy
+    // of everything, as after fork; the callers are single-threaded, so no lock is held.
+    // JUSTIFICATION: neither std nor nix has clone3, and only it can put a child into a cgroup.
+    child_or_parent(unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            std::ptr::from_ref(arguments),
+            size_of::<libc::clone_args>(),
+        )
+    })
+}
+
+/// fork(2) by libc, so that libc's own state is right in the child. `None` in the child.
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: the callers are single-threaded, so no lock is held by a thread that is not in
+    // the child.
+    // JUSTIFICATION: fork is unsafe everywhere, for processes that have threads.
+    child_or_parent(c_long::from(unsafe { libc::fork() }))
+}
+
+/// Which child to wait for, and whether to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Any child, for as long as it takes.
+    ForAny,
+    /// Any child that has ended already.
+    IfAny,
+    /// This child, for as long as it takes.
+    For(Pid),
+}
+
+/// A child that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// Which.
+    pub(crate) pid: Pid,
+    /// How.
+    pub(crate) status: ExitStatus,
+    /// CPU time of it and of the children it waited for, in microseconds.
+    pub(crate) cpu_us: u64,
+    /// The largest resident set of it or of one of those, in bytes.
+    pub(crate) memory_peak_bytes: u64,
+}
+
+/// wait4(2): the child that ended and how, or `None` if none has yet.
+///
+/// nix's wrapper fails for a child that a real-time signal killed, for which it has no name,
+/// after the kernel has forgotten the child.
+pub(crate) fn wait(which: Wait) -> io::Result<Option<Ended>> {
+    let (pid, flags) = match which {
+        Wait::ForAny => (-1, 0),
+        Wait::IfAny => (-1, libc::WNOHANG),
+        Wait::For(pid) => (pid.as_raw(), 0),
+    };
+    let mut status = 0;
+    // SAFETY: a rusage is plain numbers; all zeroes is a valid one.
+    // JUSTIFICATION: libc's type has no other constructor.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: `status` and `usage` outlive the call, which fills them.
+        // JUSTIFICATION: the libraries' wrappers can not tell of every signal.
+        let ended = unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) };
+        let pid = match check(c_long::from(ended)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            ended => child_or_parent(ended?)?,
+        };
+        return Ok(pid.map(|pid| Ended {
+            pid,
+            status: ExitStatus::from_raw(status),
+            cpu_us: micros(usage.ru_utime).saturating_add(micros(usage.ru_stime)),
+            memory_peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+        }));
+    }
+}
+
+/// A time as the kernel counts, in microseconds.
+fn micros(time: libc::timeval) -> u64 {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec).saturating_mul(1_000_000).saturating_add(part(time.tv_usec))
+}
+
+/// _exit(2): ends a forked process without what the program does at its end, which is the
+/// parent's to do.
+pub(crate) fn exit_now(code: c_int) -> ! {
+    // SAFETY: no destructor has to run: the kernel takes back everything.
+    // JUSTIFICATION: std's exit runs what libc has registered, once for each fork.
+    unsafe { libc::_exit(code) }
+}
+
+/// pidfd_open(2).
+pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers.
+    // JUSTIFICATION: no safe wrapper in nix.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
+}
+
+/// Sets the soft limit of CPU seconds of another process: prlimit(2). The hard limit stays.
+pub(crate) fn set_cpu_soft_limit(pid: Pid, seconds: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure outlives the call, which fills it.
+    // JUSTIFICATION: nix's setrlimit changes the calling process only.
+    check(c_long::from(unsafe {
+        libc::prlimit(pid.as_raw(), libc::RLIMIT_CPU, std::ptr::null(), &raw mut limit)
+    }))?;
+    limit.rlim_cur = seconds.min(limit.rlim_max);
+    // SAFETY: as above; this call only reads the structure.
+    // JUSTIFICATION: as above.
+    check(c_long::from(unsafe {
+        libc::prlimit(pid.as_raw(), libc::RLIMIT_CPU, &raw const limit, std::ptr::null_mut())
+    }))
+    .map(drop)
+}
+
+/// clone3(2) with arguments that no kernel accepts: makes no process, and tells by its error
+/// whether the call got as far as the kernel's own code (EINVAL).
+pub(crate) fn probe_clone3() -> io::Error {
+    // SAFETY: a null structure of size 0 is refused before it is read.
+    // JUSTIFICATION: no safe wrapper for a call that is meant to fail.
+    match check(unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<libc::clone_args>(), 0) })
+    {
+        Ok(_) => io::Error::other("clone3 accepted no arguments"),
+        Err(error) => error,
+    }
+}

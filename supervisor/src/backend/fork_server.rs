@@ -1,0 +1,148 @@
+//! The fork server of launchers, from the supervisor's side: executed with the first session, it
+//! forks a launcher for each, and these are our children.
+//!
+//! All launchers and agents of one fork server have one layout of memory. So that nobody can find
+//! it out by trying on one session after the other, another is executed after every
+//! [`FORKS`] sessions, and after one has ended.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::UnixStream;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use vivarium_protocol::PROTOCOL_VERSION;
+use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, encode};
+use vivarium_protocol::message::{ForkLauncher, LauncherForked};
+
+use super::{Executed, LaunchError};
+use crate::descriptors::send_some;
+
+/// How many launchers one forks.
+const FORKS: u32 = 256;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct ForkServer(Mutex<Option<(Executed, u32)>>);
+
+impl ForkServer {
+    /// Has a launcher forked that gets these: its end of the session's socket, and its standard
+    /// error. `start` executes a fork server.
+    ///
+    /// # Errors
+    /// If there is none that takes the order.
+    pub(super) async fn fork(
+        &self,
+        start: impl Fn() -> Result<Executed, LaunchError> + Send + Sync,
+        control: OwnedFd,
+        stderr: OwnedFd,
+    ) -> Result<Forked, LaunchError> {
+        let (told, tells) = UnixStream::pair().map_err(LaunchError::Socket)?;
+        let tells = tells.into_std().map_err(LaunchError::Socket)?;
+        let order = ForkLauncher { protocol_version: PROTOCOL_VERSION };
+        let order = encode(&order, MAX_SMALL_FRAME_BYTES)
+            .map_err(|error| LaunchError::Ask(io::Error::other(error)))?;
+        let given = [control, stderr, tells.into()];
+        let mut current = self.0.lock().await;
+        loop {
+            let used = current.take();
+            let is_new = used.is_none();
+            let (server, left) = match used {
+                Some(used) => used,
+                None => (start()?, FORKS),
+            };
+            match send(&server.stream, &order, &given).await {
+                Ok(()) if left > 1 => *current = Some((server, left - 1)),
+                Ok(()) => retire(server),
+                // Nothing of it was taken, and another may.
+                Err(error) if !is_new => {
+                    tracing::warn!(%error, "the launchers' fork server has ended: another is started");
+                    continue;
+                }
+                Err(error) => return Err(LaunchError::Ask(error)),
+            }
+            return Ok(Forked(Some(told)));
+        }
+    }
+}
+
+async fn send(orders: &UnixStream, order: &[u8], given: &[OwnedFd]) -> io::Result<()> {
+    let sent = orders.async_io(Interest::WRITABLE, || send_some(orders, order, given)).await?;
+    // So few bytes go at once or not at all: they are one buffer of the socket's.
+    if sent == order.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Lets go of one, which then does what it was ordered, and ends.
+fn retire(Executed { stream, mut child }: Executed) {
+    drop(stream);
+    tokio::spawn(async move {
+        if let Err(error) = child.wait().await {
+            tracing::warn!(%error, "waiting for a fork server's end");
+        }
+    });
+}
+
+/// A launcher, which has to be waited for: [`Forked::follow`]. One that is dropped is waited for all
+/// the same, for as long as there is a runtime.
+#[derive(Debug)]
+pub struct Forked(Option<UnixStream>);
+
+impl Forked {
+    /// Returns when it has ended, which it is given a reason for before; killed, if it does not
+    /// follow `within` this time.
+    pub(super) async fn follow(mut self, within: Duration) {
+        if let Some(told) = self.0.take() {
+            follow(told, within).await;
+        }
+    }
+}
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        if let (Some(told), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(follow(told, Duration::from_secs(60)));
+        }
+    }
+}
+
+async fn follow(mut told: UnixStream, within: Duration) {
+    let followed = async {
+        let Some(pid) = hear(&mut told).await? else { return Ok(()) };
+        // Nobody has the other end once launcher and agent are gone.
+        if timeout(within, told.read(&mut [0])).await.is_err() {
+            tracing::warn!("a launcher did not follow the end of its session: killing it");
+            // The pid is nobody else's before we have waited.
+            kill(pid, Signal::SIGKILL)?;
+        }
+        let flags = WaitPidFlag::WEXITED;
+        if waitid(Id::Pid(pid), flags | WaitPidFlag::WNOHANG)? == WaitStatus::StillAlive {
+            tokio::task::spawn_blocking(move || waitid(Id::Pid(pid), flags)).await??;
+        }
+        io::Result::Ok(())
+    };
+    if let Err(error) = followed.await {
+        tracing::error!(%error, "waiting for a launcher's end");
+    }
+}
+
+/// Its pid; `None` if there is none, as the fork server could not, or is gone.
+async fn hear(told: &mut UnixStream) -> io::Result<Option<Pid>> {
+    let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
+    loop {
+        let heard: Option<LauncherForked> = decoder.next_message().map_err(io::Error::other)?;
+        if let Some(LauncherForked { pid }) = heard {
+            return Ok(Some(Pid::from_raw(pid)));
+        }
+        let mut buffer = [0; 64];
+        match told.read(&mut buffer).await? {
+            0 => return Ok(None),
+            count => decoder.push(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}

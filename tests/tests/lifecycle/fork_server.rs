@@ -1,0 +1,125 @@
+//! The process that launchers are forked from: what becomes of sessions without it, and what it has
+//! of them.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::processes::{self, Process};
+use vivarium_tests::{Daemon, Setup, wait};
+
+use crate::Family;
+
+/// Forks until another takes its place: supervisor/src/backend/fork_server.rs.
+const FORKS: usize = 256;
+
+fn fork_server(daemon: &Daemon) -> Process {
+    daemon.fork_server().expect("a fork server")
+}
+
+/// Waits until there is nobody that the daemon has to wait for.
+#[track_caller]
+fn until_no_zombies(daemon: &Daemon) {
+    wait::until_true("the end of what has ended", || {
+        !processes::all().iter().any(|one| one.parent == daemon.pid() && one.state == 'Z')
+    });
+}
+
+#[test]
+fn killed_it_is_replaced_and_sessions_go_on() {
+    let daemon = Setup::default().start();
+    let early = daemon.session();
+    let _set = early.execute("x = 41").ok();
+    let before = fork_server(&daemon);
+    kill(Pid::from_raw(before.pid), Signal::SIGKILL).unwrap();
+    wait::until_true("its end", || !before.is_alive());
+    let late = daemon.session();
+    assert_eq!(late.value("1 + 1"), "2");
+    assert_ne!(fork_server(&daemon), before);
+    assert!(daemon.log().contains("fork server has ended"), "{}", daemon.log());
+    assert_eq!(early.value("x + 1"), "42");
+    early.reset();
+    assert_eq!(early.value("1 + 1"), "2");
+    for session in [early, late] {
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+    }
+    until_no_zombies(&daemon);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn launchers_are_waited_for_however_they_end() {
+    let daemon = Setup::default().start();
+    let sessions: Vec<_> = (0..4).map(|_| daemon.session()).collect();
+    let launchers: Vec<_> =
+        daemon.descendants().into_iter().filter(|process| process.parent == daemon.pid()).collect();
+    assert_eq!(launchers.len(), 4, "{launchers:?}");
+    kill(Pid::from_raw(launchers[0].pid), Signal::SIGKILL).unwrap();
+    for session in sessions {
+        // One of them is gone by itself.
+        assert!([204, 404].contains(&session.request("DELETE", "", None).status));
+    }
+    wait::until_true("the end of all processes", || daemon.descendants().is_empty());
+    until_no_zombies(&daemon);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn another_takes_its_place_after_so_many_sessions() {
+    let daemon = Setup::default().start();
+    let kept = daemon.session();
+    let before = fork_server(&daemon);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..=FORKS / 4 {
+                    let run = json!({"argv": ["true"]});
+                    let _run = daemon.request("POST", "/v1/run", Some(&run)).expect_success();
+                }
+            });
+        }
+    });
+    wait::until_true("its end", || !before.is_alive());
+    assert_ne!(fork_server(&daemon), before);
+    assert_eq!(kept.value("6 * 7"), "42");
+    until_no_zombies(&daemon);
+    daemon.stop_and_check();
+}
+
+/// Whether a process has this text in its memory.
+fn has(process: &Process, text: &[u8]) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid)).unwrap();
+    let memory = File::open(format!("/proc/{}/mem", process.pid)).unwrap();
+    let mut looked = 0;
+    let found = maps.lines().any(|line| {
+        let (range, rest) = line.split_once(' ').unwrap();
+        let (from, to) = range.split_once('-').unwrap();
+        let [from, to] = [from, to].map(|end| u64::from_str_radix(end, 16).unwrap());
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+        if !rest.starts_with('r') || memory.read_exact_at(&mut bytes, from).is_err() {
+            return false; // [vvar], for one
+        }
+        looked += bytes.len();
+        bytes.windows(text.len()).any(|window| window == text)
+    });
+    assert!(found || looked > 1 << 20, "only {looked} bytes were looked at");
+    found
+}
+
+#[test]
+fn it_has_nothing_of_a_session() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    let daemon = Setup::default().start();
+    let canary = "a-canary-of-the-environment";
+    let session = daemon.session_with(&json!({"env": {"CANARY": canary}}));
+    assert_eq!(session.value("1 + 1"), "2");
+    assert!(!has(&fork_server(&daemon), canary.as_bytes()));
+    // The control: the launcher has it, which was forked from there.
+    assert!(has(&Family::of(&daemon).launcher, canary.as_bytes()));
+    daemon.stop_and_check();
+}
