@@ -175,9 +175,10 @@ impl Pools {
     #[must_use]
     pub fn take(&self, tenant: &str, environment: &str, policy: &Policy) -> Option<Warm> {
         let mut state = self.shared.lock();
-        let State { shelves, dead, .. } = &mut *state;
+        let State { shelves, dead, edition, .. } = &mut *state;
         let shelf = shelves.get_mut(&key(tenant, environment));
         let warm = shelf.and_then(|shelf| {
+            shelf.renew(edition, dead);
             let warm = shelf.take(policy, dead);
             if shelf.is_low() || !dead.is_empty() {
                 self.shared.changed.notify_one();

@@ -12,6 +12,7 @@ mod keeper;
 mod process;
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -90,6 +91,7 @@ pub struct Template {
     environment: String,
     state: watch::Sender<State>,
     wanted: watch::Sender<Option<Build>>,
+    replaced: AtomicU64,
     keeper: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
@@ -101,6 +103,7 @@ impl Template {
             environment: environment.to_owned(),
             state: watch::Sender::new(State::Off),
             wanted: watch::Sender::new(None),
+            replaced: AtomicU64::new(0),
             keeper: Mutex::new(None),
         }
     }
@@ -137,6 +140,18 @@ impl Template {
         {
             tracing::error!(%error, environment = self.environment, "a template's keeper");
         }
+    }
+
+    /// How often its interpreter was found to be another program than before. What was started
+    /// earlier is of one that is not installed any more.
+    #[must_use]
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Its interpreter is another.
+    pub(crate) fn replace(&self) {
+        self.replaced.fetch_add(1, Ordering::AcqRel);
     }
 
     /// What there is of it.

@@ -68,12 +68,12 @@ impl Keeper {
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
-            self.end_dead();
             if shared.is_closed() {
                 break;
             }
             self.shrink();
             let wake = earliest(self.expire(), self.refill());
+            self.end_dead();
             tokio::select! {
                 () = shared.changed.notified() => {}
                 () = shared.lost() => {}
@@ -268,6 +268,7 @@ impl State {
     fn look(&mut self, starting: impl Fn(&Key) -> usize, now: Instant) -> Look {
         let (mut wake, mut templates, mut wanting) = (None, Vec::new(), Vec::new());
         for (key, shelf) in &mut self.shelves {
+            shelf.renew(&mut self.edition, &mut self.dead);
             let starting = starting(key);
             if shelf.wants_more(starting) {
                 if let Some(until) = shelf.waits_until(now) {

@@ -22,6 +22,8 @@ pub(super) struct Shelf {
     ready: VecDeque<Warm>,
     /// Which stock this is: one that was started for another does not belong here.
     pub(super) edition: u64,
+    /// How often the interpreter had been replaced when this stock was begun.
+    replaced: u64,
     /// Whether it is kept when nobody uses it.
     pub(super) lasting: bool,
     /// When it was last used.
@@ -38,6 +40,7 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn new(stock: Stock, lasting: bool, edition: u64) -> Self {
         Self {
+            replaced: stock.recipe.means.template.replaced(),
             stock,
             ready: VecDeque::new(),
             edition,
@@ -62,6 +65,18 @@ impl Shelf {
         self.edition = edition;
         self.backoff = Backoff::default();
         std::mem::take(&mut self.ready)
+    }
+
+    /// Begins anew if the interpreter is another by now: what is of the one that was before is moved
+    /// to `dead`, and what is starting with it belongs to no edition any more.
+    pub(super) fn renew(&mut self, edition: &mut u64, dead: &mut Vec<Warm>) {
+        let replaced = self.stock.recipe.means.template.replaced();
+        if std::mem::replace(&mut self.replaced, replaced) != replaced {
+            *edition += 1;
+            self.edition = *edition;
+            self.refilling = true;
+            dead.extend(self.ready.drain(..));
+        }
     }
 
     pub(super) fn recipe(&self) -> Recipe {

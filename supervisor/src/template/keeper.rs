@@ -52,7 +52,7 @@ pub(super) async fn keep(
                         let fault = tokio::select! {
                             fault = process.watch(&sender) => Some(fault),
                             () = changed(&mut wanted) => None,
-                            () = replaced(&build.order.interpreter.path, interpreter) => None,
+                            () = replaced(&template, &build, interpreter) => None,
                         };
                         if since.elapsed() > GOOD_AFTER {
                             backoff.succeeded();
@@ -89,7 +89,7 @@ pub(super) async fn keep(
         tokio::select! {
             () = sleep_until(again), if !is_final => {}
             () = changed(&mut wanted) => {}
-            () = replaced(&build.order.interpreter.path, interpreter) => {}
+            () = replaced(&template, &build, interpreter) => {}
         }
     }
     template.state.send_replace(State::Off);
@@ -146,13 +146,15 @@ fn identity(path: &Path) -> Option<(u64, u64, i64)> {
     fs::metadata(path).ok().map(|data| (data.dev(), data.ino(), data.mtime()))
 }
 
-/// Resolves when the interpreter is another.
-async fn replaced(path: &Path, before: Option<(u64, u64, i64)>) {
+/// Resolves when the interpreter is another, of which the template then knows.
+async fn replaced(template: &Template, build: &Build, before: Option<(u64, u64, i64)>) {
+    let path = &build.order.interpreter.path;
     loop {
         sleep(LOOK_EVERY).await;
         let now = identity(path);
         if now.is_some() && now != before {
             tracing::info!(interpreter = %path.display(), "the interpreter is another");
+            template.replace();
             return;
         }
     }

@@ -57,6 +57,29 @@ async fn what_was_taken_is_not_looked_at_any_more() {
 }
 
 #[tokio::test]
+async fn those_of_an_interpreter_that_was_replaced_are_ended() {
+    let mut bench = Bench::new();
+    let stock = bench.stock(1, 2);
+    let template = Arc::clone(&stock.recipe.means.template);
+    bench.pools.ensure("t", "e", || Some(stock));
+    let (_first, _second) = (bench.start_one().await, bench.start_one().await);
+    bench.until_ready(2).await;
+    template.replace();
+    assert!(bench.take().is_none(), "none of the one that was before is given away");
+    bench.until_killed(2).await;
+    let mut starting = bench.launched.recv().await.unwrap();
+    // While one is starting.
+    template.replace();
+    bench.pools.touch("t", "e");
+    assert!(bench.take().is_none());
+    starting.start().await;
+    bench.until_killed(3).await;
+    let (_third, _fourth) = (bench.start_one().await, bench.start_one().await);
+    bench.until_ready(2).await;
+    assert!(bench.take().is_some());
+}
+
+#[tokio::test]
 async fn new_settings_end_those_that_are_not_theirs() {
     let mut bench = Bench::new();
     let _agents = bench.filled(1, 2).await;
