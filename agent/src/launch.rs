@@ -83,6 +83,7 @@ pub(crate) fn agree(protocol_version: u32) -> Result<(), Failure> {
 
 fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
+    let nursery = template.map(|socket| Nursery::new(socket, &policy));
     let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     let context = Context { policy, outside, program: Some(program) };
 
@@ -101,7 +102,7 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
         }
     })?;
     let Some(agent) = cloned else {
-        drop((to_agent, template));
+        drop((to_agent, nursery));
         return Ok(init::main(&context, control, to_launcher));
     };
     drop(to_launcher);
@@ -115,7 +116,6 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
         .map_err(|error| failure("tell the agent of its ids", error))?;
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
-    let nursery = template.map(|socket| Nursery::new(socket, &context));
     Midwife { context, inside, agent, to_agent, nursery, born: Vec::new() }.serve()
 }
 

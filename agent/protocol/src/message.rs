@@ -15,7 +15,8 @@ pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::launcher::{BirthNumber, BirthReport, FromLauncher, Origin, Program, ToLauncher};
 pub use self::range::{FromRange, RangeOrder};
 pub use self::template::{
-    FromNewborn, FromNursery, FromTemplate, Inheritance, TemplateOrder, ToNursery, ToTemplate,
+    ForkNumber, FromNewborn, FromNursery, FromTemplate, Inheritance, TemplateOrder, ToNursery,
+    ToTemplate,
 };
 use crate::layer::{Layer, Report};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};

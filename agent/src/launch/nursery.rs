@@ -13,9 +13,10 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{
-    BirthNumber, Failure, FromNewborn, FromNursery, Inheritance, ToNursery,
+    BirthNumber, Failure, ForkNumber, FromNewborn, FromNursery, Inheritance, ToNursery,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
+use vivarium_protocol::policy::Policy;
 
 use super::failure;
 use crate::birth;
@@ -36,14 +37,39 @@ pub(super) struct Nursery {
     socket: UnixStream,
     is_open: bool,
     inheritance: Inheritance,
-    born: Vec<(BirthNumber, OwnedFd)>,
+    forks: ForkNumber,
+    /// The first kernel, which was asked for before there is a session for it.
+    first: Option<Asked>,
+    born: Vec<Born>,
+}
+
+/// A kernel that was asked for.
+#[derive(Debug)]
+struct Asked {
+    fork: ForkNumber,
+    /// To and from the process that is to be it.
+    request: UnixStream,
+}
+
+/// A kernel that is there.
+#[derive(Debug)]
+struct Born {
+    fork: ForkNumber,
+    birth: BirthNumber,
+    pidfd: OwnedFd,
 }
 
 impl Nursery {
-    /// The template at the other end of `socket`.
-    pub(super) fn new(socket: UnixStream, context: &Context) -> Self {
-        let policy = context.policy.clone();
-        Self { socket, is_open: true, inheritance: Inheritance { policy }, born: Vec::new() }
+    /// The template at the other end of `socket`, which forks the first kernel while its session is
+    /// being made. That process waits, and has nothing of a session yet; if it is not needed it ends
+    /// with this.
+    pub(super) fn new(socket: UnixStream, policy: &Policy) -> Self {
+        let inheritance = Inheritance { policy: policy.clone() };
+        let (forks, first, born) = (0, None, Vec::new());
+        let mut nursery = Self { socket, is_open: true, inheritance, forks, first, born };
+        // What is wrong is found when the kernel is needed.
+        nursery.first = nursery.ask().ok();
+        nursery
     }
 
     /// Has a kernel forked, with descriptors as for one that is executed.
@@ -60,30 +86,38 @@ impl Nursery {
         if !self.is_open {
             return Err(failure("fork a kernel", "its template has ended"));
         }
-        let socket = self.ask(context, inside, birth, fds)?;
-        let pidfd = hear_born(&socket)?;
-        (&socket).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
-        self.born.push((birth, pidfd));
+        let Asked { fork, request } = match self.first.take() {
+            Some(asked) => asked,
+            None => self.ask()?,
+        };
+        self.hand_over(&request, context, inside, fds)?;
+        let pidfd = hear_born(&request)?;
+        (&request).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
+        self.born.push(Born { fork, birth, pidfd });
         Ok(())
     }
 
-    /// Asks for a birth, and hands over what belongs to it; the socket to hear of it on.
-    fn ask(
+    /// Asks for a process that is to be a kernel.
+    fn ask(&mut self) -> Result<Asked, Failure> {
+        let (request, theirs) =
+            UnixStream::pair().map_err(|error| failure("make a socket for a birth", error))?;
+        self.forks += 1;
+        let message = ToNursery::Fork(self.forks);
+        stream::send_with(&self.socket, &message, &[theirs.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
+            .map_err(|error| failure("ask for a fork", error))?;
+        Ok(Asked { fork: self.forks, request })
+    }
+
+    /// Waits until it is there, and hands it what belongs to the session.
+    fn hand_over(
         &self,
+        request: &UnixStream,
         context: &Context,
         inside: &Inside,
-        birth: BirthNumber,
         fds: &[OwnedFd],
-    ) -> Result<UnixStream, Failure> {
-        let ask = |error| failure("ask for a fork", error);
+    ) -> Result<(), Failure> {
         let leaf = birth::open_leaf(context)?;
-        let (ours, theirs) =
-            UnixStream::pair().map_err(|error| failure("make a socket for a birth", error))?;
-        let message = ToNursery::Fork(birth);
-        stream::send_with(&self.socket, &message, &[theirs.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
-            .map_err(ask)?;
-        drop(theirs);
-        if let (FromNewborn::Born, _) = hear(&ours)? {
+        if let (FromNewborn::Born, _) = hear(request)? {
             return Err(failure("fork a kernel", "it spoke out of turn"));
         }
         let own = fds.iter().enumerate().filter(|(index, _)| *index != PROGRAM);
@@ -91,8 +125,8 @@ impl Nursery {
         let joined = inside.descriptors().map(|fd| fd.as_raw_fd());
         let leaf = leaf.iter().map(AsRawFd::as_raw_fd);
         let given: Vec<RawFd> = joined.chain(leaf).chain(own).collect();
-        stream::send_with(&ours, &self.inheritance, &given, MAX_FRAME_BYTES).map_err(ask)?;
-        Ok(ours)
+        stream::send_with(request, &self.inheritance, &given, MAX_FRAME_BYTES)
+            .map_err(|error| failure("hand over what belongs to the session", error))
     }
 
     /// What to poll: the template's socket, or, where the template has ended, the kernels that it
@@ -101,29 +135,30 @@ impl Nursery {
         if self.is_open {
             return vec![self.socket.as_fd()];
         }
-        self.born.iter().map(|(_, pidfd)| pidfd.as_fd()).collect()
+        self.born.iter().map(|kernel| kernel.pidfd.as_fd()).collect()
     }
 
     /// Something is there to be read: which kernels have ended.
     pub(super) fn read(&mut self) -> Vec<(BirthNumber, KernelEnd, Usage)> {
         if self.is_open {
             match stream::receive::<FromNursery>(&self.socket, MAX_SMALL_FRAME_BYTES) {
-                Ok(FromNursery::Ended { birth, end, usage }) => {
-                    self.born.retain(|(born, _)| *born != birth);
-                    return vec![(birth, end, usage)];
+                Ok(FromNursery::Ended { fork, end, usage }) => {
+                    let ended = self.born.iter().position(|kernel| kernel.fork == fork);
+                    let ended = ended.map(|index| self.born.swap_remove(index));
+                    return ended
+                        .map(|Born { birth, .. }| (birth, end, usage))
+                        .into_iter()
+                        .collect();
                 }
                 Err(_) => self.is_open = false,
             }
         }
-        let mut ended = Vec::new();
-        self.born.retain(|(birth, pidfd)| {
-            let alive = !is_readable(pidfd.as_fd(), PollTimeout::ZERO);
-            if !alive {
-                ended.push((*birth, KernelEnd::Unseen, Usage::default()));
-            }
-            alive
-        });
-        ended
+        let (ended, alive): (Vec<_>, Vec<_>) = std::mem::take(&mut self.born)
+            .into_iter()
+            .partition(|kernel| is_readable(kernel.pidfd.as_fd(), PollTimeout::ZERO));
+        self.born = alive;
+        let unseen = |kernel: Born| (kernel.birth, KernelEnd::Unseen, Usage::default());
+        ended.into_iter().map(unseen).collect()
     }
 }
 

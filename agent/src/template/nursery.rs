@@ -1,6 +1,6 @@
 //! The loop of a template that is ready: it says when to fork for a launcher, and tells launchers
 //! how their kernels ended. It runs inside Python's process and calls nothing of Python's; the fork
-//! itself, which is Python's, is the caller's to make.
+//! itself, which Python has to prepare for, is the caller's to make.
 //!
 //! It is single-threaded and waits for nobody: what it reads comes from the supervisor and from
 //! launchers, in small messages sent at once.
@@ -16,7 +16,7 @@ use nix::sys::prctl;
 use nix::unistd::Pid;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::{
-    BirthNumber, FromNewborn, FromNursery, FromTemplate, ToNursery, ToTemplate,
+    ForkNumber, FromNewborn, FromNursery, FromTemplate, ToNursery, ToTemplate,
 };
 
 use super::newborn::Entrant;
@@ -47,7 +47,7 @@ pub(crate) enum Left {
 #[derive(Debug)]
 struct Asked {
     link: LinkNumber,
-    birth: BirthNumber,
+    fork: ForkNumber,
     /// The launcher's, for this birth.
     request: UnixStream,
     /// Where the kernel says which process it is.
@@ -60,7 +60,7 @@ struct Asked {
 #[derive(Debug)]
 struct Entering {
     link: LinkNumber,
-    birth: BirthNumber,
+    fork: ForkNumber,
     told: UnixStream,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Nursery {
     last_link: LinkNumber,
     asked: Option<Asked>,
     entering: Vec<Entering>,
-    born: BTreeMap<Pid, (LinkNumber, BirthNumber)>,
+    born: BTreeMap<Pid, (LinkNumber, ForkNumber)>,
 }
 
 impl Nursery {
@@ -159,11 +159,11 @@ impl Nursery {
     fn hear(&mut self, number: LinkNumber) -> io::Result<()> {
         let Some(link) = self.links.get(&number) else { return Ok(()) };
         match stream::receive_with::<ToNursery>(link, MAX_SMALL_FRAME_BYTES) {
-            Ok((ToNursery::Fork(birth), fds)) => {
+            Ok((ToNursery::Fork(fork), fds)) => {
                 if let Some(request) = fds.into_iter().next().map(UnixStream::from) {
                     let (told, tells) = UnixStream::pair()?;
                     told.set_nonblocking(true)?;
-                    self.asked = Some(Asked { link: number, birth, request, told, tells });
+                    self.asked = Some(Asked { link: number, fork, request, told, tells });
                 }
             }
             Err(_) => {
@@ -177,9 +177,9 @@ impl Nursery {
     /// The process was forked that was to be.
     pub(crate) fn forked(&mut self) {
         let asked = self.asked.take();
-        self.entering.extend(asked.map(|Asked { link, birth, told, .. }| Entering {
+        self.entering.extend(asked.map(|Asked { link, fork, told, .. }| Entering {
             link,
-            birth,
+            fork,
             told,
         }));
     }
@@ -207,10 +207,10 @@ impl Nursery {
     fn reap(&mut self) {
         let ended = self.children.ended();
         // A kernel says who it is before it can end.
-        self.entering.retain(|Entering { link, birth, told }| {
+        self.entering.retain(|Entering { link, fork, told }| {
             match stream::receive::<i32>(told, MAX_SMALL_FRAME_BYTES) {
                 Ok(pid) => {
-                    self.born.insert(Pid::from_raw(pid), (*link, *birth));
+                    self.born.insert(Pid::from_raw(pid), (*link, *fork));
                     false
                 }
                 Err(StreamError::Io(error)) => error.kind() == io::ErrorKind::WouldBlock,
@@ -224,9 +224,9 @@ impl Nursery {
     }
 
     fn tell(&mut self, ended: &Ended) {
-        let Some((link, birth)) = self.born.remove(&ended.pid) else { return };
+        let Some((link, fork)) = self.born.remove(&ended.pid) else { return };
         let Some(link) = self.links.get(&link) else { return };
-        let told = FromNursery::Ended { birth, end: ended.end(), usage: ended.usage() };
+        let told = FromNursery::Ended { fork, end: ended.end(), usage: ended.usage() };
         // A launcher that does not listen any more is on its way out.
         let _gone = stream::send(link, &told, MAX_SMALL_FRAME_BYTES).is_err();
     }

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BirthNumber, Failure};
+use super::Failure;
 use crate::outcome::{KernelEnd, Usage};
 use crate::policy::{Interpreter, Policy};
 
@@ -49,11 +49,14 @@ pub enum FromTemplate {
     Pong(u64),
 }
 
+/// Number of a fork that a launcher has asked its template for, never reused.
+pub type ForkNumber = u64;
+
 /// Launcher to template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToNursery {
     /// Fork a kernel. With this goes the socket for its [`Inheritance`].
-    Fork(BirthNumber),
+    Fork(ForkNumber),
 }
 
 /// Template to launcher.
@@ -62,7 +65,7 @@ pub enum FromNursery {
     /// A kernel that was forked has ended.
     Ended {
         /// Which.
-        birth: BirthNumber,
+        fork: ForkNumber,
         /// How.
         end: KernelEnd,
         /// What it used in all its life.
