@@ -7,8 +7,8 @@ supervisor's socket, and 1 and 2 are its log.
 The loop that waits for birth requests is the library's (agent/src/template/nursery.rs). It comes
 back for each birth to have done what must be Python's: `os.fork`, so that Python's and the
 libraries' own state is right in the child (PyOS_AfterFork_Child, os.register_at_fork,
-pthread_atfork(3)). The child joins the session, goes on as a process of its own there, and is the
-kernel.
+pthread_atfork(3)). What libraries do then they do here, outside of any session. Then the child joins
+the session, goes on as a process of its own there, and is the kernel.
 
 It must never run tenant code, and must be single-threaded when it begins to serve: of other
 threads a fork takes nothing but the locks that they hold.
@@ -100,7 +100,7 @@ def warm(warmup, modules):
 
 def check():
     """Raises Unfit if this process can not be forked from."""
-    threads = len(os.listdir("/proc/self/task"))
+    threads = count_threads()
     if threads > 1:
         raise Unfit("the imports left %d threads, which a fork would lose" % (threads - 1))
     left = []
@@ -112,3 +112,14 @@ def check():
             pass  # What the directory itself was listed by.
     if left:
         raise Unfit("the imports left open files, which kernels must not share: %s" % left)
+    # As each kernel will be. A thread that a library starts then would not be confined with it.
+    pid = os.fork()
+    if pid == 0:
+        os._exit(min(count_threads(), 100))
+    status = os.waitpid(pid, 0)[1]
+    if status != 1 << 8:
+        raise Unfit("a fork of it does not come back with one thread (wait status %d)" % status)
+
+
+def count_threads():
+    return len(os.listdir("/proc/self/task"))

@@ -100,10 +100,23 @@ pub(crate) fn enter(
     inside: &Inside,
     leaf: Option<BorrowedFd<'_>>,
 ) -> Result<Pid, Failure> {
+    check_alone()?;
     yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
     sys::go_on_as_another(leaf)
         .map_err(|error| failure("clone3 into the session and the kernel's cgroup", error))
+}
+
+/// Landlock and seccomp hold for the thread that asks for them: one that a library had started in a
+/// process that was forked would remain without, in the same memory as tenant code.
+fn check_alone() -> Result<(), Failure> {
+    let path = "/proc/self/task";
+    let threads =
+        std::fs::read_dir(path).map_err(|error| failure(&format!("read {path}"), error))?.count();
+    if threads == 1 {
+        return Ok(());
+    }
+    Err(failure("enter the session with one thread", format!("there are {threads}")))
 }
 
 /// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be

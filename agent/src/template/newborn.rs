@@ -48,7 +48,7 @@ impl Entrant {
         if (&self.request).read_exact(&mut [0]).is_err() {
             sys::exit_now(1); // It was given up.
         }
-        if let Err(failed) = newborn.become_kernel() {
+        if let Err(failed) = newborn.confine() {
             sys::exit_now(birth::tell(&newborn.report, failed));
         }
         // Their descriptors are closed already, and their numbers may be others' by now.
@@ -91,7 +91,7 @@ impl Entrant {
 }
 
 impl Newborn {
-    fn become_kernel(&self) -> Result<(), Failure> {
+    fn confine(&self) -> Result<(), Failure> {
         // The template's own is not the session's, and the layers check that nothing is inherited.
         sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
         let Confined { environment, report } =

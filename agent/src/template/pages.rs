@@ -4,9 +4,9 @@
 //! is to write to all of these. So free pieces are taken before, and what kernels take is new.
 //!
 //! A fork copies the page tables of what was written, some 15,000 entries for pandas and its kin,
-//! and counts each page. As huge pages they are some thirty, so that the two forks of a birth
-//! take a third less time. A page that a kernel writes to is still copied alone. madvise(2),
-//! MADV_COLLAPSE: Linux 6.1, and synchronous; where there is none everything else is as it is.
+//! and counts each page. Half of them can be in huge pages, so that a fork takes a third less time.
+//! A page that a kernel writes to is still copied alone. madvise(2), MADV_COLLAPSE: Linux 6.1, and
+//! synchronous; where there is none everything else is as it is.
 
 use std::fs;
 use std::hint::black_box;

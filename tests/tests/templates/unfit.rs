@@ -18,6 +18,11 @@ const UNFIT: &[(&[&str], &str, &str)] = &[
         "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()",
         "1 threads",
     ),
+    (
+        &[],
+        "import os, threading, time\nhook = lambda: threading.Thread(target=time.sleep, args=(1000,)).start()\nos.register_at_fork(after_in_child=hook)",
+        "does not come back with one thread",
+    ),
     (&[], "import sys; sys.left = open('/etc/hosts')", "open files"),
     (&[], "import socket, sys; sys.left = socket.socket()", "open files"),
 ];
@@ -50,6 +55,30 @@ fn it_is_said_why_and_sessions_work() {
         works_without(&daemon);
         daemon.stop_and_check();
     }
+}
+
+/// A library that starts a thread in some of the processes that are forked: in each but the first,
+/// which is the template's own trial.
+const SOMETIMES: &str = "
+import os, threading, time
+forks = []
+def hook():
+    if len(forks) > 1: threading.Thread(target=time.sleep, args=(1000,)).start()
+os.register_at_fork(before=lambda: forks.append(1), after_in_child=hook)";
+
+#[test]
+fn a_fork_with_a_thread_more_is_not_let_into_a_session() {
+    let daemon = setup(&[], SOMETIMES).start();
+    daemon.until_template("ready");
+    let session = any_session(&daemon, &json!({}));
+    assert!(!session.is_forked());
+    let threads = "len(__import__('os').listdir('/proc/self/task'))";
+    assert_eq!(session.value(threads), "1");
+    session.reset();
+    assert_eq!(session.value(threads), "1");
+    let log = daemon.log();
+    assert!(log.contains("enter the session with one thread: there are 2"), "{log}");
+    daemon.stop_and_check();
 }
 
 #[test]
