@@ -51,21 +51,26 @@ impl ForkServer {
         let given = [control, stderr, tells.into()];
         let mut current = self.0.lock().await;
         loop {
-            let used = current.take();
-            let is_new = used.is_none();
-            let (server, left) = match used {
+            // It stays in its place meanwhile: it may have others' orders.
+            let (server, left) = match &mut *current {
                 Some(used) => used,
-                None => (start()?, FORKS),
+                none => none.insert((start()?, FORKS)),
             };
             match send(&server.stream, &order, &given).await {
-                Ok(()) if left > 1 => *current = Some((server, left - 1)),
-                Ok(()) => retire(server),
+                Ok(()) => *left -= 1,
                 // Nothing of it was taken, and another may.
-                Err(error) if !is_new => {
+                Err(error) if has_ended(&error) && *left < FORKS => {
                     tracing::warn!(%error, "the launchers' fork server has ended: another is started");
+                    *current = None;
                     continue;
                 }
-                Err(error) => return Err(LaunchError::Ask(error)),
+                Err(error) => {
+                    current.take_if(|_| has_ended(&error));
+                    return Err(LaunchError::Ask(error));
+                }
+            }
+            if let Some((server, _)) = current.take_if(|(_, left)| *left == 0) {
+                retire(server);
             }
             return Ok(Forked(Some(told)));
         }
@@ -76,6 +81,11 @@ async fn send(orders: &UnixStream, order: &[u8], given: &[OwnedFd]) -> io::Resul
     let sent = orders.async_io(Interest::WRITABLE, || send_some(orders, order, given)).await?;
     // So few bytes go at once or not at all: they are one buffer of the socket's.
     if sent == order.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Whether an order was refused since nobody is there to take it.
+fn has_ended(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// Lets go of one, which then does what it was ordered, and ends.
