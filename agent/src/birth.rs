@@ -23,6 +23,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, chdir, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
@@ -103,6 +104,8 @@ pub(crate) fn enter(
     check_alone()?;
     yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
+    // A handler of Python's would run on a stack that is the other's by then. [`confine`] undoes it.
+    SigSet::all().thread_block().map_err(|error| failure("block signals", error))?;
     sys::go_on_as_another(leaf)
         .map_err(|error| failure("clone3 into the session and the kernel's cgroup", error))
 }
@@ -176,11 +179,9 @@ fn become_program(context: &Context, birth: &Birth<'_>) -> Result<i32, Failure> 
     birth.image.execute(&environment).or_else(|failure| Ok(tell(&report.into(), failure)))
 }
 
-/// Gives the process the signals the launcher blocks for its signalfd.
+/// Gives the process the signals that were blocked in [`enter`], and by the launcher for its signalfd.
 fn unblock_signals() -> Result<(), Failure> {
-    nix::sys::signal::SigSet::all()
-        .thread_unblock()
-        .map_err(|error| failure("unblock signals", error))
+    SigSet::all().thread_unblock().map_err(|error| failure("unblock signals", error))
 }
 
 /// Says on the report socket why there is no process; the exit code to end with.

@@ -20,9 +20,10 @@ use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS};
 /// children, in `cgroup` if given, with the caller's parent as its parent. The pid that it has
 /// where the caller was; the caller is gone with exit code 0.
 ///
-/// To be called in a process with one thread that was forked by libc. After an error that process
-/// has to end, as libc's state in the kernel is given up by then. Where the kernel does not tell
-/// [`thread_id_address`], libc takes the thread for the caller's until it executes a program.
+/// To be called in a process with one thread that was forked by libc, with all signals blocked: the
+/// caller has no stack any more for a handler. After an error that process has to end, as libc's
+/// state in the kernel is given up by then. Where the kernel does not tell [`thread_id_address`], libc
+/// takes the thread for the caller's until it executes a program.
 pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
     let libc_state = LibcState::give_up()?;
     let (born_in, cgroup) = match cgroup {
