@@ -3,10 +3,12 @@
 //!
 //! All launchers and agents of one fork server have one layout of memory. So that nobody can find
 //! it out by trying on one session after the other, another is executed after every
-//! [`FORKS`] sessions, and after one has ended.
+//! [`FORKS`] sessions, and where one has ended or hangs.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -29,7 +31,24 @@ const FORKS: u32 = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct ForkServer(Mutex<Option<(Executed, u32)>>);
+pub(super) struct ForkServer(Mutex<Option<Server>>);
+
+/// One that runs.
+#[derive(Debug)]
+struct Server {
+    /// Killed when this is dropped.
+    process: Executed,
+    /// How many launchers it is to fork yet.
+    left: u32,
+    /// Whether a session has ended that it was asked for and has not forked.
+    hangs: Arc<AtomicBool>,
+}
+
+impl From<Executed> for Server {
+    fn from(process: Executed) -> Self {
+        Self { process, left: FORKS, hangs: Arc::default() }
+    }
+}
 
 impl ForkServer {
     /// Has a launcher forked that gets these: its end of the session's socket, and its standard
@@ -51,15 +70,18 @@ impl ForkServer {
         let given = [control, stderr, tells.into()];
         let mut current = self.0.lock().await;
         loop {
+            if current.take_if(|server| server.hangs.load(Ordering::Relaxed)).is_some() {
+                tracing::warn!("the launchers' fork server hangs: another is started");
+            }
             // It stays in its place meanwhile: it may have others' orders.
-            let (server, left) = match &mut *current {
+            let server = match &mut *current {
                 Some(used) => used,
-                none => none.insert((start()?, FORKS)),
+                none => none.insert(start()?.into()),
             };
-            match send(&server.stream, &order, &given).await {
-                Ok(()) => *left -= 1,
+            match send(&server.process.stream, &order, &given).await {
+                Ok(()) => server.left -= 1,
                 // Nothing of it was taken, and another may.
-                Err(error) if has_ended(&error) && *left < FORKS => {
+                Err(error) if has_ended(&error) && server.left < FORKS => {
                     tracing::warn!(%error, "the launchers' fork server has ended: another is started");
                     *current = None;
                     continue;
@@ -69,10 +91,11 @@ impl ForkServer {
                     return Err(LaunchError::Ask(error));
                 }
             }
-            if let Some((server, _)) = current.take_if(|(_, left)| *left == 0) {
-                retire(server);
+            let hangs = Arc::clone(&server.hangs);
+            if let Some(server) = current.take_if(|server| server.left == 0) {
+                retire(server.process);
             }
-            return Ok(Forked(Some(told)));
+            return Ok(Forked { told: Some(told), hangs });
         }
     }
 }
@@ -101,29 +124,41 @@ fn retire(Executed { stream, mut child }: Executed) {
 /// A launcher, which has to be waited for: [`Forked::follow`]. One that is dropped is waited for all
 /// the same, for as long as there is a runtime.
 #[derive(Debug)]
-pub struct Forked(Option<UnixStream>);
+pub struct Forked {
+    told: Option<UnixStream>,
+    hangs: Arc<AtomicBool>,
+}
 
 impl Forked {
     /// Returns when it has ended, which it is given a reason for before; killed, if it does not
-    /// follow `within` this time.
+    /// follow `within` this time. One that does not even begin is the fork server's fault.
     pub(super) async fn follow(mut self, within: Duration) {
-        if let Some(told) = self.0.take() {
-            follow(told, within).await;
+        let Some(mut told) = self.told.take() else { return };
+        if let Ok(heard) = timeout(within, hear(&mut told)).await {
+            return wait(told, heard, within).await;
         }
+        self.hangs.store(true, Ordering::Relaxed);
+        tokio::spawn(late(told));
     }
 }
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        if let (Some(told), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            runtime.spawn(follow(told, Duration::from_secs(60)));
+        if let (Some(told), Ok(runtime)) = (self.told.take(), Handle::try_current()) {
+            runtime.spawn(late(told));
         }
     }
 }
 
-async fn follow(mut told: UnixStream, within: Duration) {
-    let followed = async {
-        let Some(pid) = hear(&mut told).await? else { return Ok(()) };
+/// Waits for one that nobody else waits for.
+async fn late(mut told: UnixStream) {
+    let heard = hear(&mut told).await;
+    wait(told, heard, Duration::from_secs(60)).await;
+}
+
+async fn wait(mut told: UnixStream, heard: io::Result<Option<Pid>>, within: Duration) {
+    let ended = async {
+        let Some(pid) = heard? else { return Ok(()) };
         // Nobody has the other end once launcher and agent are gone.
         if timeout(within, told.read(&mut [0])).await.is_err() {
             tracing::warn!("a launcher did not follow the end of its session: killing it");
@@ -136,7 +171,7 @@ async fn follow(mut told: UnixStream, within: Duration) {
         }
         io::Result::Ok(())
     };
-    if let Err(error) = followed.await {
+    if let Err(error) = ended.await {
         tracing::error!(%error, "waiting for a launcher's end");
     }
 }

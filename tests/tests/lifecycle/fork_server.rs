@@ -51,6 +51,26 @@ fn killed_it_is_replaced_and_sessions_go_on() {
 }
 
 #[test]
+fn one_that_hangs_is_replaced_after_a_session_could_not_start() {
+    let daemon = Setup::default().config("session", "start_timeout = \"1s\"").start();
+    let early = daemon.session();
+    let before = fork_server(&daemon);
+    kill(Pid::from_raw(before.pid), Signal::SIGSTOP).unwrap();
+    let failed = daemon.request("POST", "/v1/sessions", Some(&json!({})));
+    assert_eq!(failed.status, 500);
+    let late = daemon.session();
+    assert_eq!(late.value("1 + 1"), "2");
+    assert!(!before.is_alive() && fork_server(&daemon) != before);
+    assert!(daemon.log().contains("fork server hangs"), "{}", daemon.log());
+    assert_eq!(early.value("1 + 1"), "2");
+    for session in [early, late] {
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+    }
+    until_no_zombies(&daemon);
+    daemon.stop_and_check();
+}
+
+#[test]
 fn launchers_are_waited_for_however_they_end() {
     let daemon = Setup::default().start();
     let sessions: Vec<_> = (0..4).map(|_| daemon.session()).collect();
