@@ -95,3 +95,10 @@ def reseed():
             random.set_state(("MT19937", words, MT_WORDS))
         except ValueError:
             random.seed()  # It is another generator's by now: numpy.random.set_bit_generator.
+    uuid = modules.get("uuid")
+    if uuid is not None:
+        # libuuid keeps what makes a process's time-based ones its own, its clock sequence, where
+        # nobody can reach it: without it Python draws another for each. The node is a random one,
+        # as it is in a session that has no network card (RFC 9562, 6.10).
+        uuid._generate_time_safe = None
+        uuid._node = int.from_bytes(os.urandom(6), "big") | 1 << 40

@@ -17,7 +17,7 @@ streams = {
     'random.Random': random.Random().random(), 'random.SystemRandom': random.SystemRandom().random(),
     'random.shuffle': random.sample(range(10**9), 4), 'secrets': secrets.token_hex(16),
     'ssl.RAND_bytes': ssl.RAND_bytes(16).hex(), 'os.urandom': os.urandom(16).hex(),
-    'uuid1': str(uuid.uuid1()), 'uuid4': str(uuid.uuid4()),
+    'uuid1': str(uuid.uuid1()), 'uuid.getnode': uuid.getnode(), 'uuid4': str(uuid.uuid4()),
     'tempfile.mktemp': tempfile.mktemp(), 'tempfile.mkdtemp': tempfile.mkdtemp(),
     'hash of a new object': secrets.choice(range(2**60)),
 }
