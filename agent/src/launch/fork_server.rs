@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use nix::sys::prctl;
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{Pid, setpgid};
+use nix::unistd::{Pid, getpid, setpgid};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, ForkLauncher, FromAgent, LauncherForked};
 
@@ -67,13 +67,10 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
                 std::mem::forget(orders);
                 return become_launcher(control, stderr, told).map(Served::AsLauncher);
             }
-            Ok(Some(pid)) => {
-                // A supervisor that is gone needs no telling, here and below.
-                let forked = LauncherForked { pid: pid.as_raw() };
-                let _gone = stream::send(&told, &forked, MAX_SMALL_FRAME_BYTES).is_err();
-            }
+            Ok(Some(_)) => {}
             Err(failed) => {
                 let failed = FromAgent::Failed(failed);
+                // If the supervisor is gone there is nobody left to tell.
                 let _gone = stream::send(&control, &failed, MAX_FRAME_BYTES).is_err();
             }
         }
@@ -87,6 +84,10 @@ fn become_launcher(
     stderr: OwnedFd,
     told: UnixStream,
 ) -> Result<UnixStream, Failure> {
+    // First, so that none is there that the supervisor does not know of.
+    let forked = LauncherForked { pid: getpid().as_raw() };
+    stream::send(&told, &forked, MAX_SMALL_FRAME_BYTES)
+        .map_err(|error| failure("tell of the fork", error))?;
     prctl::set_name(c"viv-launcher").map_err(|error| failure("prctl(NAME)", error))?;
     // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
     setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|error| failure("setpgid", error))?;

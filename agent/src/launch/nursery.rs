@@ -83,10 +83,12 @@ impl Nursery {
         birth: BirthNumber,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
+        // It goes, whatever comes of this: a process that waits for a session has to end.
+        let first = self.first.take();
         if !self.is_open {
             return Err(failure("fork a kernel", "its template has ended"));
         }
-        let Asked { fork, request } = match self.first.take() {
+        let Asked { fork, request } = match first {
             Some(asked) => asked,
             None => self.ask()?,
         };

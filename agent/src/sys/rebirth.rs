@@ -1,15 +1,16 @@
 //! Going on as another process: what setns(2) with a pid namespace and `CLONE_INTO_CGROUP` do for
 //! a child, for the caller itself.
 //!
-//! A child that shares the caller's memory (`CLONE_VM`) goes on where the caller was, and the
-//! caller ends in the same moment without having touched that memory again. So nothing is copied,
-//! however large the process is; clone(2), clone3(2).
+//! A child that shares the caller's memory (`CLONE_VM`) goes on where the caller was, once the
+//! caller has ended without having touched that memory again. So nothing is copied, however large
+//! the process is; clone(2), clone3(2).
 
 use std::arch::asm;
 use std::ffi::{c_int, c_long, c_uint};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::unistd::Pid;
 
@@ -25,7 +26,9 @@ use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS};
 /// state in the kernel is given up by then. Where the kernel does not tell [`thread_id_address`], libc
 /// takes the thread for the caller's until it executes a program.
 pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
-    let libc_state = LibcState::give_up()?;
+    // The kernel writes 0 there when the caller can not come back to this memory.
+    let is_there = AtomicU32::new(1);
+    let libc_state = LibcState::give_up(&is_there)?;
     let (born_in, cgroup) = match cgroup {
         Some(fd) => (CLONE_INTO_CGROUP, u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX)),
         None => (0, 0),
@@ -47,6 +50,17 @@ pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid
         ..NO_CLONE_ARGUMENTS
     };
     clone_and_exit(&arguments)?;
+    // Until then it would run what stands in this memory, and that will be tenant code's, with the
+    // rights that it has.
+    while is_there.load(Ordering::Acquire) != 0 {
+        // SAFETY: the word outlives the call.
+        // JUSTIFICATION: libc has no wrapper of this call.
+        let waited = check(unsafe {
+            libc::syscall(libc::SYS_futex, is_there.as_ptr(), libc::FUTEX_WAIT, 1, null::<()>())
+        });
+        // It may have ended meanwhile (EAGAIN), which the loop finds.
+        waited.map_or_else(|_| std::thread::yield_now(), |_| ());
+    }
     libc_state.take_up()?;
     // SAFETY: `pid` lives until the end of this function.
     // JUSTIFICATION: the kernel has written it, which the compiler does not know.
@@ -65,16 +79,16 @@ struct LibcState {
 }
 
 impl LibcState {
-    /// Has the kernel forget it.
-    fn give_up() -> io::Result<Self> {
+    /// Has the kernel forget it, and set `is_there` to 0 as this process ends.
+    fn give_up(is_there: &AtomicU32) -> io::Result<Self> {
         // linux/rseq.h
         const RSEQ_FLAG_UNREGISTER: c_int = 1;
         let (head, len) = robust_list()?;
         let thread_id_address = thread_id_address().unwrap_or(0);
-        // SAFETY: nothing is written to a null address.
+        // SAFETY: the word is written to only while this memory is another's too, who waits for it.
         // JUSTIFICATION: libc has no wrapper of this call.
-        check(unsafe { libc::syscall(libc::SYS_set_tid_address, null::<c_int>()) })?;
-        // SAFETY: as above.
+        check(unsafe { libc::syscall(libc::SYS_set_tid_address, is_there.as_ptr()) })?;
+        // SAFETY: nothing is written to a null address.
         // JUSTIFICATION: as above.
         check(unsafe { libc::syscall(libc::SYS_set_robust_list, null::<c_int>(), len) })?;
         // One that is not registered as we think is not ours to register again.

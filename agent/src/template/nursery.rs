@@ -83,7 +83,7 @@ impl Nursery {
     /// # Errors
     /// If the system refuses what it needs, or the supervisor is gone.
     pub(crate) fn open(control: UnixStream) -> Result<Self, StreamError> {
-        // What an entrant forks becomes ours as the entrant ends: prctl(2).
+        // Where there is no pid namespace a kernel's orphans become ours, who collects them: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
         let children = Children::watch()?;
         pages::fill_gaps();

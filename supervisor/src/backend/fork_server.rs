@@ -29,6 +29,12 @@ use crate::descriptors::send_some;
 /// How many launchers one forks.
 const FORKS: u32 = 256;
 
+/// How long it may take to take an order, behind as many others as its socket holds.
+const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long it may take for those that it has when no more come.
+const RETIRED_WITHIN: Duration = Duration::from_secs(10);
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct ForkServer(Mutex<Option<Server>>);
@@ -36,7 +42,6 @@ pub(super) struct ForkServer(Mutex<Option<Server>>);
 /// One that runs.
 #[derive(Debug)]
 struct Server {
-    /// Killed when this is dropped.
     process: Executed,
     /// How many launchers it is to fork yet.
     left: u32,
@@ -70,16 +75,23 @@ impl ForkServer {
         let given = [control, stderr, tells.into()];
         let mut current = self.0.lock().await;
         loop {
-            if current.take_if(|server| server.hangs.load(Ordering::Relaxed)).is_some() {
+            if let Some(server) = current.take_if(|server| server.hangs.load(Ordering::Relaxed)) {
                 tracing::warn!("the launchers' fork server hangs: another is started");
+                retire(server.process);
             }
             // It stays in its place meanwhile: it may have others' orders.
             let server = match &mut *current {
                 Some(used) => used,
                 none => none.insert(start()?.into()),
             };
-            match send(&server.process.stream, &order, &given).await {
+            let sent = timeout(TAKEN_WITHIN, send(&server.process.stream, &order, &given)).await;
+            match sent.unwrap_or_else(|late| Err(late.into())) {
                 Ok(()) => server.left -= 1,
+                // As many orders wait as its socket holds.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && server.left < FORKS => {
+                    server.hangs.store(true, Ordering::Relaxed);
+                    continue;
+                }
                 // Nothing of it was taken, and another may.
                 Err(error) if has_ended(&error) && server.left < FORKS => {
                     tracing::warn!(%error, "the launchers' fork server has ended: another is started");
@@ -111,11 +123,15 @@ fn has_ended(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// Lets go of one, which then does what it was ordered, and ends.
+/// Lets go of one, which then does what it was ordered, and ends; killed, if it does not.
 fn retire(Executed { stream, mut child }: Executed) {
     drop(stream);
     tokio::spawn(async move {
-        if let Err(error) = child.wait().await {
+        let ended = match timeout(RETIRED_WITHIN, child.wait()).await {
+            Ok(ended) => ended.map(drop),
+            Err(_) => child.kill().await,
+        };
+        if let Err(error) = ended {
             tracing::warn!(%error, "waiting for a fork server's end");
         }
     });
@@ -159,8 +175,9 @@ async fn late(mut told: UnixStream) {
 async fn wait(mut told: UnixStream, heard: io::Result<Option<Pid>>, within: Duration) {
     let ended = async {
         let Some(pid) = heard? else { return Ok(()) };
-        // Nobody has the other end once launcher and agent are gone.
-        if timeout(within, told.read(&mut [0])).await.is_err() {
+        // Nobody has the other end once launcher and agent are gone; what an agent says there is
+        // nothing to go by.
+        if timeout(within, tokio::io::copy(&mut told, &mut tokio::io::sink())).await.is_err() {
             tracing::warn!("a launcher did not follow the end of its session: killing it");
             // The pid is nobody else's before we have waited.
             kill(pid, Signal::SIGKILL)?;

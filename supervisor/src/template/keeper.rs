@@ -33,10 +33,15 @@ pub(super) async fn keep(
     let environment = template.environment.clone();
     metrics.templates.introduced(&environment);
     let mut backoff = Backoff::default();
+    let mut last = None;
     loop {
         let Some(build) = wanted.borrow_and_update().clone() else { break };
         template.state.send_replace(State::Building);
         let interpreter = identity(&build.order.interpreter.path);
+        let this = (build.order.interpreter.path.clone(), interpreter);
+        if last.replace(this.clone()).is_some_and(|last| last.0 == this.0 && last.1 != this.1) {
+            template.replace();
+        }
         let started = tokio::select! {
             started = start(&*backend, &environment, &build) => started,
             () = changed(&mut wanted) => continue, // what was started of it is killed
@@ -52,7 +57,7 @@ pub(super) async fn keep(
                         let fault = tokio::select! {
                             fault = process.watch(&sender) => Some(fault),
                             () = changed(&mut wanted) => None,
-                            () = replaced(&template, &build, interpreter) => None,
+                            () = replaced(&build.order.interpreter.path, interpreter) => None,
                         };
                         if since.elapsed() > GOOD_AFTER {
                             backoff.succeeded();
@@ -89,7 +94,7 @@ pub(super) async fn keep(
         tokio::select! {
             () = sleep_until(again), if !is_final => {}
             () = changed(&mut wanted) => {}
-            () = replaced(&template, &build, interpreter) => {}
+            () = replaced(&build.order.interpreter.path, interpreter) => {}
         }
     }
     template.state.send_replace(State::Off);
@@ -146,15 +151,13 @@ fn identity(path: &Path) -> Option<(u64, u64, i64)> {
     fs::metadata(path).ok().map(|data| (data.dev(), data.ino(), data.mtime()))
 }
 
-/// Resolves when the interpreter is another, of which the template then knows.
-async fn replaced(template: &Template, build: &Build, before: Option<(u64, u64, i64)>) {
-    let path = &build.order.interpreter.path;
+/// Resolves when the interpreter is another.
+async fn replaced(path: &Path, before: Option<(u64, u64, i64)>) {
     loop {
         sleep(LOOK_EVERY).await;
         let now = identity(path);
         if now.is_some() && now != before {
             tracing::info!(interpreter = %path.display(), "the interpreter is another");
-            template.replace();
             return;
         }
     }

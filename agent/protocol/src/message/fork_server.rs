@@ -11,11 +11,10 @@ pub struct ForkLauncher {
     pub protocol_version: u32,
 }
 
-/// Fork server to supervisor: there is a launcher, a child of the supervisor's, who has to wait for
-/// it. The socket ends when launcher and agent have. If it ends before this, there is none; why, the
+/// Launcher to supervisor: it is there, a child of the supervisor's, who has to wait for it. The socket ends when launcher and agent have. If it ends before this, there is none; why, the
 /// launcher's own socket tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LauncherForked {
-    /// Its pid, as fork server and supervisor see it.
+    /// Its pid, as the supervisor sees it.
     pub pid: i32,
 }
