@@ -17,6 +17,7 @@ pub mod config;
 mod descriptors;
 pub mod doctor;
 pub mod engine;
+mod hear;
 pub mod listen;
 pub mod logging;
 pub mod media;

@@ -39,6 +39,12 @@ pub enum FrameError {
     Trailing(usize),
 }
 
+impl From<FrameError> for std::io::Error {
+    fn from(error: FrameError) -> Self {
+        Self::other(error)
+    }
+}
+
 /// One message as bytes, its length before it.
 ///
 /// # Errors

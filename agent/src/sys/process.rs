@@ -1,4 +1,5 @@
-//! Processes: made, waited for, ended.
+//! Processes: made, waited for, ended. A part of [`super`], where unsafe code may stand, which would
+//! be too long as one file.
 
 use std::ffi::{c_int, c_long};
 use std::io;

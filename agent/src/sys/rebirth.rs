@@ -3,7 +3,7 @@
 //!
 //! A child that shares the caller's memory (`CLONE_VM`) goes on where the caller was, once the
 //! caller has ended without having touched that memory again. So nothing is copied, however large
-//! the process is; clone(2), clone3(2).
+//! the process is; clone(2), clone3(2). A part of [`super`], where unsafe code may stand.
 
 use std::arch::asm;
 use std::ffi::{c_int, c_long, c_uint};
@@ -59,7 +59,9 @@ pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid
             libc::syscall(libc::SYS_futex, is_there.as_ptr(), libc::FUTEX_WAIT, 1, null::<()>())
         });
         // It may have ended meanwhile (EAGAIN), which the loop finds.
-        waited.map_or_else(|_| std::thread::yield_now(), |_| ());
+        if waited.is_err() {
+            std::thread::yield_now();
+        }
     }
     libc_state.take_up()?;
     // SAFETY: `pid` lives until the end of this function.

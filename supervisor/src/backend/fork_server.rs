@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -25,6 +25,7 @@ use vivarium_protocol::message::{ForkLauncher, LauncherForked};
 
 use super::{Executed, LaunchError};
 use crate::descriptors::send_some;
+use crate::hear::hear;
 
 /// How many launchers one forks.
 const FORKS: u32 = 256;
@@ -71,7 +72,7 @@ impl ForkServer {
         let tells = tells.into_std().map_err(LaunchError::Socket)?;
         let order = ForkLauncher { protocol_version: PROTOCOL_VERSION };
         let order = encode(&order, MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| LaunchError::Ask(io::Error::other(error)))?;
+            .map_err(|error| LaunchError::Ask(error.into()))?;
         let given = [control, stderr, tells.into()];
         let mut current = self.0.lock().await;
         loop {
@@ -150,7 +151,7 @@ impl Forked {
     /// follow `within` this time. One that does not even begin is the fork server's fault.
     pub(super) async fn follow(mut self, within: Duration) {
         let Some(mut told) = self.told.take() else { return };
-        if let Ok(heard) = timeout(within, hear(&mut told)).await {
+        if let Ok(heard) = timeout(within, hear_pid(&mut told)).await {
             return wait(told, heard, within).await;
         }
         self.hangs.store(true, Ordering::Relaxed);
@@ -168,7 +169,7 @@ impl Drop for Forked {
 
 /// Waits for one that nobody else waits for.
 async fn late(mut told: UnixStream) {
-    let heard = hear(&mut told).await;
+    let heard = hear_pid(&mut told).await;
     wait(told, heard, Duration::from_secs(60)).await;
 }
 
@@ -194,17 +195,8 @@ async fn wait(mut told: UnixStream, heard: io::Result<Option<Pid>>, within: Dura
 }
 
 /// Its pid; `None` if there is none, as the fork server could not, or is gone.
-async fn hear(told: &mut UnixStream) -> io::Result<Option<Pid>> {
-    let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-    loop {
-        let heard: Option<LauncherForked> = decoder.next_message().map_err(io::Error::other)?;
-        if let Some(LauncherForked { pid }) = heard {
-            return Ok(Some(Pid::from_raw(pid)));
-        }
-        let mut buffer = [0; 64];
-        match told.read(&mut buffer).await? {
-            0 => return Ok(None),
-            count => decoder.push(buffer.get(..count).unwrap_or_default()),
-        }
-    }
+async fn hear_pid(told: &mut UnixStream) -> io::Result<Option<Pid>> {
+    let heard: io::Result<Option<LauncherForked>> =
+        hear(told, &mut Decoder::new(MAX_SMALL_FRAME_BYTES)).await;
+    Ok(heard?.map(|LauncherForked { pid }| Pid::from_raw(pid)))
 }

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{Decoder, FrameError, MAX_SMALL_FRAME_BYTES, encode};
 use vivarium_protocol::message::{Failure, FromRange, RangeOrder};
 
 use super::{Backend, LaunchError, Launched};
+use crate::hear::hear;
 
 /// How long it may take: two small programs.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -56,19 +57,10 @@ async fn ask(launched: &mut Launched, ranges: &[(u32, u32)]) -> Result<OwnedFd, 
     let order = RangeOrder { protocol_version: PROTOCOL_VERSION, ranges: ranges.to_vec() };
     stream.write_all(&encode(&order, MAX_SMALL_FRAME_BYTES)?).await?;
     let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-    loop {
-        match decoder.next_message()? {
-            // The process is there, and its number its own, until the socket is closed.
-            Some(FromRange::Made { pid }) => {
-                return Ok(File::open(format!("/proc/{pid}/ns/user"))?.into());
-            }
-            Some(FromRange::Failed(failure)) => return Err(RangeError::Failed(failure)),
-            None => {}
-        }
-        let mut buffer = [0; 4096];
-        match stream.read(&mut buffer).await? {
-            0 => return Err(closed().into()),
-            count => decoder.push(buffer.get(..count).unwrap_or_default()),
-        }
+    match hear::<_, RangeError>(stream, &mut decoder).await? {
+        // The process is there, and its number its own, until the socket is closed.
+        Some(FromRange::Made { pid }) => Ok(File::open(format!("/proc/{pid}/ns/user"))?.into()),
+        Some(FromRange::Failed(failure)) => Err(RangeError::Failed(failure)),
+        None => Err(closed().into()),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, encode};
@@ -15,6 +15,7 @@ use vivarium_protocol::message::{FromTemplate, TemplateOrder, ToTemplate};
 use crate::backend::ids::IdPool;
 use crate::backend::{Backend, Launched, Outermost, TemplateParts};
 use crate::descriptors::send_some;
+use crate::hear;
 
 /// How long the imports of an environment may take.
 const BUILD_WITHIN: Duration = Duration::from_secs(120);
@@ -62,7 +63,7 @@ pub struct Sender {
 impl Sender {
     /// Sends a small message, with a descriptor if there is one.
     pub(super) fn send(&self, message: &ToTemplate, fd: Option<OwnedFd>) -> io::Result<()> {
-        let bytes = encode(message, MAX_SMALL_FRAME_BYTES).map_err(io::Error::other)?;
+        let bytes = encode(message, MAX_SMALL_FRAME_BYTES)?;
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = send_some(&*socket, &bytes, fd.as_slice())?;
         // So few bytes go at once or not at all: they are one buffer of the socket's.
@@ -173,14 +174,6 @@ async fn hear(
     stream: &mut UnixStream,
     decoder: &mut Decoder,
 ) -> Result<FromTemplate, TemplateError> {
-    loop {
-        if let Some(message) = decoder.next_message()? {
-            return Ok(message);
-        }
-        let mut buffer = [0; 4096];
-        match stream.read(&mut buffer).await? {
-            0 => return Err(TemplateError::Gone("has ended (its log says more)")),
-            count => decoder.push(buffer.get(..count).unwrap_or_default()),
-        }
-    }
+    let heard: Result<_, TemplateError> = hear::hear(stream, decoder).await;
+    heard?.ok_or(TemplateError::Gone("has ended (its log says more)"))
 }

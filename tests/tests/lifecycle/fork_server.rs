@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::processes::{self, Process};
-use vivarium_tests::{Daemon, Setup, wait};
+use vivarium_tests::{Daemon, Session, Setup, wait};
 
 use crate::Family;
 
@@ -28,6 +28,15 @@ fn until_no_zombies(daemon: &Daemon) {
     });
 }
 
+/// Ends sessions, of which no process is then to be waited for.
+#[track_caller]
+fn delete(daemon: &Daemon, sessions: [Session<'_>; 2]) {
+    for session in sessions {
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+    }
+    until_no_zombies(daemon);
+}
+
 #[test]
 fn killed_it_is_replaced_and_sessions_go_on() {
     let daemon = Setup::default().start();
@@ -43,10 +52,7 @@ fn killed_it_is_replaced_and_sessions_go_on() {
     assert_eq!(early.value("x + 1"), "42");
     early.reset();
     assert_eq!(early.value("1 + 1"), "2");
-    for session in [early, late] {
-        assert_eq!(session.request("DELETE", "", None).status, 204);
-    }
-    until_no_zombies(&daemon);
+    delete(&daemon, [early, late]);
     daemon.stop_and_check();
 }
 
@@ -64,10 +70,7 @@ fn one_that_hangs_is_replaced_after_a_session_could_not_start() {
     wait::until_true("its end", || !before.is_alive());
     assert_ne!(fork_server(&daemon), before);
     assert_eq!(early.value("1 + 1"), "2");
-    for session in [early, late] {
-        assert_eq!(session.request("DELETE", "", None).status, 204);
-    }
-    until_no_zombies(&daemon);
+    delete(&daemon, [early, late]);
     daemon.stop_and_check();
 }
 

@@ -1,0 +1,33 @@
+//! What a process of ours says next on its socket.
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use vivarium_protocol::frame::{Decoder, FrameError};
+
+/// Its next message; `None` at the end of its socket. Safe to cancel: what was read of a message is
+/// in `decoder`.
+///
+/// # Errors
+/// If the socket fails, or what comes is no message.
+pub(crate) async fn hear<T, E>(
+    stream: &mut UnixStream,
+    decoder: &mut Decoder,
+) -> Result<Option<T>, E>
+where
+    T: DeserializeOwned,
+    E: From<io::Error> + From<FrameError>,
+{
+    loop {
+        if let Some(message) = decoder.next_message()? {
+            return Ok(Some(message));
+        }
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await? {
+            0 => return Ok(None),
+            count => decoder.push(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}
