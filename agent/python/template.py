@@ -38,8 +38,32 @@ EXPECTED = {"0", "1", "2", "3"}
 REASON_MAX_CHARS = 2000
 
 
+# What an operator can do about it.
+ADVICE = "make it in the session's code instead, or set this environment's template to off"
+
+
 class Unfit(Exception):
     """Why there is no template for this environment."""
+
+
+class Leftovers:
+    """Threads and writable shared memory, each with the step that it was first seen after."""
+
+    def __init__(self):
+        self.first_seen = {}
+
+    def note(self, step):
+        """Looks for them after `step`; those there are now, by what they are."""
+        now = {**threads(), **shared_memory()}
+        for key in now:
+            self.first_seen.setdefault(key, step)
+        return now
+
+    def check(self):
+        """Raises Unfit if there are any."""
+        for (kind, identity), name in self.note("the imports").items():
+            step = self.first_seen[kind, identity]
+            raise Unfit("%s left %s: %s; %s" % (step, kind, name, ADVICE))
 
 
 def main():
@@ -49,8 +73,7 @@ def main():
     library = ctypes.PyDLL(path)
     os.close(5)
     try:
-        warm(warmup, modules)
-        check()
+        check(warm(warmup, modules))
     except BaseException as error:
         reason = "%s: %s" % (type(error).__name__, error) if type(error) is not Unfit else error
         reason = str(reason)[:REASON_MAX_CHARS].replace("\0", "")
@@ -77,7 +100,8 @@ def main():
 
 
 def warm(warmup, modules):
-    """Imports and runs what the environment names."""
+    """Imports and runs what the environment names; what that left behind."""
+    leftovers = Leftovers()
     for name in PARTS:
         __import__(name)
     # See kernel.serve: its first execution need not do this any more.
@@ -91,18 +115,19 @@ def warm(warmup, modules):
         except BaseException as error:
             kind = report.type_name(type(error))
             raise Unfit("preimport %r: %s: %s" % (name, kind, error)) from error
+        leftovers.note("preimport %r" % name)
     try:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "__warmup__"})
     except BaseException as error:
         kind = report.type_name(type(error))
         raise Unfit("warmup: %s: %s" % (kind, error)) from error
+    leftovers.note("warmup")
+    return leftovers
 
 
-def check():
+def check(leftovers):
     """Raises Unfit if this process can not be forked from."""
-    threads = count_threads()
-    if threads > 1:
-        raise Unfit("the imports left %d threads, which a fork would lose" % (threads - 1))
+    leftovers.check()
     left = []
     for fd in os.listdir("/proc/self/fd"):
         try:
@@ -112,14 +137,43 @@ def check():
             pass  # What the directory itself was listed by.
     if left:
         raise Unfit("the imports left open files, which kernels must not share: %s" % left)
-    # As each kernel will be. A thread that a library starts then would not be confined with it.
+    # As each kernel will be: what libraries do after a fork, they do here. A thread that one starts
+    # then would not be confined with the kernel.
     pid = os.fork()
     if pid == 0:
-        os._exit(min(count_threads(), 100))
+        os._exit(1 if threads() else 0)
     status = os.waitpid(pid, 0)[1]
-    if status != 1 << 8:
+    if status != 0:
         raise Unfit("a fork of it does not come back with one thread (wait status %d)" % status)
+    leftovers.note("a handler of os.register_at_fork")
+    leftovers.check()
 
 
-def count_threads():
-    return len(os.listdir("/proc/self/task"))
+def threads():
+    """Threads but the first, whose locks a fork would take and not them, by what they call
+    themselves: proc_pid_comm(5)."""
+    found = {}
+    for thread in os.listdir("/proc/self/task"):
+        if thread != str(os.getpid()):
+            try:
+                with open("/proc/self/task/%s/comm" % thread) as name:
+                    found["a thread, which a fork would lose", thread] = name.read().strip()
+            except FileNotFoundError:
+                pass  # It has ended.
+    return found
+
+
+def shared_memory():
+    """Mappings that kernels would share, tenants with each other, and could write to, or make so
+    by mprotect(2): proc_pid_smaps(5), VmFlags."""
+    found = {}
+    with open("/proc/self/smaps") as lines:
+        for line in lines:
+            fields = line.split(None, 5)
+            if fields[0] == "VmFlags:":
+                flags = line.split()
+                if "mw" in flags and ("sh" in flags or "ms" in flags) and "dc" not in flags:
+                    found["memory that sessions would share and could write to", address] = name
+            elif not fields[0].endswith(":"):
+                address, name = fields[0], fields[5].strip() if len(fields) > 5 else "no name"
+    return found

@@ -26,7 +26,7 @@ use process::Sender;
 
 /// Variables that Python, libc or a numeric library reads once, as it starts, by what their names
 /// begin with. A kernel that is to have another value of one of them is executed.
-const READ_AT_START: [&str; 11] = [
+const READ_AT_START: [&str; 13] = [
     "PYTHON",
     "LANG",
     "LC_",
@@ -38,6 +38,8 @@ const READ_AT_START: [&str; 11] = [
     "MKL_",
     "MPL",
     "GOTO_",
+    "JE_ARROW_",
+    "ARROW_",
 ];
 
 /// How to build a template.

@@ -13,6 +13,9 @@ use nix::unistd::{Uid, User};
 /// Lists requirements that have to be met, separated by commas.
 const REQUIRE: &str = "VIVARIUM_TEST_REQUIRE";
 
+/// Debian's.
+const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+
 /// Something a host may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
@@ -36,6 +39,9 @@ pub enum Requirement {
     /// `schemathesis` (tests/requirements.txt), in the directory that `VIVARIUM_TEST_TOOLS` names
     /// or on PATH.
     Schemathesis,
+    /// pandas and pyarrow (tests/requirements.txt), for the `python` in the directory that
+    /// `VIVARIUM_TEST_TOOLS` names.
+    PythonArrow,
 }
 
 impl Requirement {
@@ -52,6 +58,7 @@ impl Requirement {
             Self::X86 => "x86_64",
             Self::Prometheus => "prometheus",
             Self::Schemathesis => "schemathesis",
+            Self::PythonArrow => "python-arrow",
         }
     }
 
@@ -66,8 +73,9 @@ impl Requirement {
             }
             Self::Cgroup => is_root() && cgroup2_is_mounted(),
             Self::Landlock => has_landlock(),
-            Self::PythonScience => has_modules("numpy pandas matplotlib scipy PIL"),
+            Self::PythonScience => has_modules(SYSTEM_PYTHON, "numpy pandas matplotlib scipy PIL"),
             Self::PythonAnalysis => has_modules(
+                SYSTEM_PYTHON,
                 "numpy pandas matplotlib scipy PIL seaborn sklearn networkx plotly altair sympy \
                  tqdm openpyxl",
             ),
@@ -76,6 +84,7 @@ impl Requirement {
                 .iter()
                 .all(|name| Path::new("/usr/bin").join(name).exists()),
             Self::Schemathesis => tool("schemathesis").is_some(),
+            Self::PythonArrow => has_modules(&tools_python(), "pandas pyarrow"),
         }
     }
 }
@@ -106,6 +115,12 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     let dirs = ["VIVARIUM_TEST_TOOLS", "PATH"].map(|key| std::env::var_os(key).unwrap_or_default());
     let mut paths = dirs.iter().flat_map(std::env::split_paths).map(|dir| dir.join(name));
     paths.find(|path| path.is_file())
+}
+
+/// The interpreter of the virtual environment that the tests bring along.
+#[must_use]
+pub fn tools_python() -> String {
+    format!("{}/python", std::env::var("VIVARIUM_TEST_TOOLS").unwrap_or_default())
 }
 
 /// Whether this process is root.
@@ -146,11 +161,8 @@ fn has_landlock() -> bool {
     active.map_or_else(|_| kernel_version() >= (5, 19), |list| list.contains("landlock"))
 }
 
-fn has_modules(names: &str) -> bool {
+fn has_modules(python: &str, names: &str) -> bool {
     let imports = "import importlib.util as u, sys; exit(not all(map(u.find_spec, sys.argv[1:])))";
-    let python = Command::new("/usr/bin/python3")
-        .args(["-c", imports])
-        .args(names.split_whitespace())
-        .output();
+    let python = Command::new(python).args(["-c", imports]).args(names.split_whitespace()).output();
     python.is_ok_and(|output| output.status.success())
 }

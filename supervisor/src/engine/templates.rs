@@ -17,6 +17,9 @@ use vivarium_protocol::message::{Origin, TemplateOrder};
 const ONE_THREAD: [&str; 4] =
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
 
+/// pyarrow's jemalloc starts one otherwise, with its first memory: jemalloc(3), `background_thread`.
+const ARROW: (&str, &str) = ("JE_ARROW_MALLOC_CONF", "background_thread:false");
+
 impl Engine {
     /// Has the templates built that the settings want, and ends those that they do not. Those that
     /// are as they are wanted stay as they are.
@@ -80,6 +83,7 @@ fn build(wanted: &Environment, prepared: &Prepared, workdirs: Arc<Workdirs>) -> 
     let mut env = prepared.env.clone();
     env.insert("MPLBACKEND".to_owned(), "Agg".to_owned());
     env.extend(ONE_THREAD.map(|name| (name.to_owned(), "1".to_owned())));
+    env.entry(ARROW.0.to_owned()).or_insert_with(|| ARROW.1.to_owned());
     let order = TemplateOrder {
         protocol_version: PROTOCOL_VERSION,
         interpreter: prepared.interpreter.clone(),

@@ -2,6 +2,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::json;
+use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::processes::Process;
 use vivarium_tests::{Setup, wait};
 
@@ -103,5 +104,25 @@ fn one_that_is_being_built_does_not_delay_the_end() {
         .config("environments.default", &format!("template = \"auto\"\nwarmup = \"{warmup}\""));
     let daemon = setup.start();
     wait::until_true("a template that is being built", || !daemon.templates().is_empty());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn pandas_with_pyarrow_has_a_template() {
+    if !host::has(&[Requirement::PythonArrow]) {
+        return;
+    }
+    let interpreter = format!("interpreter = {:?}", host::tools_python());
+    let setup =
+        template(&["pandas", "pyarrow.parquet"], "").config("environments.default", &interpreter);
+    let daemon = setup.start();
+    daemon.until_template("ready");
+    let session = any_session(&daemon, &json!({}));
+    assert!(session.is_forked());
+    let code = "import pandas as pd\n\
+                frame = pd.DataFrame({'name': ['a', 'b'] * 5000, 'n': range(10000)})\n\
+                frame.to_parquet('f.parquet')\n\
+                int(pd.read_parquet('f.parquet').groupby('name').n.sum()['b'])";
+    assert_eq!(session.value(code), "25000000");
     daemon.stop_and_check();
 }

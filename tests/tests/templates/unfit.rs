@@ -16,7 +16,32 @@ const UNFIT: &[(&[&str], &str, &str)] = &[
     (
         &[],
         "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()",
-        "1 threads",
+        "warmup left a thread, which a fork would lose: python3",
+    ),
+    (
+        &["threading", "ctypes"],
+        "import ctypes, threading\ndef work(): ctypes.CDLL(None).prctl(15, b'a_library'); named.set(); done.wait()\nnamed, done = threading.Event(), threading.Event()\nthreading.Thread(target=work).start(); named.wait()",
+        "which a fork would lose: a_library",
+    ),
+    (
+        &["multiprocessing"],
+        "import multiprocessing, sys\nsys.lock = multiprocessing.get_context('fork').Lock()",
+        "warmup left memory that sessions would share and could write to: /dev/shm/",
+    ),
+    (
+        &[],
+        "import mmap, sys\nsys.shared = mmap.mmap(-1, 4096)",
+        "warmup left memory that sessions would share and could write to: /dev/zero",
+    ),
+    (
+        &[],
+        "import mmap, sys\nsys.shared = mmap.mmap(-1, 4096, prot=mmap.PROT_READ)",
+        "warmup left memory that sessions would share and could write to: /dev/zero",
+    ),
+    (
+        &[],
+        "import mmap, os, sys\nos.register_at_fork(before=lambda: setattr(sys, 'shared', mmap.mmap(-1, 4096)))",
+        "os.register_at_fork left memory that sessions would share",
     ),
     (
         &[],

@@ -92,7 +92,8 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Modules that the template imports, in this order, such as `[\"numpy\", \"pandas\", \
               \"matplotlib.pyplot\"]`. Code that imports them then has them at once, and sessions \
-              share their memory. An import that fails, or leaves threads or open files behind, \
+              share their memory. An import that fails, or leaves threads, open files or writable \
+              shared memory behind, \
               makes the environment one without a template.",
         set: Setter::Environment(|environment, value| {
             let modules = value.texts()?;
