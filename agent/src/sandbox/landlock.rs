@@ -13,8 +13,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, RestrictSelfAttr, RestrictionStatus, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
@@ -39,7 +39,7 @@ impl LayerCode for Landlock {
         let status = enforce(context, rules).map_err(|error| {
             LayerError::new("restrict this process by Landlock", with_cause(&error))
         })?;
-        match status {
+        match status.ruleset {
             RulesetStatus::NotEnforced => {
                 Err(LayerError::not_in_force("landlock_restrict_self", "no rule was enforced"))
             }
@@ -71,7 +71,10 @@ impl LayerCode for Landlock {
 }
 
 /// Handles everything, allows `rules`, and restricts the calling thread for good.
-fn enforce(context: &Context, rules: Vec<rules::Allow>) -> Result<RulesetStatus, RulesetError> {
+///
+/// Denials are not logged (ABI 7): tenant code causes as many as it likes, and each one would be a
+/// record in the host's audit log. `log_subdomains` covers domains that tenant code adds itself.
+fn enforce(context: &Context, rules: Vec<rules::Allow>) -> Result<RestrictionStatus, RulesetError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         // Signals to, and abstract sockets of, whoever is not in this domain, which is this
@@ -84,7 +87,7 @@ fn enforce(context: &Context, rules: Vec<rules::Allow>) -> Result<RulesetStatus,
     for rule in rules {
         created = created.add_rule(rule)?;
     }
-    Ok(created.restrict_self()?.ruleset)
+    created.log_same_exec(false)?.log_new_exec(false)?.log_subdomains(false)?.restrict_self()
 }
 
 /// TCP under `none`. Landlock's rules name ports and not addresses, so under `loopback` and

@@ -79,6 +79,22 @@ fn allowed(workdir: &Path) {
 }
 
 #[test]
+fn denials_are_not_logged() {
+    fixture::in_child(concat!(module_path!(), "::denials_are_not_logged"), || {
+        let workdir = tempfile::tempdir().unwrap();
+        let context = fixture::context(&[Layer::Landlock], Network::None, workdir.path());
+        let rules = super::rules::of(&context).unwrap();
+        let status = super::enforce(&context, rules).unwrap();
+        // Before ABI 7 there is no logging, and the library leaves the flags out.
+        let kernel_logs = super::abi::running().unwrap() >= 7;
+        assert_eq!(status.log_same_exec, !kernel_logs);
+        assert_eq!(status.log_subdomains, !kernel_logs);
+        assert!(!status.log_new_exec);
+        std::mem::forget(workdir);
+    });
+}
+
+#[test]
 fn a_workdir_that_is_missing_is_an_error() {
     let missing = Path::new("/nonexistent/workdir");
     let context = fixture::context(&[Layer::Landlock], Network::Loopback, missing);
