@@ -104,6 +104,10 @@ pub(crate) fn enter(
     check_alone()?;
     yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
+    // Where agent and kernel have one id, what tenant code left running in the session could
+    // otherwise take this process over before it has its filter. It stays so until it is confined:
+    // execve(2) ends it, and a forked kernel does.
+    sandbox::forbid_tracing()?;
     // A handler of Python's would run on a stack that is the other's by then. [`confine`] undoes it.
     SigSet::all().thread_block().map_err(|error| failure("block signals", error))?;
     sys::go_on_as_another(leaf)

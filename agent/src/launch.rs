@@ -66,7 +66,8 @@ pub(crate) fn failure(operation: &str, error: impl std::fmt::Display) -> Failure
 /// gone.
 pub(crate) fn sanitise() -> Result<(), Failure> {
     sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
-    sys::clear_environment().map_err(|error| failure("clear the environment", error))
+    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+    sandbox::abort_core_dumps()
 }
 
 /// Refuses a supervisor of another release.

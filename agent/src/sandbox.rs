@@ -42,6 +42,23 @@ pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
     credentials::give_up_capabilities().map_err(|error| error.into_failure(Layer::Credentials))
 }
 
+/// What every process outside of sessions does: it must not be dumped either.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(crate) fn abort_core_dumps() -> Result<(), Failure> {
+    rlimits::abort_core_dumps().map_err(|error| error.into_failure(Layer::Rlimits))
+}
+
+/// Nobody of the same id may trace this process, nor open its memory in /proc: `PR_SET_DUMPABLE`
+/// of prctl(2). For a process that is in a session and not confined yet.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(crate) fn forbid_tracing() -> Result<(), Failure> {
+    credentials::forbid_tracing().map_err(|error| error.into_failure(Layer::Credentials))
+}
+
 /// Every layer, in the order of application. The order is SPEC's and docs/sandbox-layers.md
 /// gives the reason for each place; a test holds the two together.
 pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
@@ -80,6 +97,8 @@ pub(crate) struct Outside {
     /// CPUs that it, and so the session, may run on: sched_getaffinity(2). Asked once: std's
     /// `available_parallelism` reads cgroup files and the mount table each time.
     pub(crate) cpus: u32,
+    /// `kernel.core_pattern`: where the host's core dumps go.
+    pub(crate) core_pattern: String,
 }
 
 impl Context {

@@ -58,7 +58,6 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     // namespaces can not be had: setns(2) into a session asks for the rights of its parent.
     // Neither can Landlock's rules: a session's own files could not be named in them.
     prctl::set_no_new_privs().map_err(|error| failure("prctl(NO_NEW_PRIVS)", error))?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| failure("setrlimit(CORE)", error))?;
     // It has a socket for each session.
     let (_, most) =
         getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| failure("getrlimit", error))?;

@@ -82,6 +82,7 @@ fn facts() -> Vec<Fact> {
         fact("around us", around(&read("/proc/self/status"))),
     ];
     for name in [
+        "kernel/core_pattern",
         "user/max_user_namespaces",
         "kernel/unprivileged_userns_clone",
         "kernel/apparmor_restrict_unprivileged_userns",

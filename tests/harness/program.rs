@@ -66,7 +66,7 @@ pub enum Runner {
 
 /// `vivarium`, with an empty environment but for PATH and HOME.
 ///
-/// For another user, both programs are first copied to `dir`, where it can execute them.
+/// For another user, the programs are first copied to `dir`, where it can execute them.
 #[must_use]
 pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
     let mut command = match runner {
@@ -82,6 +82,7 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
             ]);
             command.arg(copy("vivarium", dir));
             copy("vivarium-agent", dir);
+            copy("libvivarium_agent.so", dir);
             command
         }
     };

@@ -42,6 +42,7 @@ NUMBERS = {
     "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
     "seccomp": (317, 277), "memfd_secret": (447, 447), "msgget": (68, 186),
     "shmget": (29, 194), "execveat": (322, 281), "mknodat": (259, 33), "getpid": (39, 172),
+    "setrlimit": (160, 164), "prlimit64": (302, 261),
     "ioctl": (16, 29), "syslog": (103, 116), "fanotify_init": (300, 262),
 }
 

@@ -6,6 +6,7 @@
 //! so that the test can fail. Where a second layer refuses the same, that one is off too in the
 //! control, or the table says which one it is.
 
+mod births;
 mod cgroup;
 mod commands;
 mod credentials;

@@ -30,9 +30,7 @@ impl LayerCode for Credentials {
             capabilities::keep(&capabilities::AGENT)?;
         }
         no_new_privs()?;
-        // Nobody may trace the agent or open its /proc files; proc(5), PR_SET_DUMPABLE.
-        prctl::set_dumpable(false)
-            .map_err(|errno| LayerError::new("prctl(PR_SET_DUMPABLE, 0)", errno))
+        forbid_tracing()
     }
 
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
@@ -44,6 +42,9 @@ impl LayerCode for Credentials {
         } else {
             identity::stay(context)?;
         }
+        // A change of ids sets what fs.suid_dumpable says. Before the capabilities go, for which
+        // nobody in the session could trace it: cap_ptrace_access_check in security/commoncap.c.
+        forbid_tracing()?;
         capabilities::keep(&[])?;
         no_new_privs()
     }
@@ -66,6 +67,12 @@ impl LayerCode for Credentials {
 /// namespace of all subordinate ids. To enter the session it needs no capability: it owns it.
 pub(crate) fn give_up_capabilities() -> Result<(), LayerError> {
     capabilities::keep(&[])
+}
+
+/// Nobody without a capability over the host may trace this process or open its /proc files:
+/// proc(5), `PR_SET_DUMPABLE` of prctl(2).
+pub(super) fn forbid_tracing() -> Result<(), LayerError> {
+    prctl::set_dumpable(false).map_err(|errno| LayerError::new("prctl(PR_SET_DUMPABLE, 0)", errno))
 }
 
 /// execve(2) gives no privilege from now on: set-user-id bits and file capabilities are void.

@@ -95,6 +95,7 @@ impl Outside {
             uid: nix::unistd::geteuid().as_raw(),
             gid: nix::unistd::getegid().as_raw(),
             cpus: cpus()?,
+            core_pattern: sysctl("kernel/core_pattern").unwrap_or_default(),
         })
     }
 }

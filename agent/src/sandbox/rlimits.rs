@@ -30,8 +30,21 @@ const MEMLOCK_BYTES: rlim_t = MIB;
 /// Queued signals and POSIX timers; counted per user id.
 const PENDING_SIGNALS: rlim_t = 1024;
 
+/// The one value with which the kernel starts no program that `kernel.core_pattern` names, and which
+/// is too small for a file. 0 keeps from the file only (`coredump_pipe` in fs/coredump.c).
+const ABORT_CORE_DUMPS: rlim_t = 1;
+
 /// Per-process limits.
 pub(crate) struct Rlimits;
+
+/// Has the kernel abort core dumps of this process and its children: for the processes that are
+/// outside of a session, and until the layer is applied.
+///
+/// # Errors
+/// If the kernel refuses to lower the limit.
+pub(crate) fn abort_core_dumps() -> Result<(), LayerError> {
+    set(Wanted::both(Resource::RLIMIT_CORE, ABORT_CORE_DUMPS))
+}
 
 /// One limit as it is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,13 +73,7 @@ impl LayerCode for Rlimits {
     }
 
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
-        wanted(context).into_iter().try_for_each(|limit| {
-            let (_, inherited_hard) = read(limit.resource)?;
-            let Wanted { resource, soft, hard } = limit.clamped(inherited_hard);
-            setrlimit(resource, soft, hard).map_err(|errno| {
-                LayerError::new(format!("setrlimit({resource:?}, {soft}, {hard})"), errno)
-            })
-        })
+        wanted(context).into_iter().try_for_each(set)
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
@@ -84,28 +91,52 @@ impl LayerCode for Rlimits {
                 clamped.push(format!("{resource:?} is {soft_now}, the inherited hard limit"));
             }
         }
-        Ok(report(context, &clamped))
+        let (core_limit, _) = read(Resource::RLIMIT_CORE)?;
+        let uncounted = (!counts_processes(context)).then_some(UNCOUNTED_PROCESSES);
+        let dumped = started_by_a_dump(&context.outside.core_pattern, core_limit);
+        let missing: Vec<_> = uncounted.into_iter().chain(dumped).collect();
+        Ok(report(&clamped, &missing))
+    }
+}
+
+/// What the host does not let be limited: what it is, and the fix.
+type Missing = (&'static str, &'static str);
+
+const UNCOUNTED_PROCESSES: Missing = (
+    "RLIMIT_NPROC is not set, as without a user namespace of the session's own it counts every \
+     process of the daemon's user",
+    "make the namespaces layer available",
+);
+
+/// What a crash under this `kernel.core_pattern` starts in spite of this limit: core(5).
+fn started_by_a_dump(core_pattern: &str, limit: rlim_t) -> Option<Missing> {
+    match core_pattern.as_bytes().first() {
+        Some(b'|') if limit != ABORT_CORE_DUMPS => Some((
+            "with RLIMIT_CORE 0 each crash starts the program that kernel.core_pattern names, \
+             outside of the sandbox",
+            "start vivarium with a hard limit of core dumps of 1 or more: LimitCORE=1 in its unit",
+        )),
+        // `coredump_socket` in fs/coredump.c looks at no limit.
+        Some(b'@') => Some((
+            "no limit keeps a crash from the socket that kernel.core_pattern names",
+            "set kernel.core_pattern to a program (|/path) or a file in place of a socket",
+        )),
+        _ => None,
     }
 }
 
 /// What was read back, in words.
-fn report(context: &Context, clamped: &[String]) -> Report {
+fn report(clamped: &[String], missing: &[Missing]) -> Report {
     let mut detail = "every limit read back".to_owned();
-    for lower in clamped {
+    for lower in clamped.iter().map(String::as_str).chain(missing.iter().map(|(what, _)| *what)) {
         detail.push_str("; ");
         detail.push_str(lower);
     }
-    if counts_processes(context) {
+    if missing.is_empty() {
         return Report::enforced(Layer::Rlimits, detail);
     }
-    Report::partial(
-        Layer::Rlimits,
-        format!(
-            "{detail}; RLIMIT_NPROC is not set, as without a user namespace of the session's \
-             own it counts every process of the daemon's user"
-        ),
-        "make the namespaces layer available",
-    )
+    let fixes: Vec<_> = missing.iter().map(|(_, fix)| *fix).collect();
+    Report::partial(Layer::Rlimits, detail, fixes.join("; "))
 }
 
 /// Whether RLIMIT_NPROC counts this session's processes and no others. Since Linux 5.14 the
@@ -120,7 +151,7 @@ fn wanted(context: &Context) -> Vec<Wanted> {
     let limits = &policy.limits;
     let mut all = vec![
         // A core dump would be written by the host, to wherever its core_pattern says.
-        Wanted::both(Resource::RLIMIT_CORE, 0),
+        Wanted::both(Resource::RLIMIT_CORE, ABORT_CORE_DUMPS),
         // POSIX message queues are not on the seccomp list either.
         Wanted::both(Resource::RLIMIT_MSGQUEUE, 0),
         // No real-time scheduling, no priority above the normal one.
@@ -172,6 +203,14 @@ fn bytes(limit: Limit) -> rlim_t {
     limit.times(MIB).unwrap_or(RLIM_INFINITY)
 }
 
+/// Sets it, no higher than inherited.
+fn set(limit: Wanted) -> Result<(), LayerError> {
+    let (_, inherited_hard) = read(limit.resource)?;
+    let Wanted { resource, soft, hard } = limit.clamped(inherited_hard);
+    setrlimit(resource, soft, hard)
+        .map_err(|errno| LayerError::new(format!("setrlimit({resource:?}, {soft}, {hard})"), errno))
+}
+
 fn read(resource: Resource) -> Result<(rlim_t, rlim_t), LayerError> {
     getrlimit(resource).map_err(|errno| LayerError::new(format!("getrlimit({resource:?})"), errno))
 }
@@ -197,6 +236,44 @@ mod tests {
         assert_eq!(limit.clamped(RLIM_INFINITY), limit);
         assert_eq!(limit.clamped(10), Wanted { hard: 10, ..limit });
         assert_eq!(limit.clamped(4), Wanted { soft: 4, hard: 4, ..limit });
+    }
+
+    #[test]
+    fn core_dumps_that_no_limit_aborts_are_missing() {
+        for file in ["core", "/var/crash/%p", ""] {
+            assert_eq!(started_by_a_dump(file, 0), None);
+            assert_eq!(started_by_a_dump(file, 1), None);
+        }
+        let program = "|/usr/lib/systemd/systemd-coredump %P";
+        assert_eq!(started_by_a_dump(program, 1), None);
+        for limit in [0, 2, RLIM_INFINITY] {
+            let (_, fix) = started_by_a_dump(program, limit).unwrap();
+            assert!(fix.contains("LimitCORE=1"));
+        }
+        for limit in [0, 1, RLIM_INFINITY] {
+            assert!(started_by_a_dump("@/run/crash.socket", limit).is_some());
+        }
+    }
+
+    #[test]
+    fn an_inherited_core_limit_of_zero_is_partial_under_a_program() {
+        let name = "::an_inherited_core_limit_of_zero_is_partial_under_a_program";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            let layers = [Layer::Rlimits, Layer::Namespaces];
+            let mut context = fixture::context(&layers, Network::None, Path::new("/"));
+            setrlimit(Resource::RLIMIT_CORE, 0, 0).unwrap();
+            // Setting it to 1 works for a process of root's, whose hard limit is not the last word.
+            let inherited = wanted(&context).into_iter();
+            inherited
+                .filter(|limit| limit.resource != Resource::RLIMIT_CORE)
+                .try_for_each(set)
+                .unwrap();
+            let status = |context: &Context| Rlimits.verify(context).unwrap().status;
+            context.outside.core_pattern = "core".to_owned();
+            assert_eq!(status(&context), Status::Enforced);
+            context.outside.core_pattern = "|/bin/false".to_owned();
+            assert_eq!(status(&context), Status::Partial);
+        });
     }
 
     #[test]
@@ -245,7 +322,7 @@ mod tests {
                 Rlimits.restrict(&context).unwrap();
                 assert_eq!(Rlimits.verify(&context).unwrap().status, Status::Partial);
                 assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (256, 256));
-                assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (0, 0));
+                assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (1, 1));
             },
         );
     }

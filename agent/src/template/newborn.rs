@@ -98,10 +98,12 @@ impl Newborn {
             birth::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
         sys::set_environment(&environment)
             .map_err(|error| failure("set the environment", error))?;
-        // A change of ids has taken it away, as execve would have given it back: without it the
-        // kernel's own files in /proc are not its (proc_pid(5)).
-        prctl::set_dumpable(true).map_err(|error| failure("prctl(DUMPABLE)", error))?;
         drop(report); // which says that it is a kernel now
+        // As execve would have: without it the kernel's own files in /proc are not its
+        // (proc_pid(5)). After the report socket, by which nobody but this process may speak.
+        if prctl::set_dumpable(true).is_err() {
+            sys::exit_now(1);
+        }
         Ok(())
     }
 }

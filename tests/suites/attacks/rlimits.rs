@@ -4,7 +4,7 @@ use serde_json::json;
 use vivarium_tests::probe;
 
 use super::contrast;
-use crate::every_way::{control, daemon, setup};
+use crate::every_way::{daemon, setup};
 
 #[test]
 fn limits_can_not_be_raised() {
@@ -13,8 +13,6 @@ fn limits_can_not_be_raised() {
         &[
             ("raise_limit('RLIMIT_NOFILE', 2048, 2048)", "EPERM", "works"),
             ("raise_limit('RLIMIT_MEMLOCK', 1 << 21, 1 << 21)", "EPERM", "works"),
-            // The second word is a command's, which is no child of the template.
-            ("raise_limit('RLIMIT_CORE', 1, 1)", "EPERM", control("works", "works|EPERM")),
             ("raise_limit('RLIMIT_NOFILE', 512, 512)", "works", "works"),
         ],
     );
@@ -29,8 +27,38 @@ fn limits_are_those_of_the_policy() {
     let limit = |name: &str| probe::Attempt::make(&session, &format!("limit('{name}')")).value();
     assert_eq!(limit("RLIMIT_NOFILE"), json!([100, 100]));
     assert_eq!(limit("RLIMIT_FSIZE"), json!([3 << 20, 3 << 20]));
-    assert_eq!(limit("RLIMIT_CORE"), json!([0, 0]));
+    assert_eq!(limit("RLIMIT_CORE"), json!([1, 1]));
     assert_eq!(limit("RLIMIT_MSGQUEUE"), json!([0, 0]));
+}
+
+/// With 1 the host's kernel aborts the dump, and with 0 it would start what a `|program` pattern
+/// names. tests/vm/suite crashes a tenant under such a pattern.
+#[test]
+fn the_limit_that_aborts_core_dumps_can_not_be_changed() {
+    const LOWER: &[(&str, &str, &str)] = &[
+        ("raise_limit('RLIMIT_CORE', 0, 1)", "EPERM", "works"),
+        ("raise_limit('RLIMIT_CORE', 0, 0)", "EPERM", "works"),
+        ("call('setrlimit', 4, bytes(16))", "EPERM", "works"),
+        ("call('setrlimit', 4 | 1 << 32, bytes(16))", "EPERM", "works"),
+        ("call('prlimit64', 0, 4, bytes(16), 0)", "EPERM", "works"),
+        ("call('prlimit64', 0, 4 | 1 << 32, bytes(16), 0)", "EPERM", "works"),
+        ("call('prlimit64', os.getpid(), 4, bytes(16), 0)", "EPERM", "works"),
+        ("limit('RLIMIT_CORE')", "works", "works"),
+    ];
+    contrast(&["seccomp"], LOWER);
+    // Also without the layer no process of ours or of a tenant's has another limit.
+    let daemon = setup().without(&["rlimits"]).start();
+    let session = daemon.session();
+    probe::load(&session);
+    assert_eq!(probe::Attempt::make(&session, "limit('RLIMIT_CORE')").value(), json!([1, 1]));
+    let in_command = probe::Attempt::make_in_command(&session, &["limit('RLIMIT_CORE')"]);
+    assert_eq!(in_command[0].clone().value(), json!([1, 1]));
+    for process in daemon.descendants() {
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.pid)).unwrap();
+        let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        let words: Vec<_> = core.split_whitespace().collect();
+        assert_eq!(words[4..6], ["1", "1"], "{process:?}");
+    }
 }
 
 /// Runs code in a session with these limits, with the layer and without.

@@ -12,6 +12,7 @@ ORDER = [
     "installing",
     "monitoring",
     "layers",
+    "dumps",
     "memory",
     "processes",
     "usage",

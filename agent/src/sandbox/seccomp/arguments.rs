@@ -19,6 +19,7 @@ pub(super) const CHECKED: &[c_long] = &[
     libc::SYS_personality,
     libc::SYS_prctl,
     libc::SYS_prlimit64,
+    libc::SYS_setrlimit,
     libc::SYS_setsockopt,
     libc::SYS_socket,
     libc::SYS_socketpair,
@@ -42,6 +43,7 @@ fn of(call: c_long, network: Network) -> Result<Rules, BackendError> {
         libc::SYS_personality => one_of(0, &[u64::from(u32::MAX)]),
         libc::SYS_prctl => one_of(0, &PRCTLS.map(bits)),
         libc::SYS_prlimit64 => own_limits(),
+        libc::SYS_setrlimit => Ok(vec![rule(vec![no_core_limit(0)?])?]),
         libc::SYS_setsockopt => socket_options(),
         libc::SYS_socket => sockets(network),
         // Only AF_UNIX can make pairs.
@@ -78,7 +80,12 @@ fn make_node(mode_argument: u8) -> Result<Rules, BackendError> {
 /// same user outside the session could be given limits: prlimit(2) asks for nothing but the id.
 fn own_limits() -> Result<Rules, BackendError> {
     let no_new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?;
-    Ok(vec![rule(vec![equal(0, 0)?])?, rule(vec![no_new_limit])?])
+    Ok(vec![rule(vec![equal(0, 0)?, no_core_limit(1)?])?, rule(vec![no_new_limit])?])
+}
+
+/// Any limit but that of core dumps: it is 1, which aborts them, and 0 would not (core(5)).
+fn no_core_limit(resource_argument: u8) -> Result<SeccompCondition, BackendError> {
+    differs(resource_argument, u64::from(libc::RLIMIT_CORE))
 }
 
 /// Everything but attaching BPF programs to a socket, for the reason that seccomp(2) and

@@ -62,7 +62,7 @@ const PROCESSES: &[Call] = calls! {
     SYS_execve SYS_exit SYS_exit_group SYS_getpgid SYS_getpid SYS_getppid SYS_getpriority
     SYS_getrlimit SYS_getrusage SYS_getsid SYS_gettid SYS_kill SYS_pidfd_open
     SYS_pidfd_send_signal SYS_set_robust_list SYS_set_tid_address SYS_setpgid SYS_setpriority
-    SYS_setrlimit SYS_setsid SYS_tgkill SYS_times SYS_tkill SYS_wait4 SYS_waitid
+    SYS_setsid SYS_tgkill SYS_times SYS_tkill SYS_wait4 SYS_waitid
 };
 
 /// Scheduling of the caller's own: thread pools are sized by the affinity.

@@ -245,6 +245,13 @@ fn what_is_allowed_by_argument_is_refused_otherwise() {
     }
     assert_eq!(call(SYS_prlimit64, [0, 7, 1, 0, 0, 0]), ALLOW, "its own");
     assert_eq!(call(SYS_prlimit64, [9, 7, 0, 1, 0, 0]), ALLOW, "reading another's");
+    assert_eq!(call(SYS_setrlimit, [7, 1, 0, 0, 0, 0]), ALLOW);
+    for upper in [0, 1 << 32] {
+        let core = u64::from(RLIMIT_CORE) | upper;
+        assert_eq!(call(SYS_setrlimit, [core, 1, 0, 0, 0, 0]), NOT_PERMITTED);
+        assert_eq!(call(SYS_prlimit64, [0, core, 1, 0, 0, 0]), NOT_PERMITTED);
+        assert_eq!(call(SYS_prlimit64, [0, core, 0, 1, 0, 0]), ALLOW, "reading it");
+    }
     for new_limit in [1, 1 << 32] {
         assert_eq!(call(SYS_prlimit64, [9, 7, new_limit, 0, 0, 0]), NOT_PERMITTED);
     }
