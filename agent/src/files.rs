@@ -92,17 +92,6 @@ impl Workdir {
         }
     }
 
-    /// Opens the directory at `path`, or this one if that is empty, to open others in it.
-    ///
-    /// # Errors
-    /// [`FileError`]
-    pub(crate) fn open_directory(&self, path: &str) -> Result<OwnedFd, FileError> {
-        if path.is_empty() {
-            return Ok(self.root.try_clone()?);
-        }
-        open_beneath(&self.root, &checked(path)?, OFlag::O_PATH | OFlag::O_DIRECTORY)
-    }
-
     /// What stands at `path`, without opening it.
     ///
     /// # Errors

@@ -44,6 +44,12 @@ NUMBERS = {
     "shmget": (29, 194), "execveat": (322, 281), "mknodat": (259, 33), "getpid": (39, 172),
     "setrlimit": (160, 164), "prlimit64": (302, 261),
     "ioctl": (16, 29), "syslog": (103, 116), "fanotify_init": (300, 262),
+    "openat": (257, 56), "openat2": (437, 437), "open": (2, None), "creat": (85, None),
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "mkdirat": (258, 34), "mknod": (133, None), "fcntl": (72, 25), "fsync": (74, 82),
+    "fdatasync": (75, 83), "sync": (162, 81), "syncfs": (306, 267), "sync_file_range": (277, 84),
+    "fadvise64": (221, 223), "mincore": (27, 232), "madvise": (28, 233), "mmap": (9, 222),
+    "memfd_create": (319, 279), "inotify_init": (253, None), "inotify_init1": (294, 26),
 }
 
 NEWNS, NEWUTS, NEWUSER, NEWNET = 0x00020000, 0x04000000, 0x10000000, 0x40000000
@@ -181,6 +187,44 @@ def create(path):
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     os.unlink(path)
     return "made"
+
+
+def fresh(name):
+    """A path in the workdir at which nobody has made anything."""
+    return "%s/%s-%d" % (HOME, name, os.getpid())
+
+
+HOME = os.environ["HOME"]
+
+
+def made(name):
+    """The path of a new file in the workdir."""
+    path = fresh(name)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    return path
+
+
+def mode_after(action, path):
+    """The permission bits that `path` has after it."""
+    action(path)
+    return oct(os.stat(path).st_mode & 0o7777)
+
+
+def opened(path, flags=os.O_RDONLY):
+    return os.open(path, flags)
+
+
+def how(flags, mode):
+    """struct open_how of openat2(2)."""
+    buffer = ctypes.create_string_buffer(struct.pack("QQQ", flags, mode, 0), 24)
+    KEPT.append(buffer)
+    return ctypes.addressof(buffer)
+
+
+def page():
+    """The address of a page of memory."""
+    KEPT.append(mmap.mmap(-1, 4096))
+    return ctypes.addressof(ctypes.c_char.from_buffer(KEPT[-1]))
 
 
 def execute_copy(path):

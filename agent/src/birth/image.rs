@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::unistd::{execve, fchdir};
+use nix::unistd::{chdir, execve};
 use vivarium_protocol::message::{Failure, Program};
 
-use crate::files::Workdir;
+use crate::files;
 use crate::inspect;
 use crate::launch::failure;
 use crate::sandbox::Context;
@@ -137,10 +137,11 @@ fn execute_command(
     environment: &[CString],
 ) -> Result<Infallible, Refusal> {
     let directory = OsStr::new(cwd);
-    Workdir::open(Path::new("."), None, None)
-        .and_then(|workdir| workdir.open_directory(cwd))
-        .and_then(|opened| Ok(fchdir(opened)?))
-        .map_err(|error| Refusal::new(NOT_EXECUTABLE, directory, error))?;
+    if !cwd.is_empty() {
+        files::checked(cwd)
+            .and_then(|path| Ok(chdir(&path)?))
+            .map_err(|error| Refusal::new(NOT_EXECUTABLE, directory, error))?;
+    }
     let name = arguments.first().map(|name| name.as_bytes()).unwrap_or_default();
     let refuse = |code, why: &str| Err(Refusal::new(code, OsStr::from_bytes(name), why));
     if name.contains(&b'/') {

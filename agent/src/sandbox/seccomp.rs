@@ -10,10 +10,14 @@ mod calls;
 mod program;
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::inotify::{InitFlags, Inotify};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::fsync;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
@@ -24,6 +28,26 @@ use crate::sys;
 /// /proc/thread-self/status, "Seccomp": a filter is in force.
 const MODE_FILTER: u32 = 2;
 
+/// What of a session its filter depends on.
+#[derive(Debug, Clone, Copy)]
+struct Profile {
+    network: Network,
+    /// All that can be written to is the session's tmpfs.
+    own_files: bool,
+    /// No pid but of the session's can be named.
+    own_pids: bool,
+}
+
+impl Profile {
+    fn of(context: &Context) -> Self {
+        Self {
+            network: context.policy.network,
+            own_files: context.applies(Layer::Mounts),
+            own_pids: context.applies(Layer::Namespaces),
+        }
+    }
+}
+
 /// The system call allow-list.
 pub(crate) struct Seccomp;
 
@@ -33,7 +57,7 @@ impl LayerCode for Seccomp {
     }
 
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
-        let program = program::build(context.policy.network)
+        let program = program::build(Profile::of(context))
             .map_err(|error| LayerError::new("build the seccomp filter", error))?;
         // Sets no_new_privs as well, without which an unprivileged process may have no filter.
         seccompiler::apply_filter(&program).map_err(|error| {
@@ -52,12 +76,20 @@ impl LayerCode for Seccomp {
         // Calls without effect, one for each kind of answer the filter gives.
         fails_with("unshare(0)", unshare(CloneFlags::empty()), Errno::EPERM)?;
         fails_with("clone3", Err::<(), _>(sys::probe_clone3()), Errno::ENOSYS)?;
-        fails_with("socket(AF_NETLINK)", try_socket(AddressFamily::Netlink), Errno::EPERM)?;
+        fails_with("inotify_init1", Inotify::init(InitFlags::empty()), Errno::ENOSYS)?;
+        fails_with("socket(AF_NETLINK)", open_socket(AddressFamily::Netlink), Errno::EPERM)?;
         if context.policy.network == Network::None {
-            fails_with("socket(AF_INET)", try_socket(AddressFamily::Inet), Errno::EPERM)?;
+            fails_with("socket(AF_INET)", open_socket(AddressFamily::Inet), Errno::EPERM)?;
         }
-        try_socket(AddressFamily::Unix)
+        let socket = open_socket(AddressFamily::Unix)
             .map_err(|errno| LayerError::new("socket(AF_UNIX), which is allowed", errno))?;
+        fails_with("fchmod(S_ISUID)", fchmod(&socket, Mode::S_ISUID), Errno::EPERM)?;
+        // A socket can not be flushed: EINVAL.
+        if Profile::of(context).own_files {
+            fsync(&socket).map_err(|errno| {
+                LayerError::not_in_force("success without effect on fsync", errno)
+            })?;
+        }
         Ok(Report::enforced(
             Layer::Seccomp,
             format!(
@@ -69,8 +101,8 @@ impl LayerCode for Seccomp {
     }
 }
 
-fn try_socket(family: AddressFamily) -> Result<(), Errno> {
-    socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).map(drop)
+fn open_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
 }
 
 /// Checks that a call was refused, and by the filter: with exactly its error.

@@ -3,6 +3,8 @@
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe;
 
+mod arguments;
+
 use super::contrast;
 use crate::every_way::{daemon, setup};
 

@@ -3,10 +3,15 @@
 //! Arguments are compared as the kernel takes them: all of these are 32 bits wide, so the
 //! upper half of the register, which the kernel ignores, is ignored here too.
 
+mod files;
+
 use std::ffi::{c_int, c_long};
 
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 use vivarium_protocol::policy::Network;
+
+use super::Profile;
+use super::calls::fchmodat2 as FCHMODAT2;
 
 type Conditions = Vec<SeccompCondition>;
 type Rules = Vec<SeccompRule>;
@@ -14,38 +19,85 @@ type Rules = Vec<SeccompRule>;
 /// The calls looked at, all of them allowed to some extent.
 pub(super) const CHECKED: &[c_long] = &[
     libc::SYS_clone,
+    libc::SYS_fadvise64,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fcntl,
     libc::SYS_ioctl,
+    libc::SYS_madvise,
+    libc::SYS_memfd_create,
     libc::SYS_mknodat,
+    libc::SYS_mmap,
+    libc::SYS_openat,
     libc::SYS_personality,
     libc::SYS_prctl,
+    libc::SYS_preadv2,
     libc::SYS_prlimit64,
     libc::SYS_setrlimit,
+    libc::SYS_pwritev2,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_setpriority,
     libc::SYS_setsockopt,
     libc::SYS_socket,
     libc::SYS_socketpair,
     #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
 ];
 
-/// The rules of each: a call is allowed if all conditions of one of its rules hold.
-pub(super) fn rules(network: Network) -> Result<Vec<(c_long, Rules)>, BackendError> {
-    CHECKED.iter().map(|call| Ok((*call, of(*call, network)?))).collect()
+/// The error that a call gets for which no rule holds; 0 is success without effect.
+pub(super) const fn refusal(call: c_long) -> c_int {
+    match call {
+        // Advice may be ignored.
+        libc::SYS_fadvise64 => 0,
+        // As from a kernel or a filesystem that does not know the flag: callers do without.
+        libc::SYS_preadv2 | libc::SYS_pwritev2 => libc::EOPNOTSUPP,
+        _ => libc::EPERM,
+    }
 }
 
-fn of(call: c_long, network: Network) -> Result<Rules, BackendError> {
+/// The rules of `call`: it is allowed if all conditions of one of them hold.
+pub(super) fn rules(call: c_long, profile: Profile) -> Result<Rules, BackendError> {
     match call {
+        libc::SYS_fadvise64 => files::advice(),
+        libc::SYS_fchmod => files::mode(1),
+        libc::SYS_fchmodat | FCHMODAT2 => files::mode(2),
+        libc::SYS_fcntl => files::control(),
+        libc::SYS_openat => files::open(2, 3),
+        libc::SYS_preadv2 | libc::SYS_pwritev2 => files::vectored(),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod | libc::SYS_creat => files::mode(1),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => files::open(1, 2),
         libc::SYS_clone => clone(),
         libc::SYS_ioctl => one_of(1, &IOCTLS.map(u64::from)),
-        libc::SYS_mknodat => make_node(2),
+        // Pages that processes of different sessions would share tell of each other by time.
+        libc::SYS_madvise => one(differs(2, bits(libc::MADV_MERGEABLE))?),
+        // Huge pages that an administrator has set aside are for whom they were set aside.
+        libc::SYS_memfd_create => one(masked(1, libc::MFD_HUGETLB.into(), 0)?),
+        libc::SYS_mmap => one(masked(3, bits(libc::MAP_HUGETLB), 0)?),
+        libc::SYS_mknodat => files::make_node(2),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_mknod => make_node(1),
+        libc::SYS_mknod => files::make_node(1),
         // Asking only: setting it switches off address space randomisation, among others.
         libc::SYS_personality => one_of(0, &[u64::from(u32::MAX)]),
         libc::SYS_prctl => one_of(0, &PRCTLS.map(bits)),
         libc::SYS_prlimit64 => own_limits(),
         libc::SYS_setrlimit => Ok(vec![rule(vec![no_core_limit(0)?])?]),
+        libc::SYS_sched_setaffinity | libc::SYS_setpriority if profile.own_pids => any(),
+        libc::SYS_sched_setaffinity => one(equal(0, 0)?),
+        // Oneself, or one's process group: not all processes of the user.
+        libc::SYS_setpriority => {
+            Ok(vec![rule(vec![differs(0, libc::PRIO_USER.into())?, equal(1, 0)?])?])
+        }
         libc::SYS_setsockopt => socket_options(),
-        libc::SYS_socket => sockets(network),
+        libc::SYS_socket => sockets(profile.network),
         // Only AF_UNIX can make pairs.
         libc::SYS_socketpair => one_of(0, &[bits(libc::AF_UNIX)]),
         // No rule at all would mean "allowed": refuse to build such a filter.
@@ -64,16 +116,7 @@ fn clone() -> Result<Rules, BackendError> {
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET
         | libc::CLONE_PARENT;
-    rule(vec![masked(0, bits(REFUSED), 0)?]).map(|rule| vec![rule])
-}
-
-/// Files, FIFOs and sockets; no devices.
-fn make_node(mode_argument: u8) -> Result<Rules, BackendError> {
-    // A mode without a type is a regular file: mknod(2).
-    [0, libc::S_IFREG, libc::S_IFIFO, libc::S_IFSOCK]
-        .into_iter()
-        .map(|kind| rule(vec![masked(mode_argument, libc::S_IFMT.into(), kind.into())?]))
-        .collect()
+    one(masked(0, bits(REFUSED), 0)?)
 }
 
 /// The caller's own limits, or anyone's to read. Without a pid namespace, a process of the
@@ -223,6 +266,16 @@ const fn bits(value: c_int) -> u64 {
 /// One rule per value that argument `index` may have.
 fn one_of(index: u8, values: &[u64]) -> Result<Rules, BackendError> {
     values.iter().map(|value| rule(vec![equal(index, *value)?])).collect()
+}
+
+/// One condition that has to hold.
+fn one(condition: SeccompCondition) -> Result<Rules, BackendError> {
+    Ok(vec![rule(vec![condition])?])
+}
+
+/// Whatever the arguments.
+fn any() -> Result<Rules, BackendError> {
+    one(masked(0, 0, 0)?)
 }
 
 fn rule(conditions: Conditions) -> Result<SeccompRule, BackendError> {

@@ -24,21 +24,27 @@ macro_rules! calls {
 
 /// Files and directories, beneath what mounts, permissions and Landlock leave. Not here:
 /// name_to_handle_at and open_by_handle_at (they go around the paths that the other layers
-/// guard), quotactl, the mount API old and new, chroot, pivot_root, fanotify_*, acct,
-/// sync and syncfs (they would flush the host's disks for all), io_setup and io_uring_*
-/// (a history of holes; libraries fall back), vmsplice (nobody misses it), cachestat (tells
-/// what others have read).
+/// guard), quotactl, the mount API old and new, chroot, pivot_root, fanotify_*, acct, io_setup
+/// and io_uring_* (a history of holes; libraries fall back), vmsplice (nobody misses it),
+/// cachestat (tells what others have read). By argument: what makes or changes a file's mode.
 const FILES: &[Call] = calls! {
     SYS_chdir SYS_close SYS_close_range SYS_copy_file_range SYS_dup SYS_dup3 SYS_faccessat
-    SYS_faccessat2 SYS_fadvise64 SYS_fallocate SYS_fchdir SYS_fchmod SYS_fchmodat fchmodat2
-    SYS_fchown SYS_fchownat SYS_fcntl SYS_fdatasync SYS_flock SYS_fstat SYS_fstatfs SYS_fsync
-    SYS_ftruncate SYS_getcwd SYS_getdents64 SYS_inotify_add_watch SYS_inotify_init1
-    SYS_inotify_rm_watch SYS_linkat SYS_lseek SYS_mkdirat SYS_newfstatat SYS_openat SYS_openat2
-    SYS_pipe2 SYS_pread64 SYS_preadv SYS_preadv2 SYS_pwrite64 SYS_pwritev SYS_pwritev2 SYS_read
+    SYS_faccessat2 SYS_fallocate SYS_fchdir SYS_fchown SYS_fchownat SYS_flock SYS_fstat
+    SYS_fstatfs SYS_ftruncate SYS_getcwd SYS_getdents64 SYS_linkat SYS_lseek SYS_mkdirat
+    SYS_newfstatat SYS_pipe2 SYS_pread64 SYS_preadv SYS_pwrite64 SYS_pwritev SYS_read
     SYS_readahead SYS_readlinkat SYS_readv SYS_renameat SYS_renameat2 SYS_sendfile SYS_splice
-    SYS_statfs SYS_statx SYS_symlinkat SYS_sync_file_range SYS_tee SYS_truncate SYS_umask
-    SYS_unlinkat SYS_utimensat SYS_write SYS_writev
+    SYS_statfs SYS_statx SYS_symlinkat SYS_tee SYS_truncate SYS_umask SYS_unlinkat
+    SYS_utimensat SYS_write SYS_writev
 };
+
+/// Writing what a file holds to its disk. Where all that a session can write to is memory, there is
+/// nothing of its own to write, and a descriptor of a host's file, open for reading, would have
+/// the host's disk flush: these are then answered with success, and not made. msync(2) is
+/// not among them, as it flushes only what is mapped to be written.
+pub(super) const FLUSHES: &[Call] = calls! { SYS_fdatasync SYS_fsync SYS_sync_file_range };
+
+/// Flushing whole filesystems: answered like [`FLUSHES`] there, and refused elsewhere.
+pub(super) const WHOLE_FLUSHES: &[Call] = calls! { SYS_sync SYS_syncfs };
 
 /// Extended attributes: tools that copy files read and write them.
 const XATTRS: &[Call] = calls! {
@@ -50,26 +56,27 @@ const XATTRS: &[Call] = calls! {
 /// memfd_secret (it takes pages away from the host's direct map), and the setting of NUMA
 /// policies (mbind, set_mempolicy, move_pages, migrate_pages), which Docker denies as well.
 const MEMORY: &[Call] = calls! {
-    SYS_brk SYS_get_mempolicy SYS_madvise SYS_membarrier SYS_memfd_create SYS_mincore SYS_mlock
-    SYS_mlock2 SYS_mlockall SYS_mmap SYS_mprotect SYS_mremap SYS_mseal SYS_msync SYS_munlock
-    SYS_munlockall SYS_munmap SYS_pkey_alloc SYS_pkey_free SYS_pkey_mprotect
+    SYS_brk SYS_get_mempolicy SYS_membarrier SYS_mlock SYS_mlock2 SYS_mlockall SYS_mprotect
+    SYS_mremap SYS_mseal SYS_msync SYS_munlock SYS_munlockall SYS_munmap SYS_pkey_alloc
+    SYS_pkey_free SYS_pkey_mprotect
 };
 
-/// Processes and threads; making them is in [`super::arguments`]. The pid namespace bounds
-/// whom they reach. Not here: ptrace, kcmp, pidfd_getfd, process_mrelease, unshare, setns,
-/// setting of the scheduler (what a caller without privilege may set, setpriority does).
+/// Processes and threads; making them, and what changes the scheduling of others, is in
+/// [`super::arguments`]. The pid namespace bounds whom they reach. Not here: ptrace, kcmp,
+/// pidfd_getfd, process_mrelease, unshare, setns, ioprio_set, and setting of the scheduler (what a
+/// caller without privilege may set, setpriority does).
 const PROCESSES: &[Call] = calls! {
     SYS_execve SYS_exit SYS_exit_group SYS_getpgid SYS_getpid SYS_getppid SYS_getpriority
     SYS_getrlimit SYS_getrusage SYS_getsid SYS_gettid SYS_kill SYS_pidfd_open
-    SYS_pidfd_send_signal SYS_set_robust_list SYS_set_tid_address SYS_setpgid SYS_setpriority
-    SYS_setsid SYS_tgkill SYS_times SYS_tkill SYS_wait4 SYS_waitid
+    SYS_pidfd_send_signal SYS_set_robust_list SYS_set_tid_address SYS_setpgid SYS_setsid
+    SYS_tgkill SYS_times SYS_tkill SYS_wait4 SYS_waitid
 };
 
 /// Scheduling of the caller's own: thread pools are sized by the affinity.
 const SCHEDULING: &[Call] = calls! {
     SYS_futex SYS_getcpu SYS_ioprio_get SYS_rseq SYS_sched_get_priority_max
     SYS_sched_get_priority_min SYS_sched_getaffinity SYS_sched_getattr SYS_sched_getparam
-    SYS_sched_getscheduler SYS_sched_rr_get_interval SYS_sched_setaffinity SYS_sched_yield
+    SYS_sched_getscheduler SYS_sched_rr_get_interval SYS_sched_yield
 };
 
 /// Signals, to whom the pid namespace and Landlock's scope let them.
@@ -124,24 +131,33 @@ const LANDLOCK: &[Call] =
 /// sysfs, create_module and other relics.
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: &[Call] = calls! {
-    SYS_access SYS_alarm SYS_arch_prctl SYS_chmod SYS_chown SYS_creat SYS_dup2 SYS_epoll_create
-    SYS_epoll_wait SYS_eventfd SYS_fork SYS_futimesat SYS_getdents SYS_getpgrp SYS_inotify_init
-    SYS_lchown SYS_link SYS_lstat map_shadow_stack SYS_mkdir SYS_open SYS_pause SYS_pipe
-    SYS_poll SYS_readlink SYS_rename SYS_rmdir SYS_select SYS_signalfd SYS_stat SYS_symlink
-    SYS_time SYS_unlink SYS_utime SYS_utimes SYS_vfork
+    SYS_access SYS_alarm SYS_arch_prctl SYS_chown SYS_dup2 SYS_epoll_create SYS_epoll_wait
+    SYS_eventfd SYS_fork SYS_futimesat SYS_getdents SYS_getpgrp SYS_lchown SYS_link SYS_lstat
+    map_shadow_stack SYS_mkdir SYS_pause SYS_pipe SYS_poll SYS_readlink SYS_rename SYS_rmdir
+    SYS_select SYS_signalfd SYS_stat SYS_symlink SYS_time SYS_unlink SYS_utime SYS_utimes
+    SYS_vfork
 };
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: &[Call] = &[];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("the seccomp allow-list has not been thought through for this architecture");
 
-/// Calls with another way to do the same, which libc takes when the kernel is too old to have
-/// them: clone3 hides its flags in memory, where a filter can not look; execveat would run
-/// what has no path; the new futex calls and lsm_* are known to no library yet.
+/// Calls with another way to do the same, which libraries take when the kernel does not have them:
+/// clone3 and openat2 hide their flags in memory, where a filter can not look; execveat would run
+/// what has no path; inotify tells which of the host's programs and modules others use, and is
+/// counted for all sessions together; mincore tells of a file that may be written to what
+/// others have read of it; the new futex calls and lsm_* are known to no library yet.
 pub(super) const NOT_IMPLEMENTED: &[Call] = calls! {
     SYS_clone3 SYS_execveat futex_requeue futex_wait SYS_futex_waitv futex_wake
-    lsm_get_self_attr lsm_list_modules lsm_set_self_attr
+    SYS_inotify_add_watch SYS_inotify_init1 SYS_inotify_rm_watch lsm_get_self_attr
+    lsm_list_modules lsm_set_self_attr SYS_mincore SYS_openat2
 };
+
+/// inotify_init, where there is one.
+#[cfg(target_arch = "x86_64")]
+pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = calls! { SYS_inotify_init };
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = &[];
 
 /// The highest number that was thought about. Whatever is above does not exist, as far as the
 /// tenant can see: ENOSYS is what a libc that knows it falls back from.
@@ -150,7 +166,7 @@ pub(super) const NEWEST: c_long = SYS_mseal;
 // Numbers that libc does not have on both architectures. From 424 on they are the same
 // everywhere: the kernel's include/uapi/asm-generic/unistd.h.
 #[allow(non_upper_case_globals)] // as libc's, after the prefix
-const fchmodat2: c_long = 452;
+pub(super) const fchmodat2: c_long = 452;
 #[cfg(target_arch = "x86_64")]
 #[allow(non_upper_case_globals)]
 const map_shadow_stack: c_long = 453;
@@ -188,7 +204,12 @@ pub(super) fn allowed() -> impl Iterator<Item = Call> {
     GROUPS.into_iter().flatten().copied()
 }
 
-/// How many calls are allowed, with those that are so by argument.
+/// Every call that does not exist, as far as tenants can see.
+pub(super) fn not_implemented() -> impl Iterator<Item = Call> {
+    NOT_IMPLEMENTED.iter().chain(NOT_IMPLEMENTED_HERE).copied()
+}
+
+/// How many calls are allowed, with those that are so by argument or have no effect.
 pub(super) fn count() -> usize {
-    allowed().count() + super::arguments::CHECKED.len()
+    allowed().count() + FLUSHES.len() + super::arguments::CHECKED.len()
 }

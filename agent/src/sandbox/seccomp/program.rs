@@ -1,19 +1,18 @@
-//! The BPF program: ours for what is decided by the call's number alone, then seccompiler's for
-//! the calls that are decided by their arguments.
+//! The BPF program: a search tree over the calls' numbers, whose leaves are answers, or, for the
+//! calls that are decided by their arguments, a program of seccompiler's.
 //!
 //! The kernel walks it once per call number when it is installed, and remembers the numbers it
 //! allows whatever the arguments (Linux 5.11, kernel/seccomp.c, `seccomp_cache_prepare`): those
-//! never run it again. So its length is paid for at every kernel's start. With the numbers as
-//! ranges it is a third as long as with a comparison for each, and installs in half the time.
+//! never run it again. The others do every time, openat(2) and mmap(2) among them: a tree has them
+//! decided after some eight comparisons, wherever they are among the numbers.
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long};
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_filter,
 };
-use vivarium_protocol::policy::Network;
 
-use super::{arguments, calls};
+use super::{Profile, arguments, calls};
 
 /// Why there is no program.
 #[derive(Debug, thiserror::Error)]
@@ -24,13 +23,16 @@ pub(super) enum ProgramError {
     /// A number that is no call's.
     #[error("call number {0} is out of range")]
     Number(c_long),
+    /// More instructions than the kernel would take.
+    #[error("{0} instructions are too many")]
+    Length(usize),
 }
 
 // Instructions: the kernel's Documentation/networking/filter.rst and include/uapi/linux/
 // bpf_common.h. Fields of what is looked at: struct seccomp_data in seccomp(2).
 const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const JUMP: u16 = 0x05; // BPF_JMP | BPF_JA
 const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
-const JUMP_GREATER: u16 = 0x25; // BPF_JMP | BPF_JGT | BPF_K
 const JUMP_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 const OFFSET_NUMBER: u32 = 0;
@@ -46,67 +48,101 @@ const ARCHITECTURE: (TargetArch, u32) = (TargetArch::aarch64, 0xc000_00b7);
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
-const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaf {
+    Allow,
+    /// It fails with this error; 0 is success without effect.
+    Errno(c_int),
+    /// Its arguments decide.
+    Arguments(c_long),
+}
 
-/// The filter for a session with `network`.
-pub(super) fn build(network: Network) -> Result<BpfProgram, ProgramError> {
-    let mut program = refusals()?;
-    program.extend(allow_numbers()?);
-    // What comes this far is looked at by argument, or not on the list: EPERM.
-    let by_argument = SeccompFilter::new(
-        arguments::rules(network)?.into_iter().collect(),
-        SeccompAction::Errno(libc::EPERM.cast_unsigned()),
-        SeccompAction::Allow,
-        ARCHITECTURE.0,
-    )?;
-    program.extend(BpfProgram::try_from(by_argument)?);
+const EPERM: Leaf = Leaf::Errno(libc::EPERM);
+const ENOSYS: Leaf = Leaf::Errno(libc::ENOSYS);
+
+/// The filter for a session of this profile.
+pub(super) fn build(profile: Profile) -> Result<BpfProgram, ProgramError> {
+    let mut program = vec![
+        load(OFFSET_ARCHITECTURE),
+        jump(JUMP_EQUAL, ARCHITECTURE.1, 1, 0),
+        answer(libc::SECCOMP_RET_KILL_PROCESS),
+        load(OFFSET_NUMBER),
+    ];
+    program.extend(tree(&ranges(profile)?, profile)?);
     Ok(program)
 }
 
-/// Ends foreign architectures, and answers ENOSYS to what is to look unimplemented. Leaves the
-/// call's number loaded, and falls through for the rest.
-fn refusals() -> Result<BpfProgram, ProgramError> {
-    let mut program = vec![load(OFFSET_ARCHITECTURE)];
-    program.extend([jump(JUMP_EQUAL, ARCHITECTURE.1, 1, 0), answer(KILL), load(OFFSET_NUMBER)]);
+/// The first number of each range that has one answer, up to the next.
+fn ranges(profile: Profile) -> Result<Vec<(u32, Leaf)>, ProgramError> {
+    let end = number(calls::NEWEST)?.saturating_add(1);
+    // What is not on a list gets EPERM.
+    let mut leaves: Vec<(u32, Leaf)> = (0..end).map(|number| (number, EPERM)).collect();
+    let mut put = |call, leaf| {
+        let index = usize::try_from(call).ok();
+        let slot = index.and_then(|index| leaves.get_mut(index));
+        slot.map(|slot| slot.1 = leaf).ok_or(ProgramError::Number(call))
+    };
+    let flush = if profile.own_files { Leaf::Errno(0) } else { Leaf::Allow };
+    for call in calls::allowed() {
+        put(call.number, Leaf::Allow)?;
+    }
+    for call in calls::not_implemented() {
+        put(call.number, ENOSYS)?;
+    }
+    for call in calls::FLUSHES {
+        put(call.number, flush)?;
+    }
+    for call in calls::WHOLE_FLUSHES.iter().filter(|_| profile.own_files) {
+        put(call.number, flush)?;
+    }
+    for call in arguments::CHECKED {
+        put(*call, Leaf::Arguments(*call))?;
+    }
+    leaves.push((end, ENOSYS));
     #[cfg(target_arch = "x86_64")]
-    program.extend(answer_if(JUMP_AT_LEAST, X32, EPERM));
-    program.extend(answer_if(JUMP_GREATER, number(calls::NEWEST)?, ENOSYS));
-    for call in calls::NOT_IMPLEMENTED {
-        program.extend(answer_if(JUMP_EQUAL, number(call.number)?, ENOSYS));
+    leaves.push((X32, EPERM));
+    leaves.dedup_by_key(|(_, leaf)| *leaf);
+    Ok(leaves)
+}
+
+/// Decides between `ranges`, with the call's number loaded.
+fn tree(ranges: &[(u32, Leaf)], profile: Profile) -> Result<BpfProgram, ProgramError> {
+    if let [(_, leaf)] = ranges {
+        return leaf.program(profile);
     }
+    let (below, from) = ranges.split_at(ranges.len() / 2);
+    let Some((first, _)) = from.first() else { return Ok(BpfProgram::new()) };
+    let (below, from) = (tree(below, profile)?, tree(from, profile)?);
+    let mut program = match u8::try_from(below.len()) {
+        Ok(distance) => vec![jump(JUMP_AT_LEAST, *first, distance, 0)],
+        // Further than a conditional jump can go.
+        Err(_) => vec![jump(JUMP_AT_LEAST, *first, 0, 1), skip(below.len())?],
+    };
+    program.extend(below);
+    program.extend(from);
     Ok(program)
 }
 
-/// Allows the numbers that need no look at the arguments; falls through for the rest.
-fn allow_numbers() -> Result<BpfProgram, ProgramError> {
-    let mut numbers = calls::allowed()
-        .map(|call| number(call.number))
-        .collect::<Result<Vec<_>, ProgramError>>()?;
-    numbers.sort_unstable();
-    let mut program = BpfProgram::new();
-    for run in numbers.chunk_by(|one, next| one + 1 == *next) {
-        match run {
-            [] => {}
-            [single] => program.extend(answer_if(JUMP_EQUAL, *single, ALLOW)),
-            [first, .., last] => {
-                program.push(jump(JUMP_AT_LEAST, *first, 0, 2));
-                program.push(jump(JUMP_GREATER, *last, 1, 0));
-                program.push(answer(ALLOW));
+impl Leaf {
+    fn program(self, profile: Profile) -> Result<BpfProgram, ProgramError> {
+        Ok(match self {
+            Self::Allow => vec![answer(libc::SECCOMP_RET_ALLOW)],
+            Self::Errno(errno) => {
+                vec![answer(libc::SECCOMP_RET_ERRNO | errno.cast_unsigned())]
             }
-        }
+            Self::Arguments(call) => {
+                let refusal = SeccompAction::Errno(arguments::refusal(call).cast_unsigned());
+                let rules = [(call, arguments::rules(call, profile)?)].into();
+                SeccompFilter::new(rules, refusal, SeccompAction::Allow, ARCHITECTURE.0)?
+                    .try_into()?
+            }
+        })
     }
-    Ok(program)
 }
 
 fn number(call: c_long) -> Result<u32, ProgramError> {
     u32::try_from(call).map_err(|_| ProgramError::Number(call))
-}
-
-fn answer_if(comparison: u16, value: u32, action: u32) -> [sock_filter; 2] {
-    [jump(comparison, value, 0, 1), answer(action)]
 }
 
 const fn load(offset: u32) -> sock_filter {
@@ -116,6 +152,12 @@ const fn load(offset: u32) -> sock_filter {
 /// Skips `if_true` or `if_false` instructions.
 const fn jump(comparison: u16, value: u32, if_true: u8, if_false: u8) -> sock_filter {
     sock_filter { code: comparison, jt: if_true, jf: if_false, k: value }
+}
+
+/// Skips this many instructions.
+fn skip(count: usize) -> Result<sock_filter, ProgramError> {
+    let k = u32::try_from(count).map_err(|_| ProgramError::Length(count))?;
+    Ok(sock_filter { code: JUMP, jt: 0, jf: 0, k })
 }
 
 const fn answer(action: u32) -> sock_filter {

@@ -12,7 +12,7 @@ use vivarium_protocol::policy::Network;
 
 use super::super::LayerCode;
 use super::super::landlock::fixture;
-use super::{Seccomp, arguments, calls, program};
+use super::{Profile, Seccomp, arguments, calls, program};
 
 #[cfg(target_arch = "x86_64")]
 const OURS: u32 = 0xc000_003e;
@@ -25,12 +25,12 @@ const NOT_PERMITTED: u32 = SECCOMP_RET_ERRNO | EPERM.cast_unsigned();
 const NO_SUCH_CALL: u32 = SECCOMP_RET_ERRNO | ENOSYS.cast_unsigned();
 
 /// Runs the program as the kernel would, for a call of `number` on `architecture`.
-fn judge(network: Network, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+fn judge(profile: Profile, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
     let mut data = vec![number, architecture, 0, 0];
     for argument in arguments {
         data.extend([argument as u32, (argument >> 32) as u32]);
     }
-    let program = program::build(network).unwrap();
+    let program = program::build(profile).unwrap();
     let (mut at, mut loaded) = (0, 0);
     loop {
         let step = &program[at];
@@ -49,8 +49,16 @@ fn judge(network: Network, architecture: u32, number: u32, arguments: [u64; 6]) 
     }
 }
 
+const fn full(network: Network) -> Profile {
+    Profile { network, own_files: true, own_pids: true }
+}
+
 fn call(number: c_long, arguments: [u64; 6]) -> u32 {
-    judge(Network::Loopback, OURS, u32::try_from(number).unwrap(), arguments)
+    call_of(full(Network::Loopback), number, arguments)
+}
+
+fn call_of(profile: Profile, number: c_long, arguments: [u64; 6]) -> u32 {
+    judge(profile, OURS, u32::try_from(number).unwrap(), arguments)
 }
 
 fn with(index: usize, value: u64) -> [u64; 6] {
@@ -62,9 +70,15 @@ fn with(index: usize, value: u64) -> [u64; 6] {
 #[test]
 fn no_rule_is_redundant_and_every_group_is_sorted() {
     let unconditional: Vec<_> = calls::allowed().map(|call| call.number).collect();
-    let refused = calls::NOT_IMPLEMENTED.iter().map(|call| call.number);
-    let all: Vec<_> =
-        unconditional.iter().copied().chain(refused).chain(arguments::CHECKED.to_vec()).collect();
+    let refused = calls::not_implemented().map(|call| call.number);
+    let flushes = calls::FLUSHES.iter().chain(calls::WHOLE_FLUSHES).map(|call| call.number);
+    let all: Vec<_> = unconditional
+        .iter()
+        .copied()
+        .chain(refused)
+        .chain(flushes)
+        .chain(arguments::CHECKED.to_vec())
+        .collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "listed twice");
     assert!(all.iter().all(|number| (0..=calls::NEWEST).contains(number)));
     for group in calls::GROUPS {
@@ -145,7 +159,11 @@ fn what_must_be_off_the_list_is_refused() {
         SYS_capset,
         SYS_memfd_secret,
         SYS_vmsplice,
-        SYS_sync,
+        SYS_fanotify_mark,
+        SYS_ioprio_set,
+        SYS_sched_setscheduler,
+        SYS_sched_setparam,
+        SYS_sched_setattr,
     ];
     for number in refused {
         assert_eq!(call(number, [0; 6]), NOT_PERMITTED, "call {number}");
@@ -159,16 +177,16 @@ fn what_must_be_off_the_list_is_refused() {
 #[test]
 fn foreign_numbers_are_never_taken_for_ours() {
     let read = u32::try_from(SYS_read).unwrap();
-    assert_eq!(judge(Network::Full, I386, read, [0; 6]), SECCOMP_RET_KILL_PROCESS);
+    assert_eq!(judge(full(Network::Full), I386, read, [0; 6]), SECCOMP_RET_KILL_PROCESS);
     #[cfg(target_arch = "x86_64")]
     for number in [0x4000_0000 | read, 0x4000_0000 | 512, u32::MAX] {
-        assert_eq!(judge(Network::Full, OURS, number, [0; 6]), NOT_PERMITTED, "{number:#x}");
+        assert_eq!(judge(full(Network::Full), OURS, number, [0; 6]), NOT_PERMITTED, "{number:#x}");
     }
 }
 
 #[test]
 fn what_is_newer_than_the_list_does_not_exist() {
-    for number in [calls::NEWEST + 1, 1000, SYS_clone3, SYS_execveat] {
+    for number in [calls::NEWEST + 1, 1000, SYS_clone3, SYS_execveat, SYS_openat2, SYS_mincore] {
         assert_eq!(call(number, [0; 6]), NO_SUCH_CALL, "call {number}");
     }
 }
@@ -211,7 +229,7 @@ fn terminal_injection_is_refused_however_it_is_spelled() {
 fn sockets_follow_the_network() {
     let try_socket = |network, family: i32, kind: i32, protocol: i32| {
         let arguments = [family as u64, kind as u64, protocol as u64, 0, 0, 0];
-        judge(network, OURS, u32::try_from(SYS_socket).unwrap(), arguments)
+        judge(full(network), OURS, u32::try_from(SYS_socket).unwrap(), arguments)
     };
     let stream = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     for network in [Network::None, Network::Loopback, Network::Full] {
@@ -261,6 +279,127 @@ fn what_is_allowed_by_argument_is_refused_otherwise() {
     assert_eq!(option(IPPROTO_TCP, SO_ATTACH_FILTER), ALLOW, "another level's option 26");
     assert_eq!(option(SOL_SOCKET, SO_ATTACH_FILTER), NOT_PERMITTED);
     assert_eq!(option(SOL_SOCKET, SO_ATTACH_BPF), NOT_PERMITTED);
+}
+
+#[test]
+fn files_are_not_watched() {
+    for number in [SYS_inotify_init1, SYS_inotify_add_watch, SYS_inotify_rm_watch] {
+        assert_eq!(call(number, [0; 6]), NO_SUCH_CALL, "call {number}");
+    }
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(call(SYS_inotify_init, [0; 6]), NO_SUCH_CALL);
+    for command in [F_SETLEASE, F_NOTIFY] {
+        assert_eq!(call(SYS_fcntl, with(1, command as u64)), NOT_PERMITTED, "{command}");
+    }
+    for command in [F_DUPFD_CLOEXEC, F_SETFL, F_SETLK, F_OFD_SETLK, F_SETPIPE_SZ, F_ADD_SEALS] {
+        assert_eq!(call(SYS_fcntl, with(1, command as u64)), ALLOW, "{command}");
+    }
+}
+
+/// The calls that make or change a mode, each with the number of that argument.
+const MODES: &[(c_long, usize)] = &[
+    (SYS_fchmod, 1),
+    (SYS_fchmodat, 2),
+    (calls::fchmodat2, 2),
+    (SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_mknod, 1),
+];
+
+/// The calls that open, with the numbers of flags and mode.
+const OPENS: &[(c_long, usize, usize)] = &[
+    (SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_open, 1, 2),
+];
+
+#[test]
+fn no_file_is_made_or_given_a_set_id_bit() {
+    for (number, argument) in MODES {
+        for mode in [0, 0o777, S_ISVTX | 0o777] {
+            assert_eq!(call(*number, with(*argument, mode.into())), ALLOW, "{number} {mode:o}");
+        }
+        for mode in [S_ISUID, S_ISGID | 0o755, S_ISUID | S_ISGID | S_ISVTX] {
+            for mode in [u64::from(mode), u64::from(mode) | 0xffff << 16 | 1 << 32] {
+                assert_eq!(
+                    call(*number, with(*argument, mode)),
+                    NOT_PERMITTED,
+                    "{number} {mode:o}"
+                );
+            }
+        }
+    }
+    for (number, flags_at, mode_at) in OPENS {
+        let open = |flags: i32, mode: u32| {
+            let mut arguments = with(*flags_at, flags as u64);
+            arguments[*mode_at] = mode.into();
+            call(*number, arguments)
+        };
+        for flags in [O_CREAT | O_WRONLY, O_TMPFILE | O_RDWR, O_CREAT | O_EXCL | O_CLOEXEC] {
+            assert_eq!(open(flags, 0o666), ALLOW);
+            assert_eq!(open(flags, S_ISUID | 0o755), NOT_PERMITTED, "{flags:#o}");
+            assert_eq!(open(flags, S_ISGID), NOT_PERMITTED, "{flags:#o}");
+        }
+        // Libraries leave any value where no mode is looked at.
+        assert_eq!(open(O_RDONLY | O_DIRECTORY, u32::MAX), ALLOW);
+    }
+}
+
+#[test]
+fn flushes_have_no_effect_where_there_is_nothing_to_flush() {
+    let shared = Profile { own_files: false, ..full(Network::Loopback) };
+    for number in [SYS_fsync, SYS_fdatasync, SYS_sync_file_range] {
+        assert_eq!(call(number, [0; 6]), SECCOMP_RET_ERRNO, "call {number}");
+        assert_eq!(call_of(shared, number, [0; 6]), ALLOW, "call {number}");
+    }
+    for number in [SYS_sync, SYS_syncfs] {
+        assert_eq!(call(number, [0; 6]), SECCOMP_RET_ERRNO, "call {number}");
+        assert_eq!(call_of(shared, number, [0; 6]), NOT_PERMITTED, "call {number}");
+    }
+}
+
+#[test]
+fn others_are_scheduled_only_where_they_are_the_sessions() {
+    let shared = Profile { own_pids: false, ..full(Network::Loopback) };
+    for (number, own, other) in [
+        (SYS_sched_setaffinity, [0; 6], [7, 0, 0, 0, 0, 0]),
+        (
+            SYS_setpriority,
+            [PRIO_PROCESS.into(), 0, 5, 0, 0, 0],
+            [PRIO_PROCESS.into(), 7, 5, 0, 0, 0],
+        ),
+        (SYS_setpriority, [PRIO_PGRP.into(), 0, 5, 0, 0, 0], [PRIO_PGRP.into(), 7, 5, 0, 0, 0]),
+        (SYS_setpriority, [0; 6], [PRIO_USER.into(), 0, 5, 0, 0, 0]),
+    ] {
+        assert_eq!((call(number, own), call(number, other)), (ALLOW, ALLOW), "{number}");
+        assert_eq!(call_of(shared, number, own), ALLOW, "{number} {own:?}");
+        assert_eq!(call_of(shared, number, other), NOT_PERMITTED, "{number} {other:?}");
+    }
+}
+
+#[test]
+fn memory_and_page_cache_tell_nothing_of_others() {
+    const NOT_SUPPORTED: u32 = SECCOMP_RET_ERRNO | EOPNOTSUPP.cast_unsigned();
+    assert_eq!(call(SYS_mmap, with(3, (MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE) as u64)), ALLOW);
+    assert_eq!(call(SYS_mmap, with(3, (MAP_PRIVATE | MAP_HUGETLB) as u64)), NOT_PERMITTED);
+    assert_eq!(call(SYS_memfd_create, with(1, MFD_CLOEXEC.into())), ALLOW);
+    assert_eq!(call(SYS_memfd_create, with(1, MFD_HUGETLB.into())), NOT_PERMITTED);
+    assert_eq!(call(SYS_madvise, with(2, MADV_DONTNEED as u64)), ALLOW);
+    assert_eq!(call(SYS_madvise, with(2, MADV_MERGEABLE as u64)), NOT_PERMITTED);
+    assert_eq!(call(SYS_fadvise64, with(3, POSIX_FADV_SEQUENTIAL as u64)), ALLOW);
+    assert_eq!(call(SYS_fadvise64, with(3, POSIX_FADV_DONTNEED as u64)), SECCOMP_RET_ERRNO);
+    for number in [SYS_preadv2, SYS_pwritev2] {
+        for flags in [0, RWF_DSYNC, RWF_SYNC | RWF_APPEND] {
+            assert_eq!(call(number, with(5, flags as u64)), ALLOW, "{number} {flags:#x}");
+        }
+        for flags in [RWF_NOWAIT, RWF_NOWAIT | RWF_APPEND, RWF_HIPRI] {
+            assert_eq!(call(number, with(5, flags as u64)), NOT_SUPPORTED, "{number} {flags:#x}");
+        }
+    }
 }
 
 #[test]
