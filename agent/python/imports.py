@@ -59,6 +59,13 @@ def on_multiprocessing(module):
         module._default_context._default_context = module._concrete_contexts["fork"]
 
 
+def on_watchdog(module):
+    """A session has no inotify (ENOSYS), and watchdog polls only where its libc has none either."""
+    from watchdog.observers.polling import PollingObserver
+
+    module.Observer = PollingObserver
+
+
 def by(part, function):
     """A hook in a part that is loaded for it."""
 
@@ -73,6 +80,7 @@ HOOKS = {
     "inspect": on_inspect,
     "threading": on_threading,
     "multiprocessing.context": on_multiprocessing,
+    "watchdog.observers": on_watchdog,
     "matplotlib.figure": by("figures", "on_figure"),
     "matplotlib.pyplot": by("figures", "on_pyplot"),
     "matplotlib.animation": by("animations", "on_animation"),

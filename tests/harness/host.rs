@@ -13,9 +13,6 @@ use nix::unistd::{Uid, User};
 /// Lists requirements that have to be met, separated by commas.
 const REQUIRE: &str = "VIVARIUM_TEST_REQUIRE";
 
-/// Debian's.
-const SYSTEM_PYTHON: &str = "/usr/bin/python3";
-
 /// Something a host may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
@@ -39,9 +36,12 @@ pub enum Requirement {
     /// `schemathesis` (tests/requirements.txt), in the directory that `VIVARIUM_TEST_TOOLS` names
     /// or on PATH.
     Schemathesis,
-    /// pandas and pyarrow (tests/requirements.txt), for the `python` in the directory that
-    /// `VIVARIUM_TEST_TOOLS` names.
+    /// pandas and pyarrow (tests/requirements.txt), for the `python` of that directory.
     PythonArrow,
+    /// `watchdog` and `watchfiles` (tests/requirements.txt), for the `python` of that directory.
+    FileWatchers,
+    /// `node`, as Debian's package `nodejs` has it.
+    Node,
 }
 
 impl Requirement {
@@ -59,6 +59,8 @@ impl Requirement {
             Self::Prometheus => "prometheus",
             Self::Schemathesis => "schemathesis",
             Self::PythonArrow => "python-arrow",
+            Self::FileWatchers => "file-watchers",
+            Self::Node => "node",
         }
     }
 
@@ -73,9 +75,8 @@ impl Requirement {
             }
             Self::Cgroup => is_root() && cgroup2_is_mounted(),
             Self::Landlock => has_landlock(),
-            Self::PythonScience => has_modules(SYSTEM_PYTHON, "numpy pandas matplotlib scipy PIL"),
-            Self::PythonAnalysis => has_modules(
-                SYSTEM_PYTHON,
+            Self::PythonScience => host_has_modules("numpy pandas matplotlib scipy PIL"),
+            Self::PythonAnalysis => host_has_modules(
                 "numpy pandas matplotlib scipy PIL seaborn sklearn networkx plotly altair sympy \
                  tqdm openpyxl",
             ),
@@ -84,7 +85,9 @@ impl Requirement {
                 .iter()
                 .all(|name| Path::new("/usr/bin").join(name).exists()),
             Self::Schemathesis => tool("schemathesis").is_some(),
-            Self::PythonArrow => has_modules(&tools_python(), "pandas pyarrow"),
+            Self::PythonArrow => tools_have_modules("pandas pyarrow"),
+            Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
+            Self::Node => Path::new("/usr/bin/node").exists(),
         }
     }
 }
@@ -115,12 +118,6 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     let dirs = ["VIVARIUM_TEST_TOOLS", "PATH"].map(|key| std::env::var_os(key).unwrap_or_default());
     let mut paths = dirs.iter().flat_map(std::env::split_paths).map(|dir| dir.join(name));
     paths.find(|path| path.is_file())
-}
-
-/// The interpreter of the virtual environment that the tests bring along.
-#[must_use]
-pub fn tools_python() -> String {
-    format!("{}/python", std::env::var("VIVARIUM_TEST_TOOLS").unwrap_or_default())
 }
 
 /// Whether this process is root.
@@ -161,7 +158,15 @@ fn has_landlock() -> bool {
     active.map_or_else(|_| kernel_version() >= (5, 19), |list| list.contains("landlock"))
 }
 
-fn has_modules(python: &str, names: &str) -> bool {
+fn host_has_modules(names: &str) -> bool {
+    has_modules(Path::new("/usr/bin/python3"), names)
+}
+
+fn tools_have_modules(names: &str) -> bool {
+    tool("python").is_some_and(|python| has_modules(&python, names))
+}
+
+fn has_modules(python: &Path, names: &str) -> bool {
     let imports = "import importlib.util as u, sys; exit(not all(map(u.find_spec, sys.argv[1:])))";
     let python = Command::new(python).args(["-c", imports]).args(names.split_whitespace()).output();
     python.is_ok_and(|output| output.status.success())

@@ -11,6 +11,13 @@ use vivarium_protocol::layer::{Layer, Report};
 
 use super::{Context, LayerCode, LayerError};
 
+/// What has programs that watch files poll: Streamlit, chokidar and webpack.
+const POLLING: [(&str, &str); 3] = [
+    ("STREAMLIT_SERVER_FILE_WATCHER_TYPE", "poll"),
+    ("CHOKIDAR_USEPOLLING", "true"),
+    ("WATCHPACK_POLLING", "true"),
+];
+
 /// See the module.
 pub(super) struct EnvScrub;
 
@@ -63,6 +70,8 @@ fn variables(context: &Context) -> Vec<(String, String)> {
         ("MPLBACKEND", "Agg".to_owned()),
         ("MPLCONFIGDIR", beneath(".config/matplotlib")),
     ];
+    // There is no inotify, and these do not find that out by themselves.
+    ours.extend(POLLING.map(|(name, value)| (name, value.to_owned())));
     for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
         ours.push((name, threads.clone()));
     }

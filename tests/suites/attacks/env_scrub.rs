@@ -14,7 +14,7 @@ const SECRETS: [(&str, &str); 4] = [
 ];
 
 /// Everything a kernel may have.
-const ALLOWED: [&str; 18] = [
+const ALLOWED: [&str; 21] = [
     "PATH",
     "LANG",
     "LC_ALL",
@@ -28,6 +28,9 @@ const ALLOWED: [&str; 18] = [
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
+    "STREAMLIT_SERVER_FILE_WATCHER_TYPE",
+    "CHOKIDAR_USEPOLLING",
+    "WATCHPACK_POLLING",
     "MPLBACKEND",
     "MPLCONFIGDIR",
     "OMP_NUM_THREADS",

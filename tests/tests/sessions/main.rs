@@ -12,3 +12,4 @@ mod queue;
 mod resets;
 mod timeouts;
 mod usage;
+mod watching;

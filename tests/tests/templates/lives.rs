@@ -112,7 +112,7 @@ fn pandas_with_pyarrow_has_a_template() {
     if !host::has(&[Requirement::PythonArrow]) {
         return;
     }
-    let interpreter = format!("interpreter = {:?}", host::tools_python());
+    let interpreter = format!("interpreter = {:?}", host::tool("python").unwrap());
     let setup =
         template(&["pandas", "pyarrow.parquet"], "").config("environments.default", &interpreter);
     let daemon = setup.start();
