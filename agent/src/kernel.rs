@@ -21,7 +21,7 @@ use vivarium_protocol::outcome::KernelEnd;
 use crate::kernel_wire::{self, FromKernel, Turn, WireError};
 use crate::launch::{failure, open_null};
 use crate::output::Output;
-use crate::sandbox::Context;
+use crate::sandbox::{self, Context};
 use crate::spawn::{Arrival, Confined, Launcher, Progress, is_retry};
 use crate::usage::Meter;
 
@@ -173,7 +173,8 @@ impl Kernel {
         };
         match arrival.read() {
             Progress::Pending => Ok(()),
-            Progress::Executed(Confined { pid, origin, protection }) => {
+            Progress::Executed(Confined { pid, origin, mut protection }) => {
+                sandbox::tell_of_agent(&mut protection);
                 self.pid = Some(pid);
                 self.origin = origin;
                 self.protection = protection;

@@ -115,6 +115,8 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     sandbox::give_up_capabilities()?;
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("tell the agent of its ids", error))?;
+    // The agent sets its session up meanwhile, and does not inherit this.
+    sandbox::confine_launcher(&context)?;
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
     Midwife { context, inside, agent, to_agent, nursery, born: Vec::new() }.serve()

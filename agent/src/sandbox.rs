@@ -22,7 +22,7 @@ mod system_paths;
 use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
-use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::layer::{Layer, Report, Status};
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::policy::Policy;
 
@@ -57,6 +57,41 @@ pub(crate) fn abort_core_dumps() -> Result<(), Failure> {
 /// If the kernel refuses.
 pub(crate) fn forbid_tracing() -> Result<(), Failure> {
     credentials::forbid_tracing().map_err(|error| error.into_failure(Layer::Credentials))
+}
+
+/// Gives the agent, which has set its session up, a seccomp filter of its own, if there is that
+/// layer.
+///
+/// # Errors
+/// If the kernel refuses it.
+pub(crate) fn confine_agent(context: &Context) -> Result<(), Failure> {
+    filter(context, seccomp::confine_agent)
+}
+
+/// Gives the launcher, which has made its session, a seccomp filter of its own, if there is that
+/// layer.
+///
+/// # Errors
+/// If the kernel refuses it.
+pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
+    filter(context, seccomp::confine_launcher)
+}
+
+fn filter(context: &Context, install: fn() -> Result<(), LayerError>) -> Result<(), Failure> {
+    if !context.applies(Layer::Seccomp) {
+        return Ok(());
+    }
+    install().map_err(|error| error.into_failure(Layer::Seccomp))
+}
+
+/// What a session's report says of the agent that gives it, which is confined itself by then.
+pub(crate) fn tell_of_agent(reports: &mut [Report]) {
+    let applied =
+        |report: &&mut Report| report.layer == Layer::Seccomp && report.status == Status::Enforced;
+    for report in reports.iter_mut().filter(applied) {
+        let calls = seccomp::agent_calls();
+        report.detail.push_str(&format!("; the agent's own allows {calls}"));
+    }
 }
 
 /// Every layer, in the order of application. The order is SPEC's and docs/sandbox-layers.md

@@ -33,7 +33,7 @@ use crate::files::Workdir;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::kernel_wire::FromKernel;
 use crate::launch::failure;
-use crate::sandbox::Context;
+use crate::sandbox::{self, Context};
 use crate::spawn::Launcher;
 use crate::usage;
 
@@ -86,6 +86,8 @@ impl<'a> Session<'a> {
         // After the kernel was asked for, which is what a session's start waits for.
         let workdir = open_workdir(context)?;
         let changes = Tracker::new(&workdir);
+        // Before a byte of tenant code's is read.
+        sandbox::confine_agent(context)?;
         Ok(Self {
             context,
             control: Control::new(control),

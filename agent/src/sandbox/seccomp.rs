@@ -7,10 +7,13 @@
 
 mod arguments;
 mod calls;
+mod own;
 mod program;
 
 use std::io;
 use std::os::fd::OwnedFd;
+
+pub(super) use own::{agent_calls, confine_agent, confine_launcher};
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
@@ -18,9 +21,11 @@ use nix::sys::inotify::{InitFlags, Inotify};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::fsync;
+use seccompiler::BpfProgram;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
+use self::program::ProgramError;
 use super::credentials::OwnStatus;
 use super::{Context, LayerCode, LayerError};
 use crate::sys;
@@ -57,15 +62,7 @@ impl LayerCode for Seccomp {
     }
 
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
-        let program = program::build(Profile::of(context))
-            .map_err(|error| LayerError::new("build the seccomp filter", error))?;
-        // Sets no_new_privs as well, without which an unprivileged process may have no filter.
-        seccompiler::apply_filter(&program).map_err(|error| {
-            LayerError::new("seccomp(SECCOMP_SET_MODE_FILTER)", error).with_fix(
-                "use a kernel with CONFIG_SECCOMP_FILTER, and allow seccomp in the profile of a \
-                 container around vivarium",
-            )
-        })
+        install(&program::build(Profile::of(context))?)
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
@@ -98,6 +95,23 @@ impl LayerCode for Seccomp {
                 arguments::CHECKED.len()
             ),
         ))
+    }
+}
+
+/// Has the calling thread filtered from now on. Sets no_new_privs as well, without which an
+/// unprivileged process may have no filter.
+fn install(program: &BpfProgram) -> Result<(), LayerError> {
+    seccompiler::apply_filter(program).map_err(|error| {
+        LayerError::new("seccomp(SECCOMP_SET_MODE_FILTER)", error).with_fix(
+            "use a kernel with CONFIG_SECCOMP_FILTER, and allow seccomp in the profile of a \
+             container around vivarium",
+        )
+    })
+}
+
+impl From<ProgramError> for LayerError {
+    fn from(error: ProgramError) -> Self {
+        Self::new("build the seccomp filter", error)
     }
 }
 

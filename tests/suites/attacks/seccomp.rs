@@ -1,7 +1,7 @@
 //! System calls that tenants do not get.
 
 use vivarium_tests::host::{self, Requirement};
-use vivarium_tests::probe;
+use vivarium_tests::{probe, wait};
 
 mod arguments;
 
@@ -176,4 +176,27 @@ fn the_filter_can_not_be_taken_off_and_is_inherited() {
     let child = "int(execute('/bin/sh', '-c', 'grep Seccomp: /proc/self/status').split()[1])";
     assert_eq!(mode(child), 2);
     daemon.stop_and_check();
+}
+
+/// Read from outside, of every session there is.
+#[test]
+fn agent_and_launcher_have_filters_of_their_own() {
+    for (disabled, filter) in [(&[][..], (Some(2), true)), (&["seccomp"][..], (Some(0), false))] {
+        let daemon = setup().without(disabled).start();
+        let session = daemon.session();
+        assert_eq!(session.value("6 * 7"), "42");
+        daemon.until_only(1);
+        // One of the pool may be just starting.
+        wait::until_true("agents and launchers with filters, or without any", || {
+            let mut ours = daemon.descendants();
+            ours.retain(|one| one.name == "viv-agent" || one.name == "viv-launcher");
+            assert_eq!(ours.len(), 2 * (1 + crate::WAY.waiting()), "{ours:?}");
+            ours.iter().all(|one| one.status_number("Seccomp") == filter.0)
+                && (filter.0 == Some(0)
+                    || ours.iter().all(|one| one.status_number("NoNewPrivs") == Some(1)))
+        });
+        let detail = session.layer("seccomp")["detail"].to_string();
+        assert_eq!(detail.contains("the agent's own allows"), filter.1, "{detail}");
+        daemon.stop_and_check();
+    }
 }

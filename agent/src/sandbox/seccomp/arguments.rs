@@ -14,7 +14,8 @@ use super::Profile;
 use super::calls::fchmodat2 as FCHMODAT2;
 
 type Conditions = Vec<SeccompCondition>;
-type Rules = Vec<SeccompRule>;
+/// A call is allowed if one of them holds.
+pub(super) type Rules = Vec<SeccompRule>;
 
 /// The calls looked at, all of them allowed to some extent.
 pub(super) const CHECKED: &[c_long] = &[
@@ -259,12 +260,12 @@ const PRCTLS: [c_int; 28] = [
 ];
 
 /// A C int as the filter sees it.
-const fn bits(value: c_int) -> u64 {
+pub(super) const fn bits(value: c_int) -> u64 {
     value.cast_unsigned() as u64
 }
 
 /// One rule per value that argument `index` may have.
-fn one_of(index: u8, values: &[u64]) -> Result<Rules, BackendError> {
+pub(super) fn one_of(index: u8, values: &[u64]) -> Result<Rules, BackendError> {
     values.iter().map(|value| rule(vec![equal(index, *value)?])).collect()
 }
 
@@ -278,7 +279,7 @@ fn any() -> Result<Rules, BackendError> {
     one(masked(0, 0, 0)?)
 }
 
-fn rule(conditions: Conditions) -> Result<SeccompRule, BackendError> {
+pub(super) fn rule(conditions: Conditions) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(conditions)
 }
 
@@ -290,6 +291,6 @@ fn differs(index: u8, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
-fn masked(index: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
+pub(super) fn masked(index: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }

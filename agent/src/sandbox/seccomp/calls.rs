@@ -21,6 +21,7 @@ pub(super) struct Call {
 macro_rules! calls {
     ($($name:ident)*) => { &[$(Call { name: stringify!($name), number: $name }),*] };
 }
+pub(super) use calls;
 
 /// Files and directories, beneath what mounts, permissions and Landlock leave. Not here:
 /// name_to_handle_at and open_by_handle_at (they go around the paths that the other layers

@@ -12,7 +12,9 @@ use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_filter,
 };
 
-use super::{Profile, arguments, calls};
+use super::Profile;
+use super::arguments::{self, Rules};
+use super::calls::{self, Call};
 
 /// Why there is no program.
 #[derive(Debug, thiserror::Error)]
@@ -54,66 +56,89 @@ enum Leaf {
     Allow,
     /// It fails with this error; 0 is success without effect.
     Errno(c_int),
-    /// Its arguments decide.
+    /// Its arguments decide: see [`Decide`].
     Arguments(c_long),
 }
 
 const EPERM: Leaf = Leaf::Errno(libc::EPERM);
 const ENOSYS: Leaf = Leaf::Errno(libc::ENOSYS);
 
+/// The rules of a call, and the error that it gets where none of them holds.
+type Decide<'a> = &'a dyn Fn(c_long) -> Result<(Rules, c_int), BackendError>;
+
 /// The filter for a session of this profile.
 pub(super) fn build(profile: Profile) -> Result<BpfProgram, ProgramError> {
+    let flush = if profile.own_files { Leaf::Errno(0) } else { Leaf::Allow };
+    let whole_flushes = calls::WHOLE_FLUSHES.iter().filter(|_| profile.own_files);
+    let answers = each(calls::allowed(), Leaf::Allow)
+        .chain(each(calls::not_implemented(), ENOSYS))
+        .chain(each(calls::FLUSHES.iter().copied(), flush))
+        .chain(each(whole_flushes.copied(), flush))
+        .chain(arguments::CHECKED.iter().map(|call| (*call, Leaf::Arguments(*call))));
+    let decide = |call| Ok((arguments::rules(call, profile)?, arguments::refusal(call)));
+    compile(answers, EPERM, ENOSYS, &decide)
+}
+
+/// A filter that allows these calls, those of `by_argument` where a rule of `rules` holds, and no
+/// other.
+pub(super) fn allow(
+    calls: impl Iterator<Item = Call>,
+    by_argument: &[c_long],
+    rules: impl Fn(c_long) -> Result<Rules, BackendError>,
+) -> Result<BpfProgram, ProgramError> {
+    let answers = each(calls::not_implemented(), ENOSYS)
+        .chain(each(calls, Leaf::Allow))
+        .chain(by_argument.iter().map(|call| (*call, Leaf::Arguments(*call))));
+    compile(answers, EPERM, ENOSYS, &|call| Ok((rules(call)?, libc::EPERM)))
+}
+
+/// A filter that refuses these calls and allows every other.
+pub(super) fn refuse(calls: impl Iterator<Item = Call>) -> Result<BpfProgram, ProgramError> {
+    compile(each(calls, EPERM), Leaf::Allow, Leaf::Allow, &|_| Err(BackendError::EmptyRule))
+}
+
+fn each(calls: impl Iterator<Item = Call>, leaf: Leaf) -> impl Iterator<Item = (c_long, Leaf)> {
+    calls.map(move |call| (call.number, leaf))
+}
+
+/// A filter that gives these answers, of several to one call the last; `otherwise` to every other
+/// call, and `newer` to calls that the list does not know. It ends foreign architectures.
+fn compile(
+    answers: impl Iterator<Item = (c_long, Leaf)>,
+    otherwise: Leaf,
+    newer: Leaf,
+    decide: Decide<'_>,
+) -> Result<BpfProgram, ProgramError> {
+    let end = number(calls::NEWEST)?.saturating_add(1);
+    let mut leaves: Vec<(u32, Leaf)> = (0..end).map(|number| (number, otherwise)).collect();
+    for (call, leaf) in answers {
+        let index = usize::try_from(call).ok();
+        let slot = index.and_then(|index| leaves.get_mut(index));
+        slot.ok_or(ProgramError::Number(call))?.1 = leaf;
+    }
+    leaves.push((end, newer));
+    #[cfg(target_arch = "x86_64")]
+    leaves.push((X32, EPERM));
+    // What is left is the first number of each range that has one answer.
+    leaves.dedup_by_key(|(_, leaf)| *leaf);
     let mut program = vec![
         load(OFFSET_ARCHITECTURE),
         jump(JUMP_EQUAL, ARCHITECTURE.1, 1, 0),
         answer(libc::SECCOMP_RET_KILL_PROCESS),
         load(OFFSET_NUMBER),
     ];
-    program.extend(tree(&ranges(profile)?, profile)?);
+    program.extend(tree(&leaves, decide)?);
     Ok(program)
 }
 
-/// The first number of each range that has one answer, up to the next.
-fn ranges(profile: Profile) -> Result<Vec<(u32, Leaf)>, ProgramError> {
-    let end = number(calls::NEWEST)?.saturating_add(1);
-    // What is not on a list gets EPERM.
-    let mut leaves: Vec<(u32, Leaf)> = (0..end).map(|number| (number, EPERM)).collect();
-    let mut put = |call, leaf| {
-        let index = usize::try_from(call).ok();
-        let slot = index.and_then(|index| leaves.get_mut(index));
-        slot.map(|slot| slot.1 = leaf).ok_or(ProgramError::Number(call))
-    };
-    let flush = if profile.own_files { Leaf::Errno(0) } else { Leaf::Allow };
-    for call in calls::allowed() {
-        put(call.number, Leaf::Allow)?;
-    }
-    for call in calls::not_implemented() {
-        put(call.number, ENOSYS)?;
-    }
-    for call in calls::FLUSHES {
-        put(call.number, flush)?;
-    }
-    for call in calls::WHOLE_FLUSHES.iter().filter(|_| profile.own_files) {
-        put(call.number, flush)?;
-    }
-    for call in arguments::CHECKED {
-        put(*call, Leaf::Arguments(*call))?;
-    }
-    leaves.push((end, ENOSYS));
-    #[cfg(target_arch = "x86_64")]
-    leaves.push((X32, EPERM));
-    leaves.dedup_by_key(|(_, leaf)| *leaf);
-    Ok(leaves)
-}
-
 /// Decides between `ranges`, with the call's number loaded.
-fn tree(ranges: &[(u32, Leaf)], profile: Profile) -> Result<BpfProgram, ProgramError> {
+fn tree(ranges: &[(u32, Leaf)], decide: Decide<'_>) -> Result<BpfProgram, ProgramError> {
     if let [(_, leaf)] = ranges {
-        return leaf.program(profile);
+        return leaf.program(decide);
     }
     let (below, from) = ranges.split_at(ranges.len() / 2);
     let Some((first, _)) = from.first() else { return Ok(BpfProgram::new()) };
-    let (below, from) = (tree(below, profile)?, tree(from, profile)?);
+    let (below, from) = (tree(below, decide)?, tree(from, decide)?);
     let mut program = match u8::try_from(below.len()) {
         Ok(distance) => vec![jump(JUMP_AT_LEAST, *first, distance, 0)],
         // Further than a conditional jump can go.
@@ -125,15 +150,16 @@ fn tree(ranges: &[(u32, Leaf)], profile: Profile) -> Result<BpfProgram, ProgramE
 }
 
 impl Leaf {
-    fn program(self, profile: Profile) -> Result<BpfProgram, ProgramError> {
+    fn program(self, decide: Decide<'_>) -> Result<BpfProgram, ProgramError> {
         Ok(match self {
             Self::Allow => vec![answer(libc::SECCOMP_RET_ALLOW)],
             Self::Errno(errno) => {
                 vec![answer(libc::SECCOMP_RET_ERRNO | errno.cast_unsigned())]
             }
             Self::Arguments(call) => {
-                let refusal = SeccompAction::Errno(arguments::refusal(call).cast_unsigned());
-                let rules = [(call, arguments::rules(call, profile)?)].into();
+                let (rules, errno) = decide(call)?;
+                let refusal = SeccompAction::Errno(errno.cast_unsigned());
+                let rules = [(call, rules)].into();
                 SeccompFilter::new(rules, refusal, SeccompAction::Allow, ARCHITECTURE.0)?
                     .try_into()?
             }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use libc::*;
 use nix::sched::CloneFlags;
+use seccompiler::BpfProgram;
 use vivarium_protocol::layer::{Layer, Status};
 use vivarium_protocol::policy::Network;
 
@@ -22,17 +23,20 @@ const OURS: u32 = 0xc000_003e;
 const OURS: u32 = 0xc000_00b7;
 const I386: u32 = 0x4000_0003;
 
-const ALLOW: u32 = SECCOMP_RET_ALLOW;
-const NOT_PERMITTED: u32 = SECCOMP_RET_ERRNO | EPERM.cast_unsigned();
+pub(super) const ALLOW: u32 = SECCOMP_RET_ALLOW;
+pub(super) const NOT_PERMITTED: u32 = SECCOMP_RET_ERRNO | EPERM.cast_unsigned();
 const NO_SUCH_CALL: u32 = SECCOMP_RET_ERRNO | ENOSYS.cast_unsigned();
 
-/// Runs the program as the kernel would, for a call of `number` on `architecture`.
 fn judge(profile: Profile, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+    judge_by(&program::build(profile).unwrap(), architecture, number, arguments)
+}
+
+/// Runs the program as the kernel would, for a call of `number` on `architecture`.
+fn judge_by(program: &BpfProgram, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
     let mut data = vec![number, architecture, 0, 0];
     for argument in arguments {
         data.extend([argument as u32, (argument >> 32) as u32]);
     }
-    let program = program::build(profile).unwrap();
     let (mut at, mut loaded) = (0, 0);
     loop {
         let step = &program[at];
@@ -63,7 +67,12 @@ fn call_of(profile: Profile, number: c_long, arguments: [u64; 6]) -> u32 {
     judge(profile, OURS, u32::try_from(number).unwrap(), arguments)
 }
 
-fn with(index: usize, value: u64) -> [u64; 6] {
+/// What another filter than a session's answers.
+pub(super) fn answer(program: &BpfProgram, number: c_long, arguments: [u64; 6]) -> u32 {
+    judge_by(program, OURS, u32::try_from(number).unwrap(), arguments)
+}
+
+pub(super) fn with(index: usize, value: u64) -> [u64; 6] {
     let mut arguments = [0; 6];
     arguments[index] = value;
     arguments
