@@ -164,6 +164,11 @@ pub(crate) trait LayerCode: Sync {
         Ok(())
     }
 
+    /// What holds where the layer is not applied; empty if there is nothing to say.
+    fn without(&self, _: &Context) -> &'static str {
+        ""
+    }
+
     /// In the kernel or command, after every layer's [`LayerCode::restrict`]: reads back what is
     /// now true. [`LayerError`] if it contradicts the policy.
     fn verify(&self, _: &Context) -> Result<Report, LayerError>;
@@ -237,7 +242,10 @@ fn planned(context: &Context) -> impl Iterator<Item = &'static dyn LayerCode> {
 fn report(code: &dyn LayerCode, context: &Context) -> Result<Report, Failure> {
     let layer = code.layer();
     match context.policy.plan.report_unapplied(layer) {
-        Some(report) => Ok(report),
+        Some(mut report) => {
+            report.detail.push_str(code.without(context));
+            Ok(report)
+        }
         None => code.verify(context).map_err(|error| error.into_failure(layer)),
     }
 }

@@ -174,6 +174,8 @@ pub struct Sandbox {
     pub network: Network,
     /// Networks a request may ask for.
     pub allowed_networks: Vec<Network>,
+    /// What stands in for [`Network::Loopback`] where there is no network namespace.
+    pub network_fallback: Network,
     /// Where the workdir appears inside a session.
     pub workdir: PathBuf,
     /// The delegated cgroup v2 directory; found by itself if not given.

@@ -33,6 +33,15 @@ impl LayerCode for Network {
             .map_err(|error| LayerError::new("ioctl(SIOCSIFFLAGS, lo up)", error))
     }
 
+    fn without(&self, context: &Context) -> &'static str {
+        match context.policy.network {
+            Reach::None if context.applies(Layer::Seccomp) => {
+                "; no sockets but AF_UNIX, by the seccomp layer"
+            }
+            _ => "; the host's network, unrestricted",
+        }
+    }
+
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
         let detail = match context.policy.network {
             Reach::Full => {

@@ -97,6 +97,7 @@ pub(crate) fn blank() -> Settings {
             },
             network: Network::None,
             allowed_networks: Vec::new(),
+            network_fallback: Network::None,
             workdir: PathBuf::new(),
             cgroup_root: None,
         },

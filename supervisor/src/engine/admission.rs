@@ -73,7 +73,7 @@ impl Engine {
             EngineError::invalid("environment", reason)
         })?;
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
-        let network = request::network(&settings, spec.network)?;
+        let network = prepared.network(&settings, request::network(&settings, spec.network)?);
         let env = request::env(spec.env)?;
         let mut timing = trial::timing(&settings);
         timing.idle_timeout = request::idle_timeout(&settings, spec.idle_timeout_ms)?;

@@ -61,6 +61,19 @@ impl Prepared {
         self.ids.clone().filter(|_| self.plan.applies(Layer::Mounts))
     }
 
+    /// The network that a session has which is to have this one. Without a network namespace
+    /// `loopback` would be the host's own, so it is what the operator chose for this case, and the
+    /// host's whole network where not even a seccomp filter keeps sessions from it.
+    pub(super) fn network(&self, settings: &Settings, wanted: Network) -> Network {
+        if wanted != Network::Loopback || self.plan.applies(Layer::Network) {
+            wanted
+        } else if self.plan.applies(Layer::Seccomp) {
+            settings.sandbox.network_fallback
+        } else {
+            Network::Full
+        }
+    }
+
     /// The policy of a session, but for what each has of its own.
     pub(super) fn policy(
         &self,

@@ -72,7 +72,8 @@ impl Engine {
         (configured.pool_size, configured.pool_low) = (0, None);
         let prepared = self.inner.environments.get(environment)?;
         let limits = request::limits(&settings.sandbox.limits, None).ok()?;
-        let policy = prepared.policy(&settings, limits, settings.sandbox.network, BTreeMap::new());
+        let network = prepared.network(&settings, settings.sandbox.network);
+        let policy = prepared.policy(&settings, limits, network, BTreeMap::new());
         match trial::recipe(&self.inner.host, prepared, policy, self.observer(tenant)) {
             Ok(recipe) => Some(Stock { recipe, environment: configured, marks }),
             Err(error) => {

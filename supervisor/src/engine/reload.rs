@@ -62,6 +62,7 @@ fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Settings) {
     keep("environments", merged.environments != new.environments);
     merged.sandbox.limits = new.sandbox.limits.clone();
     merged.sandbox.network = new.sandbox.network;
+    merged.sandbox.network_fallback = new.sandbox.network_fallback;
     merged.sandbox.allowed_networks.clone_from(&new.sandbox.allowed_networks);
     merged.session = new.session.clone();
     merged.session.reap_interval = old.session.reap_interval;

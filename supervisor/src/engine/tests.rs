@@ -55,6 +55,7 @@ pub(crate) fn settings() -> Settings {
             },
             network: Network::Loopback,
             allowed_networks: vec![Network::None, Network::Loopback],
+            network_fallback: Network::None,
             workdir: "/workspace".into(),
             cgroup_root: None,
         },

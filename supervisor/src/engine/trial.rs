@@ -92,7 +92,7 @@ async fn trial(
     prepared: &Prepared,
 ) -> Result<Arc<[Report]>, Failure> {
     let limits = settings.sandbox.limits.clone();
-    let network = settings.sandbox.network;
+    let network = prepared.network(settings, settings.sandbox.network);
     let identity = Identity {
         id: uuid::Uuid::new_v4().to_string(),
         tenant: TENANT.to_owned(),

@@ -7,6 +7,9 @@ use super::planted::{self, GREETING};
 use super::with_and_without;
 use crate::every_way::{daemon, setup};
 
+/// Has sessions without a network namespace be on the host's network.
+const HOST: &str = "network_fallback = \"full\"";
+
 fn tcp(port: u16) -> String {
     format!("connect(socket.AF_INET, ('127.0.0.1', {port}))")
 }
@@ -14,7 +17,41 @@ fn tcp(port: u16) -> String {
 #[test]
 fn the_hosts_loopback_is_another() {
     let service = tcp(planted::tcp_service());
-    with_and_without(&["network"], &[(&service, "ECONNREFUSED")], &[(&service, "works")]);
+    let on = daemon();
+    probe::check(&on.session(), &[(&service, "ECONNREFUSED")]);
+    on.stop_and_check();
+    let off = setup().without(&["network"]).config("sandbox", HOST).start();
+    let session = off.session();
+    assert_eq!(session.info()["network"], "full");
+    probe::check(&session, &[(&service, "works")]);
+    off.stop_and_check();
+}
+
+#[test]
+fn without_a_network_namespace_loopback_is_none() {
+    let tcp = tcp(planted::tcp_service());
+    let udp = "connect(socket.AF_INET, ('127.0.0.1', 9), socket.SOCK_DGRAM)";
+    let loopback = json!({"network": "loopback"});
+    for layers in [&["network"][..], &["namespaces"]] {
+        let daemon = setup().without(layers).start();
+        for session in [daemon.session(), daemon.session_with(&loopback)] {
+            assert_eq!(session.info()["network"], "none");
+            let report = session.layer("network");
+            assert_eq!(report["status"], "off");
+            assert!(report["detail"].as_str().unwrap().contains("AF_UNIX"), "{report}");
+            probe::check(&session, &[(&tcp, "EPERM"), (udp, "EPERM")]);
+        }
+        // The layer that holds it: without a filter it is the host's, and said to be.
+        let open = setup().without(&[layers, &["seccomp"]].concat()).start();
+        let session = open.session();
+        assert_eq!(session.info()["network"], "full");
+        let report = session.layer("network");
+        assert!(report["detail"].as_str().unwrap().contains("unrestricted"), "{report}");
+        probe::check(&session, &[(&tcp, "works"), (udp, "works")]);
+        for daemon in [daemon, open] {
+            daemon.stop_and_check();
+        }
+    }
 }
 
 #[test]

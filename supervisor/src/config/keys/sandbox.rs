@@ -9,6 +9,7 @@ use crate::settings::Mode;
 
 const MODES: &[&str] = &["auto", "on", "off"];
 const NETWORKS: &[&str] = &["none", "loopback", "full"];
+const FALLBACKS: &[&str] = &["none", "full"];
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -206,6 +207,26 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Settings(|settings, value| {
             settings.sandbox.allowed_networks =
                 value.texts()?.into_iter().map(network).collect::<Result<_, _>>()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "network_fallback",
+        kind: Kind::Choice(FALLBACKS),
+        preset: Preset::Toml("\"none\""),
+        flag: None,
+        reloads: true,
+        doc: "What sessions get in place of `loopback` where the `network` layer is missing: there \
+              is then no loopback but the host's, with all that listens on it. `none`: no sockets \
+              but Unix ones, by the `seccomp` layer. `full`: the host's network. Sessions show the \
+              network that they have.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.network_fallback = match value.text()? {
+                "none" => Network::None,
+                "full" => Network::Full,
+                other => return Err(super::no_such(other, FALLBACKS)),
+            };
             Ok(())
         }),
     },
