@@ -25,12 +25,13 @@ use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
 use crate::pool::Pools;
 use crate::recover::{WorkdirError, Workdirs};
+use crate::session::Command;
 use crate::session::registry::Registry;
 use crate::session::transfer::Room;
-use crate::session::{Command, Session};
 use crate::settings::Settings;
 
 mod admission;
+mod create;
 mod environment;
 mod error;
 mod execute;
@@ -54,6 +55,7 @@ mod trial;
 pub mod types;
 
 pub use crate::settings::DEFAULT_TENANT;
+pub use create::Created;
 pub use error::{EngineError, StartError};
 pub use execute::{Delivery, Ticket};
 pub use files::Upload;
@@ -65,7 +67,7 @@ use environment::Prepared;
 use idempotency::Keys;
 use types::{
     Capacity, EnvironmentInfo, HostInfo, InterruptReply, KeepaliveReply, Page, ResetReply,
-    SessionInfo, SessionPage, SessionSpec,
+    SessionInfo, SessionPage,
 };
 
 /// The environment of requests that name none.
@@ -171,23 +173,6 @@ impl Engine {
                 memory: self.memory_capacity(&settings),
             },
         }
-    }
-
-    /// Makes a session, and returns when its kernel is ready.
-    ///
-    /// # Errors
-    /// [`EngineError`].
-    pub async fn create(
-        &self,
-        tenant: &str,
-        spec: SessionSpec,
-    ) -> Result<SessionInfo, EngineError> {
-        let session = self
-            .add(tenant, spec)
-            .await?
-            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-        started(&session).await?;
-        Ok(session.info())
     }
 
     /// A session, with what its agent says about it.
@@ -340,12 +325,4 @@ impl Engine {
     fn observer(&self, tenant: &str) -> Observer {
         Observer::of(&self.inner.host.metrics, tenant)
     }
-}
-
-async fn started(session: &Session) -> Result<(), EngineError> {
-    if let Err(failure) = session.started().await {
-        session.gone().await;
-        return Err(EngineError::NotStarted(failure));
-    }
-    Ok(())
 }

@@ -126,6 +126,8 @@ pub struct Session {
     notes: Mutex<Notes>,
     scope: OnceLock<Arc<Scope>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
+    /// When it began to end, if it had started. Outlives the session.
+    ended: Arc<OnceLock<Instant>>,
     gone: watch::Sender<bool>,
     /// Room for its transfers.
     transfers: Arc<Semaphore>,
@@ -153,6 +155,7 @@ impl Session {
             notes: Mutex::new(notes),
             scope: OnceLock::new(),
             started: watch::Sender::new(None),
+            ended: Arc::default(),
             gone: watch::Sender::new(false),
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
         };
@@ -205,6 +208,13 @@ impl Session {
         let mut started = self.started.subscribe();
         let result = started.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or(Ok(()))
+    }
+
+    /// When it began to end, for those who do not keep the session itself. Never set of one that
+    /// did not start.
+    #[must_use]
+    pub fn ended(&self) -> Arc<OnceLock<Instant>> {
+        Arc::clone(&self.ended)
     }
 
     /// Ends it, and waits until nothing of it is left.

@@ -14,9 +14,6 @@ use crate::engine::types::Object;
 /// A request's JSON.
 pub(super) struct Json<T>(pub(super) T);
 
-/// A request's JSON, or the default where there is no body.
-pub(super) struct OptionalJson<T>(pub(super) T);
-
 /// The id in a path. One that can not be decoded is unknown like any other.
 pub(super) struct Id(pub(super) String);
 
@@ -35,22 +32,6 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let body = read_json(&parts.headers, body, state.max_body_bytes).await?;
-        parse(&body).map(Self)
-    }
-}
-
-impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalJson<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        let body = read(&parts.headers, body, state.max_body_bytes).await?;
-        if body.is_empty() {
-            return Ok(Self(T::default()));
-        }
-        if !is_json(&parts.headers) {
-            return Err(unsupported_type());
-        }
         parse(&body).map(Self)
     }
 }
@@ -112,6 +93,16 @@ pub(super) async fn read_json(
 ) -> Result<Bytes, Problem> {
     let body = read(headers, body, max).await?;
     if is_json(headers) { Ok(body) } else { Err(unsupported_type()) }
+}
+
+/// The whole body, which has to say that it is JSON if there is one.
+pub(super) async fn read_optional_json(
+    headers: &HeaderMap,
+    body: Body,
+    max: usize,
+) -> Result<Bytes, Problem> {
+    let body = read(headers, body, max).await?;
+    if body.is_empty() || is_json(headers) { Ok(body) } else { Err(unsupported_type()) }
 }
 
 /// The whole body, if it is not too large and does not take too long.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
@@ -40,6 +40,31 @@ pub(super) struct Headers {
     /// Of a request that is sent again: the last event that was read.
     #[serde(rename = "Last-Event-ID")]
     last_event_id: Option<u64>,
+}
+
+/// What a request for a session may say in its head.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "described here, read as a header")]
+pub(super) struct KeyHeader {
+    /// 1 to 255 visible ASCII characters. Further requests with the same key and the same body are
+    /// not carried out: they get the session of the first.
+    #[serde(rename = "Idempotency-Key")]
+    idempotency_key: Option<String>,
+}
+
+/// A request for a session: what is asked for, and the key to do so once.
+pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<Once>);
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for Keyed<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = extract::read_optional_json(&parts.headers, body, state.max_body_bytes).await?;
+        let once = once(&parts.headers, &parts.method, &parts.uri, &body)?;
+        Ok(Self(if body.is_empty() { T::default() } else { extract::parse(&body)? }, once))
+    }
 }
 
 /// A request to run something.
@@ -79,6 +104,14 @@ impl<T> Order<T> {
     }
 }
 
+/// Says in the head of an answer whether an earlier request was carried out.
+pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
+    if is_replay {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
 /// The key of a request, with what tells it from another: method, path and body.
 fn once(
     headers: &HeaderMap,
@@ -99,17 +132,14 @@ fn once(
 /// Answers with what comes of it.
 pub(super) async fn deliver(ticket: Ticket, wanted: Wanted) -> Result<Response, Problem> {
     let is_replay = ticket.is_replay;
-    let mut response = if wanted.streamed {
+    let response = if wanted.streamed {
         // Of an execution that has only just begun nobody can have read anything.
         let (reader, gone) = ticket.follow(wanted.after.filter(|_| is_replay))?;
         events::respond(reader, gone)
     } else {
         Answer(&*ticket.outcome().await?).into_response()
     };
-    if is_replay {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    }
-    Ok(response)
+    Ok(replayed(response, is_replay))
 }
 
 /// What may come of it, for the description of the API.
@@ -118,16 +148,34 @@ pub(super) struct Delivered;
 impl IntoResponses for Delivered {
     fn responses() -> BTreeMap<String, RefOr<Described>> {
         let outcome = ContentBuilder::new().schema(Some(Ref::from_schema_name("Outcome"))).build();
-        let replayed = HeaderBuilder::new()
-            .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
-            .description(Some("An earlier request with the same Idempotency-Key was carried out."))
-            .build();
         let response = ResponseBuilder::new()
             .description("What became of it, or its events as they happen")
             .content("application/json", outcome)
             .content(events::EVENT_STREAM, events::described())
-            .header("Idempotent-Replayed", replayed)
+            .header("Idempotent-Replayed", replayed_header())
             .build();
         BTreeMap::from([("200".to_owned(), RefOr::T(response))])
     }
+}
+
+/// What may come of a request for a session, for the description of the API.
+pub(super) struct Made;
+
+impl IntoResponses for Made {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let info = ContentBuilder::new().schema(Some(Ref::from_schema_name("SessionInfo"))).build();
+        let response = ResponseBuilder::new()
+            .description("The session")
+            .content("application/json", info)
+            .header("Idempotent-Replayed", replayed_header())
+            .build();
+        BTreeMap::from([("201".to_owned(), RefOr::T(response))])
+    }
+}
+
+fn replayed_header() -> Header {
+    HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .description(Some("An earlier request with the same Idempotency-Key was carried out."))
+        .build()
 }

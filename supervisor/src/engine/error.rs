@@ -77,8 +77,11 @@ pub enum EngineError {
     /// The key belongs to another request.
     #[error("this Idempotency-Key was used for another request: another path or body")]
     KeyReused,
-    /// The request was carried out, and its result had to make room for others.
-    #[error("this request was carried out, and its result is not kept any more")]
+    /// The request was carried out, and its result had to make room for others, or its session is
+    /// over.
+    #[error(
+        "this request was carried out; its result is not kept any more, or its session is over"
+    )]
     ResultGone,
     /// The kernel did not answer a question.
     #[error("the kernel did not answer: {0}")]

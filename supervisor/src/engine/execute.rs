@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use vivarium_protocol::outcome::Cause;
 
-use super::idempotency::{Claim, Once};
+use super::idempotency::{Claim, Once, Product, Slot};
 use super::request::{self, Order};
 use super::types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
 use super::{Engine, EngineError, ROOM_MIB};
@@ -24,6 +24,15 @@ pub struct Delivery {
     pub streamed: bool,
     /// Once, however often it asks.
     pub once: Option<Once>,
+}
+
+/// What is to be done about a request that may have come before.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    /// To carry it out; where it has a key, what comes of it goes into the slot.
+    First(Option<Slot>),
+    /// To answer with what the first has led to.
+    Again(Product),
 }
 
 /// An execution that was taken. Who holds this wants it to run.
@@ -204,6 +213,26 @@ impl Engine {
         .await
     }
 
+    /// Finds out whether an earlier request with the same key was carried out.
+    pub(super) async fn claim(
+        &self,
+        tenant: &str,
+        once: Option<Once>,
+    ) -> Result<Claimed, EngineError> {
+        let Some(once) = once else { return Ok(Claimed::First(None)) };
+        loop {
+            let kept = self.settings().session.results_kept;
+            match self.inner.keys.claim(tenant, &once, kept)? {
+                Claim::First(slot) => return Ok(Claimed::First(Some(slot))),
+                Claim::Again(earlier) => {
+                    if let Some(product) = earlier.product().await {
+                        return Ok(Claimed::Again(product));
+                    }
+                }
+            }
+        }
+    }
+
     /// Starts something, unless an earlier request with the same key has.
     async fn once(
         &self,
@@ -211,19 +240,10 @@ impl Engine {
         once: Option<Once>,
         start: impl Future<Output = Result<Ticket, EngineError>> + Send + 'static,
     ) -> Result<Ticket, EngineError> {
-        let slot = match &once {
-            None => None,
-            Some(once) => loop {
-                let kept = self.settings().session.results_kept;
-                match self.inner.keys.claim(tenant, once, kept)? {
-                    Claim::First(slot) => break Some(slot),
-                    Claim::Again(earlier) => {
-                        if let Some(record) = earlier.execution().await {
-                            return Ok(Ticket::again(record));
-                        }
-                    }
-                }
-            },
+        let slot = match self.claim(tenant, once).await? {
+            Claimed::First(slot) => slot,
+            Claimed::Again(Product::Execution(record)) => return Ok(Ticket::again(record)),
+            Claimed::Again(Product::Session(_)) => return Err(EngineError::KeyReused),
         };
         // A task: if the caller goes away, what has begun is still finished.
         let task = tokio::spawn(async move {

@@ -1,8 +1,9 @@
 //! Requests that may be sent again without running again: `Idempotency-Key`.
 //!
 //! The first request with a key does the work; whoever comes with the same key and the same
-//! request meanwhile or later is given its execution. A key is remembered as long as the result
-//! is kept. A request that was refused is not remembered: nothing ran.
+//! request meanwhile or later is given its execution, or its session. A key is remembered as long
+//! as the result is kept, or as the session lives and results are kept after it. A request that
+//! was refused is not remembered: nothing ran.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::EngineError;
+use crate::session::Session;
 use crate::session::record::Record;
 
 /// The most keys of one tenant. The oldest is forgotten for one more.
@@ -64,11 +66,38 @@ struct Entry {
     taken: watch::Receiver<Option<Taken>>,
 }
 
-/// The execution that a key has led to.
+/// What a key has led to, and when that was over.
 #[derive(Debug, Clone)]
 struct Taken {
-    record: Weak<Record>,
+    product: WeakProduct,
     ended: Arc<OnceLock<Instant>>,
+}
+
+#[derive(Debug, Clone)]
+enum WeakProduct {
+    Execution(Weak<Record>),
+    Session(Weak<Session>),
+}
+
+/// What a request has led to.
+#[derive(Debug, Clone)]
+pub(super) enum Product {
+    /// An execution.
+    Execution(Arc<Record>),
+    /// A session that is not over.
+    Session(Arc<Session>),
+}
+
+impl WeakProduct {
+    fn get(&self) -> Option<Product> {
+        match self {
+            Self::Execution(record) => record.upgrade().map(Product::Execution),
+            Self::Session(session) => {
+                let session = session.upgrade().filter(|session| !session.is_closed());
+                session.map(Product::Session)
+            }
+        }
+    }
 }
 
 /// What a request with a key is.
@@ -169,9 +198,9 @@ impl Entry {
         };
         match taken.ended.get() {
             Some(ended) if ended.elapsed() >= kept => None,
-            _ if taken.record.strong_count() > 0 => Some(State::There),
+            _ if taken.product.get().is_some() => Some(State::There),
             Some(_) => Some(State::Gone),
-            // Its session was over before it could take it.
+            // Its session was over before it could take it, or did not start.
             None => None,
         }
     }
@@ -180,8 +209,14 @@ impl Entry {
 impl Slot {
     /// The request was taken, and this is its execution.
     pub(super) fn taken(self, record: &Arc<Record>) {
-        let taken = Taken { record: Arc::downgrade(record), ended: record.ended() };
-        self.taken.send_replace(Some(taken));
+        let product = WeakProduct::Execution(Arc::downgrade(record));
+        self.taken.send_replace(Some(Taken { product, ended: record.ended() }));
+    }
+
+    /// The request has made this session.
+    pub(super) fn made(self, session: &Arc<Session>) {
+        let product = WeakProduct::Session(Arc::downgrade(session));
+        self.taken.send_replace(Some(Taken { product, ended: session.ended() }));
     }
 }
 
@@ -196,11 +231,11 @@ impl Drop for Slot {
 }
 
 impl Earlier {
-    /// Waits for the execution that the first has led to. `None` if that was refused, or is gone
-    /// by now: then the key is to be claimed again.
-    pub(super) async fn execution(mut self) -> Option<Arc<Record>> {
+    /// Waits for what the first has led to. `None` if that was refused, or is gone by now: then
+    /// the key is to be claimed again.
+    pub(super) async fn product(mut self) -> Option<Product> {
         let taken = self.taken.wait_for(Option::is_some).await.ok()?.clone()?;
-        taken.record.upgrade()
+        taken.product.get()
     }
 }
 
@@ -230,6 +265,13 @@ mod tests {
         }
     }
 
+    async fn execution(earlier: Earlier) -> Arc<Record> {
+        match earlier.product().await {
+            Some(Product::Execution(record)) => record,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn keys_are_visible_ascii() {
         for good in ["a", "5f2b~!", &"x".repeat(255)] {
@@ -247,8 +289,8 @@ mod tests {
         let waiting = again(&keys, &once("k", 1));
         let (record, _writer) = Record::new(1, false);
         slot.taken(&record);
-        assert!(Arc::ptr_eq(&waiting.execution().await.unwrap(), &record));
-        let later = again(&keys, &once("k", 1)).execution().await.unwrap();
+        assert!(Arc::ptr_eq(&execution(waiting).await, &record));
+        let later = execution(again(&keys, &once("k", 1))).await;
         assert!(Arc::ptr_eq(&later, &record));
         // Other keys and other tenants have nothing to do with it.
         first(&keys, "t", &once("other", 1));
@@ -272,7 +314,7 @@ mod tests {
         let slot = first(&keys, "t", &once("k", 1));
         let waiting = again(&keys, &once("k", 1));
         drop(slot);
-        assert!(waiting.execution().await.is_none());
+        assert!(waiting.product().await.is_none());
         first(&keys, "t", &once("k", 2));
     }
 

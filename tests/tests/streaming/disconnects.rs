@@ -1,6 +1,11 @@
 //! Clients that go away: what they started runs on, unless they said that it is not to.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
+use serde_json::{Value, json};
 use vivarium_tests::http::Client;
 use vivarium_tests::{Daemon, Setup, wait};
 
@@ -91,5 +96,90 @@ fn a_run_that_is_to_end_with_its_client_leaves_nothing() {
     wait::until_true("the run", || sessions().iter().any(|session| session["state"] == "running"));
     drop(client);
     wait::until_true("the end of its session", || sessions().is_empty());
+    daemon.stop_and_check();
+}
+
+/// Asks for a session, hangs up after `looks` looks at the daemon, and gives the id of the session
+/// if the answer had come by then.
+fn hang_up(daemon: &Daemon, headers: &str, body: &str, looks: usize) -> Option<String> {
+    let mut stream = UnixStream::connect(daemon.dir().join("api.sock")).unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    for _ in 0..looks {
+        assert_eq!(daemon.request("GET", "/healthz", None).status, 200);
+    }
+    // From here on nothing can come any more, and what has come can still be read.
+    stream.shutdown(Shutdown::Both).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let info: Value = serde_json::from_str(body).unwrap();
+    Some(info["id"].as_str().unwrap().to_owned())
+}
+
+fn ids(daemon: &Daemon) -> BTreeSet<String> {
+    let list = daemon.request("GET", "/v1/sessions?limit=1000", None).expect_success();
+    let sessions = list["sessions"].as_array().unwrap();
+    sessions.iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_session_that_nobody_was_told_of_is_ended() {
+    let daemon = Daemon::start();
+    let mut known = BTreeSet::new();
+    // From at once to long after the answer.
+    for looks in (0..60).flat_map(|step| [step, step * 5]) {
+        known.extend(hang_up(&daemon, "", "{}", looks));
+    }
+    wait::until_true("the end of what nobody knows", || ids(&daemon) == known);
+    assert!(!known.is_empty() && known.len() < 120, "{} of 120 knew", known.len());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_that_its_client_can_name_stays() {
+    let daemon = Daemon::start();
+    // The control: nobody waits for the answer here either.
+    let mut unanswered = 0;
+    for number in 0..10 {
+        let body = json!({"id": format!("named-{number}")}).to_string();
+        unanswered += usize::from(hang_up(&daemon, "", &body, 0).is_none());
+        let key = format!("Idempotency-Key: key-{number}\r\n");
+        unanswered += usize::from(hang_up(&daemon, &key, "{}", 0).is_none());
+    }
+    assert!(unanswered > 0);
+    // Who hung up before the request was read, has asked for nothing.
+    let named = |ids: &BTreeSet<String>| ids.iter().filter(|id| id.starts_with("named-")).count();
+    wait::until_true("all of them", || {
+        let ids = ids(&daemon);
+        named(&ids) == 10 && ids.len() == 20
+    });
+    // By the key its session is found.
+    for number in 0..10 {
+        let key = format!("key-{number}");
+        let mut client = Client::connect(&daemon.unix());
+        let again = client.send("POST", "/v1/sessions", &[("Idempotency-Key", &key)], Some(b"{}"));
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        assert!(ids(&daemon).contains(again.expect_success()["id"].as_str().unwrap()));
+    }
+    assert_eq!(ids(&daemon).len(), 20);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_made_by_an_execution_has_a_name_and_stays() {
+    let daemon = Daemon::start();
+    let mut client = Client::connect(&daemon.unix());
+    let body = json!({"code": "x = 1"}).to_string();
+    client.ask("POST", "/v1/sessions/mine/execute?create=true", &[], Some(body.as_bytes()));
+    wait::until_true("its session", || ids(&daemon).contains("mine"));
+    drop(client);
+    let session = vivarium_tests::Session::named(&daemon, "mine");
+    let _ran = session.until_done("1").ok();
+    assert_eq!(session.value("x"), "1");
     daemon.stop_and_check();
 }

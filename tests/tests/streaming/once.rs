@@ -95,3 +95,59 @@ fn a_key_belongs_to_one_request_and_is_forgotten_with_its_result() {
         answer["execution_id"] != first["execution_id"]
     });
 }
+
+/// Asks for a session with a key.
+fn create(daemon: &Daemon, key: &str, body: &Value) -> Response {
+    let mut client = Client::connect(&daemon.unix());
+    let body = body.to_string();
+    client.send("POST", "/v1/sessions", &[("Idempotency-Key", key)], Some(body.as_bytes()))
+}
+
+#[test]
+fn retries_of_a_create_make_one_session() {
+    let daemon = Daemon::start();
+    let body = json!({"metadata": {"for": "this"}});
+    let answers: Vec<Response> = thread::scope(|scope| {
+        let retries: Vec<_> = (0..5).map(|_| scope.spawn(|| create(&daemon, "k", &body))).collect();
+        retries.into_iter().map(|retry| retry.join().unwrap()).collect()
+    });
+    let replayed = |answer: &&Response| answer.header("idempotent-replayed") == Some("true");
+    assert_eq!(answers.iter().filter(replayed).count(), 4);
+    assert!(answers.iter().all(|answer| answer.status == 201));
+    let ids: Vec<_> = answers.iter().map(|answer| answer.expect_success()["id"].clone()).collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    let id = ids[0].as_str().unwrap();
+    let session = Session::named(&daemon, id);
+    let _set = session.execute("x = 1").ok();
+    let late = create(&daemon, "k", &body).expect_success();
+    assert_eq!((&late["id"], &late["usage"]["executions"]), (&ids[0], &json!(1)));
+    // Another body, and another kind of request.
+    let other = create(&daemon, "k", &json!({}));
+    other.expect_problem(422, "idempotency_key_reused");
+    let code = json!({"code": "x"});
+    let run = send(&session, &daemon, "/execute", "k", &code);
+    run.expect_problem(422, "idempotency_key_reused");
+    assert_eq!(session.value("x"), "1");
+    // Once its session was deleted no second one is made by the same request.
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    create(&daemon, "k", &body).expect_problem(410, "result_gone");
+    // A request that was refused is not remembered.
+    let wrong = json!({"environment": "none"});
+    create(&daemon, "w", &wrong).expect_problem(422, "invalid_field");
+    assert!(create(&daemon, "w", &body).header("idempotent-replayed").is_none());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_key_of_a_create_is_forgotten_some_time_after_its_session() {
+    let daemon = Setup::default().config("session", "results_kept = \"1ms\"").start();
+    let first = create(&daemon, "k", &json!({})).expect_success();
+    let again = create(&daemon, "k", &json!({})).expect_success();
+    assert_eq!(first["id"], again["id"]);
+    let session = Session::named(&daemon, first["id"].as_str().unwrap());
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    let second = wait::until("the end of the key's time", || {
+        Some(create(&daemon, "k", &json!({}))).filter(|answer| answer.status == 201)
+    });
+    assert_ne!(second.expect_success()["id"], first["id"]);
+}

@@ -4,13 +4,16 @@ use axum::Json as Answer;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use utoipa::OpenApi;
 
 use super::{Answered, Part};
 use crate::api::auth::Caller;
-use crate::api::extract::{Id, OptionalJson, Params};
+use crate::api::extract::{Id, Params};
+use crate::api::order::{self, Keyed};
 use crate::api::{Problem, Shared};
+use crate::engine::Created;
 use crate::engine::types::{
     KeepaliveReply, Page, ResetReply, SessionInfo, SessionPage, SessionSpec,
 };
@@ -29,15 +32,17 @@ pub(super) fn part() -> Part {
 }
 
 /// Make a session
-#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = Option<SessionSpec>,
-    responses((status = 201, body = SessionInfo), (status = "default", body = Problem)))]
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(order::KeyHeader),
+    request_body = Option<SessionSpec>,
+    responses(order::Made, (status = "default", body = Problem)))]
 async fn create(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    OptionalJson(spec): OptionalJson<SessionSpec>,
-) -> Result<(StatusCode, Answer<SessionInfo>), Problem> {
-    let info = api.engine.create(&tenant, spec).await?;
-    Ok((StatusCode::CREATED, Answer(info)))
+    Keyed(spec, once): Keyed<SessionSpec>,
+) -> Result<Response, Problem> {
+    // Nothing may be waited for between this and the answer: the session has its owner now.
+    let Created { info, is_replay } = api.engine.create_once(&tenant, spec, once).await?;
+    Ok(order::replayed((StatusCode::CREATED, Answer(info)).into_response(), is_replay))
 }
 
 /// List sessions

@@ -2,6 +2,7 @@
 //! decided in one place: the actor's loop breaks, and this runs.
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::outcome::State;
 
@@ -16,6 +17,11 @@ impl Actor {
     /// Kills the session, answers everybody, and returns when nothing of it is left.
     pub(super) async fn end(mut self, end: End, mut commands: mpsc::Receiver<Command>) {
         let id = self.session.identity.id.clone();
+        let unborn = self.session.started.borrow().is_none();
+        if !unborn {
+            // Before it can be seen to be closed.
+            self.session.ended.get_or_init(Instant::now);
+        }
         commands.close();
         self.state = state::next(self.state, Event::Closed).unwrap_or(SessionState::Closed);
         self.session.notes().state = self.state;
@@ -26,7 +32,6 @@ impl Actor {
         } else {
             tracing::debug!(session = id, cause = ?end.cause, "session ended");
         }
-        let unborn = self.session.started.borrow().is_none();
         let failure = end.failure.clone().unwrap_or_else(|| Failure {
             layer: None,
             operation: "start a session".to_owned(),
