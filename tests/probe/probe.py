@@ -269,6 +269,14 @@ def raise_limit(name, soft, hard):
     return resource.getrlimit(getattr(resource, name))
 
 
+def queue_signals(count):
+    """Queues so many real-time signals to this thread, which blocks them."""
+    import threading
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+    for _ in range(count):
+        signal.pthread_kill(threading.get_ident(), signal.SIGRTMIN)
+
+
 def limit(name):
     import resource
     return resource.getrlimit(getattr(resource, name))

@@ -141,7 +141,26 @@ pub(super) fn settings(limits: &Limits) -> Vec<(Place, Setting)> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    /// A kernel that takes a value and holds another one: /dev/null takes all and holds nothing.
+    #[test]
+    fn a_limit_that_does_not_read_back_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let setting = pids_max(Limit::new(64).unwrap());
+        let file = dir.path().join(setting.file);
+        symlink("/dev/null", &file).unwrap();
+        let error = set(dir.path(), &setting).unwrap_err();
+        let said = error.chain();
+        assert!(said.contains("set \"64\" in") && said.contains("it holds \"\""), "{said}");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "").unwrap();
+        set(dir.path(), &setting).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "64");
+    }
 
     #[test]
     fn limits_become_the_kernels_words() {

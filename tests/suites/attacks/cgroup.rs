@@ -67,3 +67,28 @@ fn what_controllers_are_missing_is_said() {
         }
     }
 }
+
+#[test]
+fn tenant_code_is_killed_first_where_memory_runs_out() {
+    if !host::has(&[Requirement::Cgroup]) {
+        return;
+    }
+    // Without the layer nobody is preferred. A process of the tenant can not take it back: what
+    // refuses is Landlock, which is off in both rows of the control.
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    for (layers, score, lowered) in
+        [(&[] as &[&str], "1000\n", "EACCES"), (&["cgroup", "landlock"], own.as_str(), "works")]
+    {
+        let daemon = setup().without(layers).start();
+        let session = daemon.session();
+        let read = "read('/proc/self/oom_score_adj')";
+        let lower = "open('/proc/self/oom_score_adj', 'w').write('900') and None";
+        probe::check(&session, &[(lower, lowered)]);
+        let mut found = Attempt::make_in_command(&session, &[read]);
+        found.push(Attempt::make(&session, read));
+        for attempt in found {
+            assert_eq!(attempt.value(), score, "without {layers:?}");
+        }
+        daemon.stop_and_check();
+    }
+}

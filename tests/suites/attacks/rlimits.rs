@@ -18,6 +18,14 @@ fn limits_can_not_be_raised() {
     );
 }
 
+/// Queued signals are kernel memory that no other limit counts. A signal that is sent to a thread
+/// and blocked stays queued: `__send_signal_locked` in the kernel's kernel/signal.c.
+#[test]
+fn queued_signals_are_counted() {
+    let queued = "queue_signals(2000)";
+    contrast(&["rlimits"], &[(queued, "EAGAIN", control("works", "EAGAIN|works"))]);
+}
+
 #[test]
 fn limits_are_those_of_the_policy() {
     let limits = json!({"max_open_fds": 100, "max_file_size_mb": 3});
@@ -29,6 +37,7 @@ fn limits_are_those_of_the_policy() {
     assert_eq!(limit("RLIMIT_FSIZE"), json!([3 << 20, 3 << 20]));
     assert_eq!(limit("RLIMIT_CORE"), json!([1, 1]));
     assert_eq!(limit("RLIMIT_MSGQUEUE"), json!([0, 0]));
+    assert_eq!(limit("RLIMIT_SIGPENDING"), json!([1024, 1024]));
 }
 
 /// With 1 the host's kernel aborts the dump, and with 0 it would start what a `|program` pattern
