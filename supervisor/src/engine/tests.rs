@@ -282,7 +282,7 @@ async fn one_tenants_sessions_leave_room_for_anothers() {
     engine.create("b", named("d")).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unused_sessions_are_reaped_and_kept_ones_are_not() {
     let mut settings = settings();
     settings.session.reap_interval = Duration::from_millis(5);
@@ -297,7 +297,7 @@ async fn unused_sessions_are_reaped_and_kept_ones_are_not() {
     assert!(engine.keepalive(DEFAULT_TENANT, "long").is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_session_outlives_its_lifetime() {
     let mut settings = settings();
     settings.session.reap_interval = Duration::from_millis(5);

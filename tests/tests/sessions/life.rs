@@ -3,7 +3,7 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use vivarium_tests::{Daemon, Session, Setup, wait};
+use vivarium_tests::{Daemon, Outcome, Session, Setup, wait};
 
 #[test]
 fn a_session_is_described_as_it_was_asked_for() {
@@ -121,11 +121,16 @@ fn deleting_ends_what_runs_and_what_waits() {
 fn idle_sessions_are_reaped_and_busy_ones_are_not() {
     let times = "idle_timeout = \"1s\"\nreap_interval = \"100ms\"";
     let daemon = Setup::default().config("session", times).start();
-    let (idle, busy) = (daemon.session(), daemon.session());
+    let (idle, busy) = (daemon.session(), Session::named(&daemon, "busy"));
+    // Made with its execution: on a busy machine it could be reaped in between.
+    let code = json!({"code": "import time\nwhile True: time.sleep(0.01)"});
     thread::scope(|scope| {
-        let code = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)";
-        let running = scope.spawn(|| busy.execute(code));
-        busy.until_state("running");
+        let request = || busy.request("POST", "/execute?create=true", Some(&code));
+        let running = scope.spawn(request);
+        wait::until_true("a busy session", || {
+            let info = busy.request("GET", "", None);
+            info.status == 200 && info.json()["state"] == "running"
+        });
         idle.until_gone();
         assert_eq!(busy.info()["state"], "running");
         wait::until_true("an interrupt that hits", || {
@@ -155,8 +160,10 @@ fn a_keepalive_puts_off_the_end() {
 fn a_lifetime_ends_sessions_whatever_they_do() {
     let times = "max_lifetime = \"1s\"\nreap_interval = \"100ms\"";
     let daemon = Setup::default().config("session", times).start();
-    let session = daemon.session();
-    let outcome = session.execute("while True: pass");
+    let session = Session::named(&daemon, "short");
+    let endless = json!({"code": "while True: pass"});
+    let reply = session.request("POST", "/execute?create=true", Some(&endless));
+    let outcome = Outcome(reply.expect_success());
     assert_eq!((outcome.status(), outcome.cause()), ("killed", "deleted"), "{outcome}");
     session.until_gone();
     daemon.stop_and_check();

@@ -2,13 +2,24 @@
 
 use vivarium_tests::{Daemon, Setup};
 
-fn daemon() -> Daemon {
-    Setup::default().config("session", "interrupt_grace = \"300ms\"").start()
+/// One that kills what does not give way this long after it is asked to.
+fn with_grace(grace: &str) -> Daemon {
+    Setup::default().config("session", &format!("interrupt_grace = \"{grace}\"")).start()
+}
+
+/// One for code that gives way, when a busy machine lets it.
+fn patient() -> Daemon {
+    with_grace("1m")
+}
+
+/// One for code that does not.
+fn impatient() -> Daemon {
+    with_grace("300ms")
 }
 
 #[test]
 fn code_that_gives_way_keeps_its_state_and_its_output() {
-    let daemon = daemon();
+    let daemon = patient();
     let session = daemon.session();
     let _set = session.execute("x = 1").ok();
     let code = "import time\nprint('so far')\nx = 2\ntime.sleep(1000)\nx = 3";
@@ -22,7 +33,7 @@ fn code_that_gives_way_keeps_its_state_and_its_output() {
 
 #[test]
 fn a_busy_loop_gives_way() {
-    let daemon = daemon();
+    let daemon = patient();
     let session = daemon.session();
     let _out =
         session.execute_for(200, "while True: pass").ended("timed_out", "wall_time", "preserved");
@@ -35,7 +46,7 @@ fn a_busy_loop_gives_way() {
 
 #[test]
 fn code_that_ignores_sigint_is_killed_and_its_output_kept() {
-    let daemon = daemon();
+    let daemon = impatient();
     let session = daemon.session();
     for code in [
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
@@ -57,7 +68,7 @@ fn code_that_ignores_sigint_is_killed_and_its_output_kept() {
 
 #[test]
 fn code_blocked_in_c_is_killed() {
-    let daemon = daemon();
+    let daemon = impatient();
     let session = daemon.session();
     for code in [
         "pow(10**7, 10**7) and None",
@@ -78,7 +89,7 @@ fn code_blocked_in_c_is_killed() {
 
 #[test]
 fn a_timeout_does_not_begin_before_the_code_does() {
-    let daemon = daemon();
+    let daemon = patient();
     // Far less than an interpreter takes to start.
     for number in 0..5 {
         let path = format!("/v1/sessions/fresh-{number}/execute?create=true");
@@ -90,7 +101,7 @@ fn a_timeout_does_not_begin_before_the_code_does() {
 
 #[test]
 fn no_timeout_outlives_its_execution() {
-    let daemon = daemon();
+    let daemon = patient();
     let session = daemon.session();
     for _ in 0..50 {
         // Ends at about the time the timeout does, on one side or the other.
