@@ -14,6 +14,7 @@
 pub(crate) mod newborn;
 pub(crate) mod nursery;
 mod pages;
+mod read_only;
 
 use std::ffi::{CString, NulError};
 use std::io::{Seek, Write};
@@ -23,11 +24,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nix::fcntl::AtFlags;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::execve;
+use nix::unistd::{execve, execveat};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromTemplate, TemplateOrder};
 
@@ -51,6 +53,9 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     sanitise()?;
     umask(Mode::from_bits_truncate(0o022));
     let (order, library, range) = receive(control)?;
+    let name = &order.interpreter.path;
+    let path = name.canonicalize().unwrap_or_else(|_| name.clone());
+    let read_only = order.read_only.then(|| read_only::open(&path)).transpose()?;
     if let Some(range) = range {
         range::enter(range)?;
     }
@@ -74,7 +79,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let null = open_null().map_err(made)?;
     let program = program_file(&order.interpreter.program).map_err(made)?;
     let stderr = std::io::stderr();
-    let placed = [
+    let mut placed = vec![
         null.as_fd(),
         stderr.as_fd(),
         stderr.as_fd(),
@@ -82,14 +87,21 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
         program.as_fd(),
         library.as_fd(),
     ];
+    // It has to stay: what ld.so(8) asks for the path of is found by it.
+    placed.extend(read_only.iter().map(|program| program.mounts.as_fd()));
     let (path, arguments, environment) =
-        image(&order).map_err(|error| failure("name the interpreter", error))?;
-    let control = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
-    let Err(errno) = execve(&path, &arguments, &environment);
-    // Only the last of them is ours by now.
-    let failed = failure(&format!("execve {}", path.to_string_lossy()), errno);
+        image(&order, &path).map_err(|error| failure("name the interpreter", error))?;
+    let last = read_only.as_ref().map_or(control.as_fd(), |program| program.file.as_fd());
+    let last = sys::place_descriptors(&placed, last).map_err(made)?;
+    let Err(errno) = match read_only {
+        Some(_) => execveat(last, c"", &arguments, &environment, AtFlags::AT_EMPTY_PATH),
+        None => execve(&path, &arguments, &environment),
+    };
+    let failed = failure(&format!("execute {}", path.to_string_lossy()), errno);
     let unfit = FromTemplate::Unfit(failed.to_string());
-    let _gone = stream::send(&control.into(), &unfit, MAX_SMALL_FRAME_BYTES).is_err();
+    // Where it was placed; nothing else is ours by now.
+    let control = UnixStream::from(sys::take_inherited(3));
+    let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
     sys::exit_now(1)
 }
 
@@ -104,11 +116,12 @@ fn receive(control: &UnixStream) -> Result<(TemplateOrder, OwnedFd, Option<Owned
 }
 
 /// The interpreter, its arguments, and its environment.
-fn image(order: &TemplateOrder) -> Result<(CString, Vec<CString>, Vec<CString>), NulError> {
+fn image(
+    order: &TemplateOrder,
+    path: &Path,
+) -> Result<(CString, Vec<CString>, Vec<CString>), NulError> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
-    let name = &order.interpreter.path;
-    let path = name.canonicalize().unwrap_or_else(|_| name.clone());
-    let mut arguments = vec![text(name)?];
+    let mut arguments = vec![text(&order.interpreter.path)?];
     for argument in inspect::arguments(&order.interpreter.version, inspect::TEMPLATE_BOOTSTRAP) {
         arguments.push(CString::new(argument)?);
     }
@@ -119,7 +132,7 @@ fn image(order: &TemplateOrder) -> Result<(CString, Vec<CString>, Vec<CString>),
     }
     let environment: Result<Vec<_>, _> =
         order.env.iter().map(|(name, value)| CString::new(format!("{name}={value}"))).collect();
-    Ok((text(&path)?, arguments, environment?))
+    Ok((text(path)?, arguments, environment?))
 }
 
 /// The kernel program, where Python can read it.

@@ -29,6 +29,8 @@ pub enum Requirement {
     PythonScience,
     /// The same, and seaborn, scikit-learn, networkx, plotly, Altair, sympy, tqdm and openpyxl.
     PythonAnalysis,
+    /// A library of the host's /usr/bin/python3 (Debian's package `libpython3.N`), and `cc`.
+    SharedPython,
     /// An x86_64 machine.
     X86,
     /// `prometheus` and `promtool`, as Debian's package `prometheus` has them.
@@ -55,6 +57,7 @@ impl Requirement {
             Self::Landlock => "landlock",
             Self::PythonScience => "python-science",
             Self::PythonAnalysis => "python-analysis",
+            Self::SharedPython => "shared-python",
             Self::X86 => "x86_64",
             Self::Prometheus => "prometheus",
             Self::Schemathesis => "schemathesis",
@@ -80,6 +83,7 @@ impl Requirement {
                 "numpy pandas matplotlib scipy PIL seaborn sklearn networkx plotly altair sympy \
                  tqdm openpyxl",
             ),
+            Self::SharedPython => shared_python().exists() && tool("cc").is_some(),
             Self::X86 => cfg!(target_arch = "x86_64"),
             Self::Prometheus => ["prometheus", "promtool"]
                 .iter()
@@ -110,6 +114,16 @@ pub fn has(requirements: &[Requirement]) -> bool {
     // Not by eprintln!, which the test runner keeps to itself where a test passes.
     let _nobody_reads = std::io::stderr().write_all(line.as_bytes()).is_err();
     false
+}
+
+/// The library of the host's Python, if it has one.
+#[must_use]
+pub fn shared_python() -> PathBuf {
+    let ask = "import sysconfig as s; print(s.get_config_var('LIBDIR'), \
+               s.get_config_var('INSTSONAME'), sep='/')";
+    let said = Command::new("/usr/bin/python3").args(["-c", ask]).output();
+    let said = said.map(|output| output.stdout).unwrap_or_default();
+    PathBuf::from(String::from_utf8_lossy(&said).trim())
 }
 
 /// A program that the tests bring along, or that the host has.

@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use nix::unistd::User;
 
+use crate::host;
+
 /// Names another directory of built programs than the one the tests are built into.
 const VARIABLE: &str = "VIVARIUM_TEST_BIN_DIR";
 
@@ -62,6 +64,15 @@ pub enum Runner {
     Self_,
     /// This user, with no group but its own. Needs root.
     User(User),
+}
+
+/// A user that has no subordinate ids, where programs can be run as another.
+#[must_use]
+pub fn nobody() -> Runner {
+    if !host::is_root() {
+        return Runner::Self_;
+    }
+    Runner::User(User::from_name("nobody").expect("the user database can be read").unwrap())
 }
 
 /// `vivarium`, with an empty environment but for PATH and HOME.

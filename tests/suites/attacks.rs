@@ -16,6 +16,7 @@ mod mounts;
 mod namespaces;
 mod network;
 mod planted;
+mod program;
 mod rlimits;
 mod seccomp;
 mod whole;

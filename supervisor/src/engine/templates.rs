@@ -11,6 +11,7 @@ use crate::recover::Workdirs;
 use crate::settings::Environment;
 use crate::template::{Build, State};
 use vivarium_protocol::PROTOCOL_VERSION;
+use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Origin, TemplateOrder};
 
 /// How many threads numeric libraries start. More than one there could be no fork of.
@@ -90,6 +91,7 @@ fn build(wanted: &Environment, prepared: &Prepared, workdirs: Arc<Workdirs>) -> 
         preimport: wanted.preimport.clone(),
         warmup: wanted.warmup.clone(),
         env: env.into_iter().collect(),
+        read_only: prepared.plan.applies(Layer::Mounts),
     };
     Build { order, workdirs, ids: prepared.session_ids() }
 }

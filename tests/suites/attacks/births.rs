@@ -1,8 +1,7 @@
 //! What is left running in a session, against the processes that are born there.
 
 use serde_json::json;
-use vivarium_tests::host;
-use vivarium_tests::program::Runner;
+use vivarium_tests::program;
 
 use crate::every_way::setup;
 
@@ -36,12 +35,7 @@ const BIRTHS: usize = 20;
 /// newborn is another user for long: so without.
 #[test]
 fn a_newborn_process_can_not_be_taken_over_before_its_filter() {
-    let runner = if host::is_root() {
-        Runner::User(nix::unistd::User::from_name("nobody").unwrap().unwrap())
-    } else {
-        Runner::Self_
-    };
-    let daemon = setup().runner(runner).without(&["landlock"]).start();
+    let daemon = setup().runner(program::nobody()).without(&["landlock"]).start();
     let session = daemon.session();
     let start = format!(
         "import subprocess, sys\n\

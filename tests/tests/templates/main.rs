@@ -5,6 +5,7 @@
 
 mod canaries;
 mod faults;
+mod interpreters;
 mod likeness;
 mod lives;
 mod randomness;

@@ -27,6 +27,9 @@ pub struct TemplateOrder {
     pub warmup: String,
     /// Its environment, complete.
     pub env: Vec<(String, String)>,
+    /// Whether to execute the interpreter from a read-only mount: `/proc/self/exe` of a kernel, which
+    /// is the template's, leads there, past a root of the session's own.
+    pub read_only: bool,
 }
 
 /// Supervisor to template.

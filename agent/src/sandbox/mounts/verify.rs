@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use nix::sys::statvfs::{FsFlags, statvfs};
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::proc::MASKED;
@@ -68,7 +69,26 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
             return Err(LayerError::not_in_force("a root of its own", format!("no {place}")));
         }
     }
+    if context.program.is_none() {
+        verify_own_program()?;
+    }
     Ok(Report::enforced(Layer::Mounts, format!("own root, {count} mounts read back")))
+}
+
+/// A kernel that was forked goes on as its template's program, whose file is on a mount of the
+/// template's ([`crate::template`]) and none of the session's root.
+fn verify_own_program() -> Result<(), LayerError> {
+    let path = "/proc/self/exe";
+    let mount = statvfs(path).map_err(|errno| LayerError::new(format!("statvfs {path}"), errno))?;
+    for (flag, name) in [(FsFlags::ST_RDONLY, "ro"), (FsFlags::ST_NOSUID, "nosuid")] {
+        if !mount.flags().contains(flag) {
+            return Err(LayerError::not_in_force(
+                format!("{name} on {path}"),
+                format!("{:?}", mount.flags()),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether `point` is an entry of /proc under a cover.
@@ -76,4 +96,16 @@ fn is_masked(point: &str) -> bool {
     Path::new(point)
         .strip_prefix("/proc")
         .is_ok_and(|name| name.to_str().is_some_and(|name| MASKED.contains(&name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_on_a_writable_mount_is_not_in_force() {
+        // This one's, in the directory that it was built into.
+        let failed = verify_own_program().err().map(|error| error.to_string());
+        assert!(failed.is_some_and(|error| error.contains("ro on /proc/self/exe")));
+    }
 }

@@ -1,0 +1,85 @@
+//! The interpreter of a template, from a mount that nobody can write to.
+//!
+//! A kernel that was forked has its template's `/proc/self/exe`, and by that link a way to the
+//! interpreter's file past the session's own root: where the file is the daemon's user's and so is
+//! the kernel's id, it could be given a set-user-id bit, or other content's times and owner. So the
+//! template executes it from a copy of the host's mounts that is read-only, nosuid and nodev.
+//!
+//! The copy is a mount namespace that no process stays in, of a user namespace of its own, which
+//! gives the right to make it: mount_namespaces(7), mount_setattr(2). The template itself stays in
+//! the user namespace from which sessions can be entered. All paths are the same in it, so that
+//! `$ORIGIN` of ld.so(8), which is found by `/proc/self/exe`, is what it would be without.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use nix::sched::CloneFlags;
+use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
+use vivarium_protocol::message::Failure;
+
+use crate::launch::failure;
+use crate::sys::{self, Wait};
+use crate::{sandbox, stream};
+
+/// What nobody can do by it.
+const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+
+/// A program on a read-only mount.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// To be executed by execveat(2).
+    pub(super) file: OwnedFd,
+    /// The mount namespace. Without it the file's path would end at its own mount.
+    pub(super) mounts: OwnedFd,
+}
+
+/// Opens the program at `path`, which is absolute and no link.
+///
+/// # Errors
+/// If the system does not let it be.
+pub(super) fn open(path: &Path) -> Result<Program, Failure> {
+    let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
+    let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    let flags = u64::try_from(flags.bits()).unwrap_or_default();
+    let maker = sys::clone3(flags, None).map_err(|error| sandbox::clone_diagnosis(&error))?;
+    let Some(maker) = maker else {
+        drop(ours);
+        let made: Result<(), Failure> = make(path).and_then(|program| {
+            let fds = [program.file.as_raw_fd(), program.mounts.as_raw_fd()];
+            stream::send_with(&theirs, &Ok::<(), Failure>(()), &fds, MAX_SMALL_FRAME_BYTES)
+                .map_err(|error| failure("hand over the interpreter", error))
+        });
+        if let Err(failed) = made {
+            // If the template is gone there is nobody left to tell.
+            let said = Err::<(), Failure>(failed);
+            let _gone = stream::send(&theirs, &said, MAX_SMALL_FRAME_BYTES).is_err();
+        }
+        sys::exit_now(0);
+    };
+    drop(theirs);
+    let received = stream::receive_with::<Result<(), Failure>>(&ours, MAX_SMALL_FRAME_BYTES);
+    sys::wait(Wait::For(maker)).map_err(|error| failure("wait for the mounts' maker", error))?;
+    let (made, fds) = received.map_err(|error| failure("receive the interpreter", error))?;
+    made?;
+    let [file, mounts] = <[OwnedFd; 2]>::try_from(fds)
+        .map_err(|fds| failure("receive the interpreter and its mounts", fds.len()))?;
+    Ok(Program { file, mounts })
+}
+
+/// In the namespaces that were made: what it is all about.
+fn make(path: &Path) -> Result<Program, Failure> {
+    let open = |path: &Path, flags| {
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        opened.map_err(|error| failure(&format!("open {}", path.display()), error))
+    };
+    let root = open(Path::new("/"), libc::O_PATH | libc::O_DIRECTORY)?;
+    sys::add_mount_attributes(root.as_fd(), ATTRIBUTES, true)
+        .map_err(|error| failure("make a copy of all mounts read-only", error))?;
+    let file = open(path, libc::O_PATH | libc::O_NOFOLLOW)?;
+    let mounts = File::open("/proc/self/ns/mnt")
+        .map_err(|error| failure("open /proc/self/ns/mnt", error))?;
+    Ok(Program { file: file.into(), mounts: mounts.into() })
+}
