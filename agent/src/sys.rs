@@ -1,10 +1,11 @@
-//! The only `unsafe` code of the workspace, with [`process`] and [`rebirth`]: thin wrappers over
+//! The only `unsafe` code of the workspace, with [`memory`], [`process`] and [`rebirth`]: thin wrappers over
 //! system calls that have no safe wrapper in a library we use.
 //!
 //! Nothing here decides anything. Each block says which invariants hold (SAFETY) and why there
 //! is no safe way (JUSTIFICATION).
 #![allow(unsafe_code)]
 
+mod memory;
 mod process;
 mod rebirth;
 
@@ -12,6 +13,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
     Ended, Wait, clone3, exit_now, fork, fork_sibling, pidfd_open, probe_clone3,
     set_cpu_soft_limit, wait,

@@ -16,6 +16,7 @@ use vivarium_protocol::message::{Failure, FromNewborn, Inheritance, Origin};
 use crate::birth::{self, Confined};
 use crate::launch::failure;
 use crate::sandbox::{Context, Inside, Outside};
+use crate::sys::StartedWith;
 use crate::{stream, sys};
 
 /// A process that was forked for a birth and has done nothing yet.
@@ -25,6 +26,8 @@ pub(crate) struct Entrant {
     pub(super) request: UnixStream,
     /// To the template.
     pub(super) told: UnixStream,
+    /// What the template was executed with.
+    pub(super) started_with: StartedWith,
 }
 
 /// A process in its session, with what is to be its own there.
@@ -48,16 +51,19 @@ impl Entrant {
         if (&self.request).read_exact(&mut [0]).is_err() {
             sys::exit_now(1); // It was given up.
         }
-        if let Err(failed) = newborn.confine() {
+        if let Err(failed) = newborn.confine(&self.started_with) {
             sys::exit_now(birth::tell(&newborn.report, failed));
         }
-        // Their descriptors are closed already, and their numbers may be others' by now.
-        std::mem::forget((self, newborn));
+        // Their descriptors are closed already, and their numbers may be others' by now. The context
+        // is freed, and so overwritten: it names the session's cgroup and tenant.
+        let Newborn { context, descriptors, report } = newborn;
+        drop(context);
+        std::mem::forget((self, descriptors, report));
     }
 
     /// Joins the session, and tells launcher and template of the process that it is there.
     fn be_born(&self) -> Result<Newborn, Failure> {
-        let Self { request, told } = self;
+        let Self { request, told, .. } = self;
         // Of the template's: other sessions' sockets, as many as there are sessions.
         sys::close_all_but(&[request.as_fd(), told.as_fd()])
             .map_err(|error| failure("close the template's descriptors", error))?;
@@ -91,9 +97,11 @@ impl Entrant {
 }
 
 impl Newborn {
-    fn confine(&self) -> Result<(), Failure> {
+    fn confine(&self, started_with: &StartedWith) -> Result<(), Failure> {
         // The template's own is not the session's, and the layers check that nothing is inherited.
         sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+        // With the directories of the daemon in it.
+        started_with.overwrite();
         let Confined { environment, report } =
             birth::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
         sys::set_environment(&environment)

@@ -24,7 +24,7 @@ use super::pages;
 use crate::children::Children;
 use crate::launch::failure;
 use crate::stream::{self, StreamError};
-use crate::sys::Ended;
+use crate::sys::{self, Ended, StartedWith};
 
 /// A launcher, by its number.
 type LinkNumber = u64;
@@ -75,6 +75,7 @@ pub(crate) struct Nursery {
     asked: Option<Asked>,
     entering: Vec<Entering>,
     born: BTreeMap<Pid, (LinkNumber, ForkNumber)>,
+    started_with: StartedWith,
 }
 
 impl Nursery {
@@ -86,6 +87,9 @@ impl Nursery {
         // Where there is no pid namespace a kernel's orphans become ours, who collects them: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
         let children = Children::watch()?;
+        let started_with = StartedWith::find()?;
+        // For those that are forked: what they receive is not their tenants' to find.
+        sys::overwrite_freed_memory();
         pages::fill_gaps();
         pages::collapse();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
@@ -102,6 +106,7 @@ impl Nursery {
             asked: None,
             entering: Vec::new(),
             born: BTreeMap::new(),
+            started_with,
         })
     }
 
@@ -196,10 +201,11 @@ impl Nursery {
     /// What the process is that was forked. Its descriptors are closed by that, with all others.
     pub(crate) fn entrant(mut self) -> Option<Entrant> {
         let asked = self.asked.take();
+        let started_with = self.started_with.clone();
         std::mem::forget(self);
         asked.map(|Asked { request, told, tells, .. }| {
             std::mem::forget(told);
-            Entrant { request, told: tells }
+            Entrant { request, told: tells, started_with }
         })
     }
 

@@ -1,6 +1,7 @@
 //! The templates of the environments.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::environment::Prepared;
@@ -31,7 +32,8 @@ impl Engine {
             match settings.environments.get(name).filter(|environment| environment.template) {
                 Some(environment) => match host.workdirs() {
                     Ok(workdirs) => {
-                        let build = build(environment, prepared, workdirs);
+                        let home = &settings.sandbox.workdir;
+                        let build = build(environment, prepared, home, workdirs);
                         prepared.template.build(&host.backend, &host.metrics, build);
                     }
                     Err(error) => {
@@ -80,9 +82,13 @@ pub(super) fn info(state: &State) -> TemplateInfo {
     TemplateInfo { state: state.name().to_owned(), reason }
 }
 
-fn build(wanted: &Environment, prepared: &Prepared, workdirs: Arc<Workdirs>) -> Build {
+/// What is to be built; `home` is where kernels have theirs.
+fn build(wanted: &Environment, prepared: &Prepared, home: &Path, workdirs: Arc<Workdirs>) -> Build {
     let mut env = prepared.env.clone();
     env.insert("MPLBACKEND".to_owned(), "Agg".to_owned());
+    // Python keeps it from its start on (`site.USER_BASE`), and would find it by the template's HOME.
+    env.entry("PYTHONUSERBASE".to_owned())
+        .or_insert_with(|| home.join(".local").to_string_lossy().into_owned());
     env.extend(ONE_THREAD.map(|name| (name.to_owned(), "1".to_owned())));
     env.entry(ARROW.0.to_owned()).or_insert_with(|| ARROW.1.to_owned());
     let order = TemplateOrder {

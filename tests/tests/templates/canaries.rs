@@ -2,8 +2,9 @@
 //! searched for through all that the kernel can read of itself.
 
 use serde_json::json;
+use vivarium_tests::birth::Way;
 use vivarium_tests::http::Client;
-use vivarium_tests::{Daemon, Session};
+use vivarium_tests::{Daemon, Session, Setup};
 
 use crate::template;
 
@@ -121,6 +122,30 @@ fn a_reset_leaves_nothing_of_what_was_there() {
     let session = full_of_canaries(&daemon);
     session.reset();
     // Its variables are the session's, and remain.
+    assert_eq!(found(&session), "['env', 'own']");
+    daemon.stop_and_check();
+}
+
+/// What the process knew that became the kernel: where it was to be born, and what the template was
+/// executed with.
+#[test]
+fn where_it_was_born_is_forgotten() {
+    let runtime = canary("runtime");
+    let dir = vivarium_tests::program::temp_dir();
+    let lines = format!("runtime_dir = \"{}/{runtime}\"", dir.path().display());
+    let warmup = format!("import sys; sys.planted = {}", made("warmup"));
+    let modules = ["json", "site", "sysconfig", "tempfile"];
+    let daemon = template(&modules, &warmup).config("server", &lines).start();
+    let session = daemon.session_with(&json!({"id": canary("session")}));
+    assert_eq!(found(&session), "['own', 'warmup']");
+    session.reset();
+    assert_eq!(found(&session), "['own', 'warmup']", "after a reset");
+    let base = "import site; site.USER_BASE, open('/proc/self/environ').read().strip('\\0')";
+    assert_eq!(session.value(base), "('/workspace/.local', '')");
+    daemon.stop_and_check();
+    // The control: the same search finds what an executed kernel has in its environment.
+    let daemon = Setup::born(Way::Executed).start();
+    let session = daemon.session_with(&json!({"env": {"PLANTED": canary("env")}}));
     assert_eq!(found(&session), "['env', 'own']");
     daemon.stop_and_check();
 }
