@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+use nix::sys::stat::FileStat;
 use nix::time::{ClockId, clock_gettime};
 use vivarium_protocol::message::{Changes, FileKind};
 
@@ -58,6 +59,8 @@ pub(crate) struct Tracker {
     /// When events that are there are read.
     due: Option<Instant>,
     since: Tick,
+    /// In [`Stage::Told`]: the files that were told of or passed over, with their times then.
+    told: BTreeMap<PathBuf, Tick>,
 }
 
 /// A time as the host's kernel stamps files with: seconds and nanoseconds.
@@ -68,9 +71,8 @@ type Tick = (i64, i64);
 enum Stage {
     /// There has been no file yet: any that is found is new.
     NoFile,
-    /// Files were told of at this time, by the finest clock that stamps any, and nothing is watched
-    /// yet.
-    Told(Tick),
+    /// Files were told of, each as it was then, and nothing is watched yet.
+    Told,
     /// All directories are watched, or else it is known that they are not.
     Watching,
 }
@@ -84,9 +86,10 @@ enum Changed {
     None,
     /// Those whose status changed since: also one that was renamed, or made to look old.
     Since(Tick),
-    /// Those whose status changed later: what was told of by then is not told again, and what
-    /// was changed within the same tick and after it was told of is missed.
-    After(Tick),
+    /// Those that are not as they were told of: that is no question of clocks, of which those that
+    /// stamp files lag behind those that are read. What was changed again within the tick in which
+    /// it was told of is missed.
+    NotAsTold,
 }
 
 impl Tracker {
@@ -103,6 +106,7 @@ impl Tracker {
             looked_at: 0,
             due: None,
             since: now(),
+            told: BTreeMap::new(),
         };
         tracker.look_for_files(workdir);
         tracker.more = false;
@@ -140,8 +144,8 @@ impl Tracker {
 
     /// An execution begins.
     pub(crate) fn begin(&mut self, workdir: &Workdir) {
-        if let Stage::Told(at) = self.stage {
-            self.watch_all(workdir, Changed::After(at));
+        if self.stage == Stage::Told {
+            self.watch_all(workdir, Changed::NotAsTold);
         }
         if self.blind {
             // What was written for the API until now is not to be told.
@@ -153,7 +157,7 @@ impl Tracker {
     pub(crate) fn own(&mut self, workdir: &Workdir, path: &Path) {
         match self.stage {
             Stage::NoFile => self.watch_all(workdir, Changed::All),
-            Stage::Told(at) => self.watch_all(workdir, Changed::After(at)),
+            Stage::Told => self.watch_all(workdir, Changed::NotAsTold),
             Stage::Watching => self.read(workdir),
         }
         self.changed.remove(path);
@@ -164,7 +168,7 @@ impl Tracker {
     pub(crate) fn take(&mut self, workdir: &Workdir, hidden: &[u64]) -> Changes {
         match self.stage {
             Stage::NoFile => self.look_for_files(workdir),
-            Stage::Told(at) => self.watch_all(workdir, Changed::After(at)),
+            Stage::Told => self.watch_all(workdir, Changed::NotAsTold),
             Stage::Watching => self.read(workdir),
         }
         if self.blind && self.stage == Stage::Watching {
@@ -176,7 +180,13 @@ impl Tracker {
             let Ok(stat) = workdir.stat(&path) else {
                 continue; // gone again
             };
-            if kind(&stat) != FileKind::File || hidden.contains(&stat.st_ino) {
+            if kind(&stat) != FileKind::File {
+                continue;
+            }
+            if self.stage == Stage::NoFile {
+                self.told.insert(path.clone(), changed_at(&stat));
+            }
+            if hidden.contains(&stat.st_ino) {
                 continue;
             }
             if changes.files.len() == TOLD_MAX {
@@ -189,7 +199,13 @@ impl Tracker {
         self.looked_at = 0;
         self.since = now();
         if self.stage == Stage::NoFile && found {
-            self.stage = Stage::Told(time(ClockId::CLOCK_REALTIME));
+            self.stage = Stage::Told;
+            if changes.more {
+                // Not all that is there is known, so what is not as it was can not be told later.
+                self.watch_all(workdir, Changed::None);
+                self.more = false;
+                self.looked_at = 0;
+            }
         }
         changes
     }
@@ -205,6 +221,7 @@ impl Tracker {
         self.inotify = start();
         self.blind = self.inotify.is_none();
         self.look_through(workdir, PathBuf::new(), changed);
+        self.told.clear();
     }
 
     /// Finds by their times what no event told of, and watches what was not watched.
@@ -283,6 +300,11 @@ fn now() -> Tick {
 
 fn time(clock: ClockId) -> Tick {
     clock_gettime(clock).map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()))
+}
+
+/// When the status of a file changed last.
+const fn changed_at(stat: &FileStat) -> Tick {
+    (stat.st_ctime, stat.st_ctime_nsec)
 }
 
 /// Whether a directory is one that tools keep for themselves.

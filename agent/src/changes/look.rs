@@ -12,7 +12,7 @@ use nix::sys::inotify::AddWatchFlags;
 use nix::sys::stat::fstatat;
 use vivarium_protocol::message::FileKind;
 
-use super::{Changed, Stage, Tick, Tracker, is_tools_own};
+use super::{Changed, Stage, Tracker, changed_at, is_tools_own};
 use crate::files::{FileError, Workdir, kind, open_beneath};
 
 /// The most directories watched. Each takes some 1 KiB of the host's kernel memory, and all
@@ -87,7 +87,7 @@ impl Tracker {
                 // Once all that may be looked at has been, directories are still to be watched,
                 // so that from then on events tell of what is in them.
                 FileKind::File if self.is_tired() => self.more = true,
-                FileKind::File if is_changed(&directory, name, changed) => {
+                FileKind::File if self.is_changed(&directory, path, name, changed) => {
                     self.add(path.join(name));
                 }
                 FileKind::File | FileKind::Link | FileKind::Other => {}
@@ -95,6 +95,20 @@ impl Tracker {
             self.looked_at = self.looked_at.saturating_add(1);
         }
         Ok(())
+    }
+
+    /// Whether the file `name` in the directory at `path` counts as changed.
+    fn is_changed(&self, directory: &OwnedFd, path: &Path, name: &OsStr, changed: Changed) -> bool {
+        let found = || {
+            let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW);
+            stat.ok().map(|stat| changed_at(&stat))
+        };
+        match changed {
+            Changed::All => true,
+            Changed::None => false,
+            Changed::Since(since) => found().is_some_and(|at| at >= since),
+            Changed::NotAsTold => found().as_ref() != self.told.get(&path.join(name)),
+        }
     }
 
     /// Watches a directory. inotify_add_watch(2) takes a path only: this one leads to the
@@ -123,20 +137,4 @@ fn kind_of(found: &Entry, directory: &OwnedFd, name: &OsStr) -> FileKind {
         None => fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)
             .map_or(FileKind::Other, |stat| kind(&stat)),
     }
-}
-
-/// Whether the file counts as changed.
-fn is_changed(directory: &OwnedFd, name: &OsStr, changed: Changed) -> bool {
-    match changed {
-        Changed::All => true,
-        Changed::None => false,
-        Changed::Since(since) => changed_at(directory, name).is_some_and(|at| at >= since),
-        Changed::After(since) => changed_at(directory, name).is_some_and(|at| at > since),
-    }
-}
-
-/// When the status of a file changed last.
-fn changed_at(directory: &OwnedFd, name: &OsStr) -> Option<Tick> {
-    let stat = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
-    Some((stat.st_ctime, stat.st_ctime_nsec))
 }

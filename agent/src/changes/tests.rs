@@ -62,10 +62,11 @@ impl Fixture {
     }
 }
 
-/// Files are stamped by a clock that moves in ticks.
+/// Until the clock that files are stamped by has passed the present: it moves in ticks, and by whole
+/// ones, so that after a late tick it is still behind what the finer clock showed before.
 fn wait_for_tick() {
-    let before = now();
-    while now() == before {}
+    let before = time(ClockId::CLOCK_REALTIME);
+    while now() <= before {}
 }
 
 #[test]
@@ -104,13 +105,26 @@ fn nothing_is_watched_before_an_execution_finds_files() {
     fixture.write("first");
     assert_eq!(fixture.names(), ["first"]);
     assert!(fixture.tracker.inotify.is_none(), "it may have been the last execution");
-    wait_for_tick();
     fixture.write("between");
     fixture.tracker.begin(&fixture.workdir);
     assert!(fixture.tracker.inotify.is_some());
     fixture.write("first");
     assert_eq!(fixture.names(), ["between", "first"]);
     assert_eq!(fixture.names(), [""; 0]);
+}
+
+#[test]
+fn files_that_were_too_many_to_tell_of_are_not_told_later() {
+    let mut fixture = Fixture::empty();
+    for number in 0..TOLD_MAX + 10 {
+        fixture.write(&format!("{number:06}"));
+    }
+    let (names, more) = fixture.take();
+    assert_eq!((names.len(), more), (TOLD_MAX, true));
+    fixture.tracker.begin(&fixture.workdir);
+    assert_eq!(fixture.names(), [""; 0]);
+    fixture.write("later");
+    assert_eq!(fixture.names(), ["later"]);
 }
 
 #[test]
