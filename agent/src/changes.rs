@@ -30,6 +30,8 @@ use crate::files::{Workdir, entry, kind};
 
 mod look;
 
+pub(crate) use look::WATCHES_MAX;
+
 /// The most files told of at one time.
 const TOLD_MAX: usize = 1000;
 

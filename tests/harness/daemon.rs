@@ -119,7 +119,7 @@ impl Setup {
         let manager = UnixDatagram::bind(&notify).unwrap();
         fs::set_permissions(&notify, Permissions::from_mode(0o777)).unwrap();
         manager.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        if let Runner::User(user) = &self.runner {
+        if let Runner::User(user) | Runner::OneInotify(user) = &self.runner {
             nix::unistd::chown(root, Some(user.uid), Some(user.gid)).unwrap();
         }
         let log = root.join("log");

@@ -64,6 +64,8 @@ pub enum Runner {
     Self_,
     /// This user, with no group but its own. Needs root.
     User(User),
+    /// The same, in a user namespace in which there can be one inotify instance, and no other.
+    OneInotify(User),
 }
 
 /// A user that has no subordinate ids, where programs can be run as another.
@@ -75,6 +77,9 @@ pub fn nobody() -> Runner {
     Runner::User(User::from_name("nobody").expect("the user database can be read").unwrap())
 }
 
+/// A shell's: lets there be one inotify instance in its user namespace, and becomes the program.
+const ONE_INOTIFY: &str = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+
 /// `vivarium`, with an empty environment but for PATH and HOME.
 ///
 /// For another user, the programs are first copied to `dir`, where it can execute them.
@@ -82,7 +87,7 @@ pub fn nobody() -> Runner {
 pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
     let mut command = match runner {
         Runner::Self_ => Command::new(path("vivarium")),
-        Runner::User(user) => {
+        Runner::User(user) | Runner::OneInotify(user) => {
             // setpriv(1) executes the program in its place: the pid stays the same.
             let mut command = Command::new("/usr/bin/setpriv");
             command.args([
@@ -91,6 +96,10 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
                 "--clear-groups",
                 "--",
             ]);
+            if matches!(runner, Runner::OneInotify(_)) {
+                let namespace = ["unshare", "--user", "--map-current-user", "--keep-caps"];
+                command.args(namespace).args(["sh", "-c", ONE_INOTIFY]);
+            }
             command.arg(copy("vivarium", dir));
             copy("vivarium-agent", dir);
             copy("libvivarium_agent.so", dir);

@@ -17,7 +17,7 @@ use crate::files::{FileError, Workdir, kind, open_beneath};
 
 /// The most directories watched. Each takes some 1 KiB of the host's kernel memory, and all
 /// sessions of a user share `fs.inotify.max_user_watches`.
-const WATCHES_MAX: usize = 1024;
+pub(crate) const WATCHES_MAX: usize = 1024;
 
 /// The most directory entries looked at between two times of being asked.
 const LOOKED_AT_MAX: usize = 10_000;

@@ -76,7 +76,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     ] {
         tree::symlink(target, &stage.join("dev").join(name))?;
     }
-    proc::mount_proc(stage)?;
+    proc::mount_proc(context, stage)?;
     pivot(stage)
 }
 

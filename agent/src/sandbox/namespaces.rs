@@ -4,6 +4,8 @@
 //! cgroup namespace is the cgroup layer's. What is here is which of them there are to be, what
 //! PID 1 has to settle first, and the proof that the inside is another than the outside.
 
+mod counts;
+
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,6 +16,8 @@ use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
 use super::{Context, LayerCode, LayerError, Outside};
+
+pub(super) use counts::limit as limit_counts;
 
 /// The host name inside.
 const HOSTNAME: &str = "vivarium";
@@ -64,7 +68,15 @@ impl LayerCode for Namespaces {
             }
             names.push(name);
         }
-        Ok(Report::enforced(Layer::Namespaces, format!("own {}", names.join(", "))))
+        let own = format!("own {}", names.join(", "));
+        let limits = if context.applies(Layer::Mounts) {
+            format!("{} limits of /proc/sys/user read back", counts::verify(context)?)
+        } else {
+            "its limits in /proc/sys/user are not set, which needs the mounts layer".to_owned()
+        };
+        let shared = "the host counts processes, pending signals and inotify of all sessions \
+                      for the daemon's id as well";
+        Ok(Report::enforced(Layer::Namespaces, format!("{own}; {limits}; {shared}")))
     }
 }
 

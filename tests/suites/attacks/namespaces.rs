@@ -4,6 +4,7 @@ use serde_json::json;
 use vivarium_tests::Setup;
 use vivarium_tests::probe::{self, Attempt};
 
+use super::contrast;
 use crate::every_way::{daemon, setup};
 
 #[test]
@@ -44,6 +45,46 @@ fn every_namespace_is_another_than_the_hosts() {
         let outside = std::fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
         assert_ne!(inside, json!(outside.to_string_lossy()), "{name}");
     }
+}
+
+/// The second line, behind the filter: the limits of the session's own user namespace, which the
+/// mounts layer can set.
+#[test]
+fn no_further_namespaces_can_be_made_without_the_filter() {
+    let attacks =
+        ["call('unshare', NEWUSER)", "clone_with(NEWUSER)", "clone_with(NEWUSER | NEWNS)"];
+    contrast(&["seccomp"], &attacks.map(|attack| (attack, "EPERM", "ENOSPC")));
+    contrast(&["seccomp", "mounts"], &attacks.map(|attack| (attack, "EPERM", "works")));
+    let writes = [
+        ("write('/proc/sys/user/max_user_namespaces', '9')", "EACCES"),
+        ("read('/proc/sys/user/max_user_namespaces')", "works"),
+    ];
+    let daemon = setup().without(&["seccomp"]).start();
+    probe::check(&daemon.session(), &writes);
+}
+
+/// The host counts inotify instances for all sessions together, so what one has the others lack.
+#[test]
+fn no_session_uses_up_the_hosts_inotify() {
+    let take = "
+import ctypes
+held = [ctypes.CDLL(None).inotify_init1(0) for _ in range(8)]
+sum(instance >= 0 for instance in held)";
+    let taken = |setup: Setup| {
+        let daemon = setup.start();
+        let attacker = daemon.session();
+        let taken: u32 = attacker.value(take).parse().unwrap();
+        let other = daemon.session();
+        let _first = other.execute("open('first', 'w').close()").ok();
+        let outcome = other.execute("open('second', 'w').close()").ok();
+        assert_eq!(outcome.0["files_changed"][0]["name"], "second");
+        daemon.stop_and_check();
+        taken
+    };
+    assert_eq!(taken(setup()), 0);
+    let limited = taken(setup().without(&["seccomp"]));
+    assert!((1..=2).contains(&limited), "{limited}");
+    assert_eq!(taken(setup().without(&["seccomp", "mounts"])), 8);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod archives;
 mod bounds;
+mod changes;
 mod devices;
 mod ends;
 mod links;

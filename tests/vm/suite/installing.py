@@ -84,6 +84,9 @@ class Installing(unittest.TestCase):
     def test_apparmor_is_left_alone_where_its_parser_knows_no_user_namespaces(self):
         self.assertFalse(pathlib.Path("/etc/apparmor.d/vivarium-agent").exists())
 
+    def test_there_are_inotify_instances_for_more_sessions_than_the_kernel_allows_for(self):
+        self.assertEqual(run("sysctl", "-n", "fs.inotify.max_user_instances").strip(), "8192")
+
     def test_subordinate_ids_are_granted_alike_for_users_and_groups(self):
         granted = [
             [line for line in pathlib.Path(path).read_text().splitlines() if "vivarium" in line]

@@ -138,7 +138,7 @@ pub(super) fn shared_id(context: &Context) -> Option<(String, &'static str)> {
     let own = context.applies(Layer::Namespaces) && context.policy.ids.is_some();
     (!own).then(|| {
         let what = "the host id is the daemon's own, so what the host's kernel counts per user \
-            (inotify, keys, pipes) is shared with other sessions";
+            (keys, pipe buffers) is shared with other sessions";
         (what.to_owned(), GRANT_IDS)
     })
 }

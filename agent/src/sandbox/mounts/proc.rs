@@ -12,7 +12,7 @@ use nix::mount::MsFlags;
 
 use super::mount_fs;
 use super::tree::{self, Access, detached};
-use crate::sandbox::LayerError;
+use crate::sandbox::{Context, LayerError, namespaces};
 
 /// Entries covered by /dev/null or, if directories, by an empty one.
 pub(super) const MASKED: [&str; 22] = [
@@ -44,7 +44,7 @@ pub(super) const MASKED: [&str; 22] = [
 ///
 /// # Errors
 /// If it can not be mounted or masked.
-pub(super) fn mount_proc(root: &Path) -> Result<(), LayerError> {
+pub(super) fn mount_proc(context: &Context, root: &Path) -> Result<(), LayerError> {
     let proc = root.join("proc");
     tree::make_directory(&proc)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -73,5 +73,9 @@ pub(super) fn mount_proc(root: &Path) -> Result<(), LayerError> {
         tree::place(&cover, &target)?;
     }
     let sysctls = proc.join("sys");
-    tree::place(&detached(&sysctls, Access::ReadOnlyNoExec)?, &sysctls)
+    let read_only = detached(&sysctls, Access::ReadOnlyNoExec)?;
+    // While they can be written, and after the last detached mount, which is counted as a
+    // namespace.
+    namespaces::limit_counts(context, root)?;
+    tree::place(&read_only, &sysctls)
 }

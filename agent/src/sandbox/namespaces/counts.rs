@@ -1,0 +1,92 @@
+//! What the host's kernel counts by user namespace: namespaces(7), "The /proc/sys/user directory".
+//!
+//! It counts in the session's namespace, for each user in it, and the same again in each namespace
+//! above, for the one who made the namespace below: on the host that is the daemon's id, for all
+//! sessions together. So a session that had the calls could use up what the others need. The
+//! limits of its own namespace keep it from that, should seccomp not. They hold for those who
+//! have CAP_SYS_RESOURCE in it: nobody, once the agent has given it up.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use vivarium_protocol::layer::Layer;
+
+use super::super::{Context, LayerError};
+use crate::changes::WATCHES_MAX;
+
+/// Where the limits are.
+const DIRECTORY: &str = "/proc/sys/user";
+
+/// What agents have for themselves: an instance, and another before the first is closed.
+const INOTIFY_INSTANCES: u64 = 2;
+
+/// The agent's, and those of processes that are being born while others end.
+const SPARE_CGROUP_NAMESPACES: u64 = 8;
+
+/// No more of these. The session's own are there already.
+const NONE: [&str; 9] = [
+    "max_user_namespaces",
+    "max_pid_namespaces",
+    "max_mnt_namespaces",
+    "max_net_namespaces",
+    "max_ipc_namespaces",
+    "max_uts_namespaces",
+    "max_time_namespaces",
+    "max_fanotify_groups",
+    "max_fanotify_marks",
+];
+
+/// Each limit, and what it is to be.
+fn limits(context: &Context) -> Vec<(&'static str, u64)> {
+    let mut all: Vec<_> = NONE.into_iter().map(|name| (name, 0)).collect();
+    all.push(("max_inotify_instances", INOTIFY_INSTANCES));
+    all.push(("max_inotify_watches", WATCHES_MAX as u64));
+    // Each kernel and each command takes one as it is born.
+    let processes = context.policy.limits.max_procs.get();
+    if !context.applies(Layer::Cgroup) {
+        all.push(("max_cgroup_namespaces", 0));
+    } else if let Some(processes) = processes {
+        let most = processes.saturating_add(SPARE_CGROUP_NAMESPACES);
+        all.push(("max_cgroup_namespaces", most));
+    }
+    all
+}
+
+/// Sets the limits of the caller's user namespace, by the `/proc` below `root`.
+///
+/// # Errors
+/// If one can not be set.
+pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), LayerError> {
+    let directory = root.join(DIRECTORY.trim_start_matches('/'));
+    limits(context).into_iter().try_for_each(|(name, most)| {
+        let path = directory.join(name);
+        match fs::write(&path, most.to_string()) {
+            // This kernel does not have all of them.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            written => written.map_err(|error| {
+                LayerError::new(format!("write {most} to {}", path.display()), error)
+            }),
+        }
+    })
+}
+
+/// Reads them back; how many there are.
+///
+/// # Errors
+/// [`LayerError`] naming the first that is higher.
+pub(super) fn verify(context: &Context) -> Result<usize, LayerError> {
+    let mut held = 0_usize;
+    for (name, most) in limits(context) {
+        let path = format!("{DIRECTORY}/{name}");
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            read => read.map_err(|error| LayerError::new(format!("read {path}"), error))?,
+        };
+        if text.trim().parse() != Ok(most) {
+            return Err(LayerError::not_in_force(format!("{most} in {path}"), text.trim()));
+        }
+        held = held.saturating_add(1);
+    }
+    Ok(held)
+}

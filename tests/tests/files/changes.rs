@@ -1,0 +1,41 @@
+//! Which files an execution changed, where the host has nothing left to watch them with.
+
+use std::fs;
+
+use nix::unistd::User;
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::program::Runner;
+use vivarium_tests::{Daemon, Setup};
+
+/// The inotify instances that a daemon's sessions have.
+fn inotify_instances(daemon: &Daemon) -> usize {
+    let processes = daemon.descendants();
+    let open =
+        processes.iter().filter_map(|one| fs::read_dir(format!("/proc/{}/fd", one.pid)).ok());
+    let targets = open.flatten().flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.filter(|target| target.to_string_lossy() == "anon_inode:inotify").count()
+}
+
+#[test]
+fn changed_files_are_told_when_inotify_instances_are_used_up() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    let nobody = User::from_name("nobody").unwrap().unwrap();
+    for (runner, instances) in [(Runner::User(nobody.clone()), 3), (Runner::OneInotify(nobody), 1)]
+    {
+        let daemon = Setup::default().runner(runner).start();
+        let sessions = [daemon.session(), daemon.session(), daemon.session()];
+        for name in ["first", "second", "third"] {
+            for session in &sessions {
+                let outcome = session.execute(&format!("open({name:?}, 'w').close()")).ok();
+                let changed = outcome.0["files_changed"].as_array().unwrap();
+                assert_eq!(changed.len(), 1, "{outcome}");
+                assert_eq!(changed[0]["name"], name);
+                assert_eq!(outcome.0["files_changed_more"], false);
+            }
+        }
+        assert_eq!(inotify_instances(&daemon), instances);
+        daemon.stop_and_check();
+    }
+}
