@@ -7,6 +7,8 @@
 //! back decides what every session can read, so directories that hold more than an installation
 //! are refused here, with their reason.
 
+mod special_files;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -18,6 +20,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use vivarium_protocol::policy::Interpreter;
+
+use crate::sandbox::READ_EXECUTE;
 
 /// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].
 pub(crate) const BOOTSTRAP: &str = include_str!("../python/bootstrap.py");
@@ -67,11 +71,8 @@ const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 /// Where commands are looked for when nothing else is said (a version manager's shim needs it).
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Directories that every session sees, so that no prefix beneath them matters.
-const BOUND_ANYWAY: [&str; 6] = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt"];
-
 /// Directories that hold more than any Python installation, and so are never bound. The same
-/// that `Policy::validate` refuses, less those above; here the error names the interpreter.
+/// that `Policy::validate` refuses; here the error names the interpreter.
 const TOO_WIDE: [&str; 13] = [
     "/", "/home", "/root", "/proc", "/sys", "/dev", "/run", "/var", "/var/lib", "/var/run", "/tmp",
     "/boot", "/etc",
@@ -165,6 +166,8 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
         reason,
         stderr: last_line(stderr),
     };
+    let system_trees =
+        thread::spawn(|| special_files::trees_with_some(READ_EXECUTE.iter().map(PathBuf::from)));
     let (stdout, stderr) = run_script(interpreter)?;
     let stdout = String::from_utf8_lossy(&stdout);
     let (_, answer) =
@@ -185,11 +188,13 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
         needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
     // A version manager's shim is a shell script, with needs of its own: run what it chose.
     let path = if is_script(interpreter) { executable } else { path };
-    Ok(Interpreter { path, prefixes, program, version })
+    let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into(), &[]))?;
+    isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
+    Ok(Interpreter { path, prefixes, isolate, program, version })
 }
 
-/// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, program} for
-/// the supervisor, the program in base64.
+/// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, isolate,
+/// program} for the supervisor, the program in base64.
 #[allow(clippy::print_stderr)] // the supervisor passes it on
 pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     let printed = inspect(path).map_err(|error| error.to_string()).and_then(|found| {
@@ -197,6 +202,7 @@ pub(crate) fn main_inspect(path: &Path) -> ExitCode {
             "path": found.path,
             "version": found.version,
             "prefixes": found.prefixes,
+            "isolate": found.isolate,
             "program": STANDARD.encode(found.program),
         });
         writeln!(std::io::stdout(), "{answer}")
@@ -285,7 +291,7 @@ fn is_script(path: &Path) -> bool {
 /// # Errors
 /// The first one that is too wide to be.
 fn needed(mut prefixes: Vec<PathBuf>) -> Result<Vec<PathBuf>, PathBuf> {
-    prefixes.retain(|prefix| !BOUND_ANYWAY.iter().any(|bound| prefix.starts_with(bound)));
+    prefixes.retain(|prefix| !READ_EXECUTE.iter().any(|bound| prefix.starts_with(bound)));
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let is_wide = |prefix: &PathBuf| {
         !prefix.is_absolute()

@@ -28,6 +28,7 @@ use vivarium_protocol::policy::Policy;
 
 pub(crate) use env_scrub::kernel_environment;
 pub(crate) use namespaces::{Inside, clone_flags};
+pub(crate) use system_paths::READ_EXECUTE;
 
 /// What it means that clone3 refused the session's namespaces.
 pub(crate) fn clone_diagnosis(error: &std::io::Error) -> Failure {

@@ -169,6 +169,14 @@ def read(path):
         return file.read(4096).decode(errors="replace")
 
 
+def lock(path):
+    """Locks a file if nobody else has (flock(2))."""
+    import fcntl
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return "locked"
+
+
 def read_through_link(target, path):
     """Reads a file through a link to `target`, made for it."""
     link = "/tmp/link-%d" % os.getpid()

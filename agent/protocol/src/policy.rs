@@ -74,6 +74,9 @@ pub struct Interpreter {
     /// Directories outside the system paths it needs to read (its prefix, and a virtual
     /// environment's base prefix).
     pub prefixes: Vec<PathBuf>,
+    /// Of the system's paths and the prefixes: those that hold sockets or FIFOs of the host, or
+    /// could not be searched whole. Sessions see them through overlayfs, as they do `read_paths`.
+    pub isolate: Vec<PathBuf>,
     /// The kernel program, compiled by this very interpreter (`marshal`). Empty in a session's
     /// policy: there it comes in a file, which all sessions share.
     #[serde(with = "serde_bytes")]

@@ -72,7 +72,7 @@ fn only_what_has_to_be_bound_is() {
         "/srv/py",
         "/home/someone/venv",
     ]));
-    assert_eq!(found, Ok(paths(&["/home/someone/venv", "/srv/py"])));
+    assert_eq!(found, Ok(paths(&["/home/someone/venv", "/opt/python", "/srv/py"])));
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //!
 //! | inside | is |
 //! |---|---|
-//! | system paths, interpreter, read_paths | the host's, read-only |
+//! | system paths, interpreter | the host's, read-only |
+//! | `read_paths`, and what else has sockets or FIFOs in it | the same through overlayfs |
 //! | `/etc` | a reduced copy, see [`etc`] |
 //! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
 //! | `/dev` | null, zero, full, random, urandom, the fd links |
@@ -32,6 +33,9 @@ use super::{Context, LayerCode, LayerError, namespaces, system_paths};
 /// Where the new root is put together: any directory that every host has. What the host keeps
 /// there is hidden by it, so all sources are taken before.
 const STAGE: &str = "/tmp";
+
+/// An empty directory of the new root, for what needs one.
+const EMPTY: &str = ".empty";
 
 /// See the module.
 pub(super) struct Mounts;
@@ -62,6 +66,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=1m,nr_inodes=2k"))?;
+    tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;
     for source in sources.iter().chain(&etc) {
@@ -89,17 +94,33 @@ fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
     trees.push(PathBuf::from(system_paths::SYS_CPU));
     // A path below another that is there already would only be bound twice; outer ones first.
     trees.sort();
+    trees.dedup();
     let mut sources: Vec<Source> = Vec::new();
     for path in trees {
-        if sources.iter().any(|outer| outer.is_tree() && path.starts_with(outer.path())) {
+        let isolated = isolated(context).any(|isolated| *isolated == path);
+        let is_there = |outer: &Source| {
+            outer.is_tree() && path.starts_with(outer.path()) && (outer.is_isolated() || !isolated)
+        };
+        if sources.iter().any(is_there) {
             continue;
         }
-        sources.extend(Source::take(&path, Access::ReadOnly)?);
+        sources.extend(if isolated {
+            Source::take_isolated(&path)?
+        } else {
+            Source::take(&path, Access::ReadOnly)?
+        });
     }
     for device in system_paths::DEVICES {
         sources.extend(Source::take(Path::new(device), Access::Device)?);
     }
     Ok(sources)
+}
+
+/// What is shown through overlayfs: what the operator added, where services of the host may be at
+/// any time, and what had sockets or FIFOs in it when the daemon started.
+fn isolated(context: &Context) -> impl Iterator<Item = &PathBuf> {
+    let policy = &context.policy;
+    policy.read_paths.iter().chain(&policy.interpreter.isolate)
 }
 
 /// One tmpfs with the session's limits, three directories of which become the only places

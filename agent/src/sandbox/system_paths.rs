@@ -4,9 +4,10 @@
 //! Never listed here: a directory that holds a user's files, a service's sockets or state, or
 //! a secret. A path that does not exist on a host is skipped by both layers.
 
-/// Programs and libraries. On a merged-/usr system most of them are links into /usr.
+/// Programs and libraries. On a merged-/usr system most of them are links into /usr. Not /opt, which
+/// holds whole services with their sockets: what an interpreter needs of it is its prefix.
 pub(crate) const READ_EXECUTE: &[&str] =
-    &["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt"];
+    &["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"];
 
 /// What of /etc is harmless and useful; each for the reason beside it. Everything else of it
 /// stays outside: it holds keys, password hashes, and how the host is set up.

@@ -39,6 +39,7 @@ fn interpreter() -> Interpreter {
     Interpreter {
         path: PathBuf::from(PYTHON),
         prefixes: serde_json::from_value(value["prefixes"].clone()).unwrap(),
+        isolate: serde_json::from_value(value["isolate"].clone()).unwrap(),
         program: base64::Engine::decode(&base64::engine::general_purpose::STANDARD, program)
             .unwrap(),
         version: value["version"].as_str().unwrap().to_owned(),

@@ -49,6 +49,7 @@ struct Answer {
     path: PathBuf,
     version: String,
     prefixes: Vec<PathBuf>,
+    isolate: Vec<PathBuf>,
     program: String,
 }
 
@@ -85,8 +86,8 @@ pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, In
     let program = STANDARD
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
-    let Answer { path, version, prefixes, .. } = answer;
-    Ok(Interpreter { path, prefixes, program, version })
+    let Answer { path, version, prefixes, isolate, .. } = answer;
+    Ok(Interpreter { path, prefixes, isolate, program, version })
 }
 
 async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {

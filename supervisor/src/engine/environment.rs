@@ -91,6 +91,7 @@ impl Prepared {
             interpreter: Interpreter {
                 path: self.interpreter.path.clone(),
                 prefixes: self.interpreter.prefixes.clone(),
+                isolate: self.interpreter.isolate.clone(),
                 version: self.interpreter.version.clone(),
                 program: Vec::new(), // it goes as a file
             },

@@ -106,6 +106,7 @@ pub(crate) fn engine_with(
         interpreter: Interpreter {
             path: "/usr/bin/python3".into(),
             prefixes: vec![],
+            isolate: vec![],
             program: vec![],
             version: "3.0".into(),
         },

@@ -68,6 +68,7 @@ fn policy() -> Policy {
         interpreter: Interpreter {
             path: "/usr/bin/python3".into(),
             prefixes: vec![],
+            isolate: vec![],
             program: vec![],
             version: "3".into(),
         },

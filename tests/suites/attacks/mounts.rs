@@ -1,5 +1,9 @@
 //! The session's own root: what of the host is there, and what can be changed.
 
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 use vivarium_tests::Setup;
 use vivarium_tests::host::{self, Requirement};
@@ -57,6 +61,7 @@ fn secrets_and_homes_of_the_host_are_not_there() {
             ("os.stat('/var').st_ino", "ENOENT"),
             ("os.stat('/run').st_ino", "ENOENT"),
             ("os.stat('/boot').st_ino", "ENOENT"),
+            ("os.stat('/opt').st_ino", "ENOENT"),
             ("os.stat('/sys/fs/cgroup').st_ino", "ENOENT"),
             ("os.stat('/dev/mem').st_ino", "ENOENT"),
             ("os.stat('/dev/kmsg').st_ino", "ENOENT"),
@@ -205,12 +210,98 @@ fn sockets_of_the_host_that_have_a_path_are_not_there() {
     assert_eq!(Attempt::make(&session, &attack).value(), GREETING);
 }
 
+/// A read-only mount does not keep anybody from connecting to a socket, or from opening a FIFO.
+#[test]
+fn services_of_the_host_below_what_is_bound_are_out_of_reach() {
+    let files = Files::plant();
+    planted::path_service(&files.path("before.sock"));
+    let pipe = files.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::set_permissions(&pipe, fs::Permissions::from_mode(0o666)).unwrap();
+    // Both ends, so that nobody who opens it waits.
+    let mut ends = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    ends.write_all(GREETING.as_bytes()).unwrap();
+    let secret = fs::File::open(files.path("secret")).unwrap();
+    let _lock = nix::fcntl::Flock::lock(secret, nix::fcntl::FlockArg::LockExclusive).unwrap();
+
+    let start = |without: &[&str]| {
+        setup().config("environments.default", &files.read_paths()).without(without).start()
+    };
+    let on = start(&[]);
+    let without_landlock = start(&["landlock"]);
+    let off = start(&["mounts", "landlock"]);
+    planted::path_service(&files.path("later.sock"));
+    let path = |name| files.path(name).display().to_string();
+    let before = format!("connect(socket.AF_UNIX, '{}')", path("before.sock"));
+    let later = format!("connect(socket.AF_UNIX, '{}')", path("later.sock"));
+    let lock = format!("lock('{}')", path("secret"));
+    let write = format!("os.write(os.open('{}', os.O_WRONLY | os.O_NONBLOCK), b'x')", path("pipe"));
+    let read =
+        format!("os.read(os.open('{}', os.O_RDONLY | os.O_NONBLOCK), 100).decode()", path("pipe"));
+    let rows = |connect, lock_word, write_word| {
+        [(&*before, connect), (&*later, connect), (&*lock, lock_word), (&*write, write_word)]
+    };
+    // The lock is another one.
+    let refused = rows("ECONNREFUSED", "works", "EACCES");
+    for network in ["none", "loopback"] {
+        let session = on.session_with(&json!({"network": network}));
+        probe::check(&session, &refused);
+        assert_eq!(Attempt::make(&session, &read).value(), "");
+        assert_eq!(session.layer("mounts")["status"], "enforced");
+        let secret = format!("open('{}').read()", path("secret"));
+        assert_eq!(session.value(&secret), "'of the host'");
+    }
+    probe::check(&without_landlock.session(), &rows("ECONNREFUSED", "works", "ENXIO"));
+    let session = off.session();
+    probe::load(&session);
+    assert_eq!(Attempt::make(&session, &read).value(), GREETING);
+    probe::check(&session, &rows("works", "EAGAIN", "works"));
+}
+
+/// In the interpreter's own directories they are looked for when the daemon starts.
+#[test]
+fn services_of_the_host_beside_the_interpreter_are_out_of_reach() {
+    let files = Files::plant();
+    let venv = files.path("venv");
+    let made = std::process::Command::new("/usr/bin/python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(&venv)
+        .status();
+    assert!(made.unwrap().success());
+    let socket = venv.join("service.sock");
+    planted::path_service(&socket);
+    let interpreter = format!("interpreter = '{}'", venv.join("bin/python3").display());
+    let setup = || setup().config("environments.default", &interpreter);
+    let attack = format!("connect(socket.AF_UNIX, '{}')", socket.display());
+    let on = setup().start();
+    let session = on.session();
+    probe::check(&session, &[(&attack, "ECONNREFUSED")]);
+    assert_eq!(session.layer("mounts")["status"], "enforced");
+    assert_eq!(session.value("__import__('sys').prefix"), format!("'{}'", venv.display()));
+    let off = setup().without(&["mounts", "landlock"]).start();
+    probe::check(&off.session(), &[(&attack, "works")]);
+}
+
+/// What overlayfs refuses is bound, and the report says what that opens.
+#[test]
+fn a_directory_that_overlayfs_refuses_is_reported() {
+    let files = Files::plant();
+    planted::path_service(&files.path("service.sock"));
+    let attack = format!("connect(socket.AF_UNIX, '{}')", files.path("service.sock").display());
+    let paths = format!("read_paths = ['{}', '/sys/fs']", files.path("").display());
+    let daemon = setup().config("environments.default", &paths).start();
+    let session = daemon.session();
+    let report = session.layer("mounts");
+    assert_eq!(report["status"], "partial");
+    assert!(report["detail"].as_str().unwrap().contains("/sys/fs"), "{report}");
+    probe::check(&session, &[(&attack, "ECONNREFUSED")]);
+}
+
 #[test]
 fn set_user_id_programs_give_nothing() {
     if !host::has(&[Requirement::Root]) {
         return;
     }
-    use std::os::unix::fs::PermissionsExt;
     let files = Files::plant();
     let program = files.path("id");
     std::fs::copy("/usr/bin/id", &program).unwrap();

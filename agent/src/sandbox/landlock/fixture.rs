@@ -35,6 +35,7 @@ pub(in crate::sandbox) fn context(layers: &[Layer], network: Network, workdir: &
     let interpreter = Interpreter {
         path: PathBuf::from("/usr/bin/python3"),
         prefixes: Vec::new(),
+        isolate: Vec::new(),
         program: Vec::new(),
         version: String::new(),
     };

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use nix::mount::MsFlags;
 
-use super::mount_fs;
 use super::tree::{self, Access, detached};
+use super::{EMPTY, mount_fs};
 use crate::sandbox::{Context, LayerError, namespaces};
 
 /// Entries covered by /dev/null or, if directories, by an empty one.
@@ -58,8 +58,7 @@ pub(super) fn mount_proc(context: &Context, root: &Path) -> Result<(), LayerErro
         },
     )?;
     // Covers: an empty read-only directory, and a device that reads as empty.
-    let empty = root.join(".empty");
-    tree::make_directory(&empty)?;
+    let empty = root.join(EMPTY);
     for name in MASKED {
         let target = proc.join(name);
         let Ok(metadata) = fs::symlink_metadata(&target) else {

@@ -1,13 +1,16 @@
-//! Detached copies of host mounts, and where they are put.
+//! Detached copies of host mounts, overlays of host directories, and where they are put.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::mount::MsFlags;
+
+use super::{EMPTY, mount_fs};
 use crate::sandbox::LayerError;
 use crate::sys;
 
@@ -53,11 +56,14 @@ pub(super) struct Source {
 enum What {
     Link(PathBuf),
     Directory(OwnedFd),
+    /// A directory that is to be shown through overlayfs: the host's, open.
+    Isolated(OwnedFd),
     File(OwnedFd),
 }
 
 impl Source {
-    /// Takes what is at `path` on the host; `None` if there is nothing.
+    /// Takes what is at `path` on the host; `None` if there is nothing, or a socket or a FIFO: who
+    /// sees one can speak to the service behind it, however it is mounted.
     ///
     /// # Errors
     /// If it is there and can not be copied.
@@ -71,11 +77,27 @@ impl Source {
             let target = fs::read_link(path)
                 .map_err(|error| LayerError::new(format!("readlink {}", path.display()), error))?;
             What::Link(target)
+        } else if kind.is_socket() || kind.is_fifo() {
+            return Ok(None);
         } else {
             let tree = detached(path, access)?;
             if kind.is_dir() { What::Directory(tree) } else { What::File(tree) }
         };
         Ok(Some(Self { path: path.to_owned(), what }))
+    }
+
+    /// Takes the directory at `path` to show it through overlayfs, and what is no directory as
+    /// [`Self::take`] does.
+    ///
+    /// # Errors
+    /// If it is there and can not be opened or copied.
+    pub(super) fn take_isolated(path: &Path) -> Result<Option<Self>, LayerError> {
+        if !fs::symlink_metadata(path).is_ok_and(|data| data.is_dir()) {
+            return Self::take(path, Access::ReadOnly);
+        }
+        let lower = open_path(path)
+            .map_err(|error| LayerError::new(format!("open {}", path.display()), error))?;
+        Ok(Some(Self { path: path.to_owned(), what: What::Isolated(lower.into()) }))
     }
 
     /// Where it is, on both sides.
@@ -85,7 +107,12 @@ impl Source {
 
     /// Whether it brings what lies below its path.
     pub(super) const fn is_tree(&self) -> bool {
-        matches!(self.what, What::Directory(_))
+        matches!(self.what, What::Directory(_) | What::Isolated(_))
+    }
+
+    /// Whether it is shown through overlayfs.
+    pub(super) const fn is_isolated(&self) -> bool {
+        matches!(self.what, What::Isolated(_))
     }
 }
 
@@ -104,12 +131,32 @@ pub(super) fn attach(source: &Source, root: &Path) -> Result<(), LayerError> {
             make_directory(&target)?;
             place(tree, &target)
         }
+        What::Isolated(lower) => {
+            make_directory(&target)?;
+            // Where the kernel refuses, as it does if other mounts lie below: what is read back
+            // says so.
+            overlay(lower, root, &target).or_else(|_| {
+                let path = format!("/proc/self/fd/{}/.", lower.as_raw_fd());
+                place(&detached(Path::new(&path), Access::ReadOnly)?, &target)
+            })
+        }
         What::File(tree) => {
             make_parent(&target)?;
             write_file(&target, "")?;
             place(tree, &target)
         }
     }
+}
+
+/// Shows the directory `lower` at `target` through overlayfs, which has sockets, FIFOs and locks of
+/// its own: the service behind a socket of the host is not behind the one that is seen here. The
+/// second layer is empty, and there because one alone is refused.
+fn overlay(lower: &OwnedFd, root: &Path, target: &Path) -> Result<(), LayerError> {
+    // By descriptor, as a path may hold what overlayfs takes for a separator.
+    let layers =
+        format!("lowerdir=/proc/self/fd/{}:{}", lower.as_raw_fd(), root.join(EMPTY).display());
+    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount_fs(Some("overlay"), target, Some("overlay"), flags, Some(&layers))
 }
 
 /// A detached copy of what is mounted at `path`, already restricted to `access`.
@@ -142,12 +189,13 @@ pub(super) fn place(tree: &OwnedFd, target: &Path) -> Result<(), LayerError> {
 /// If it stays writable.
 pub(super) fn seal(path: &Path) -> Result<(), LayerError> {
     let failed = |error| LayerError::new(format!("make {} read-only", path.display()), error);
-    let mount = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
-        .open(path)
-        .map_err(failed)?;
+    let mount = open_path(path).map_err(failed)?;
     sys::add_mount_attributes(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, false).map_err(failed)
+}
+
+/// Opens a directory to name it: O_PATH of open(2).
+fn open_path(path: &Path) -> io::Result<fs::File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path)
 }
 
 /// Makes a directory, and those it lies in.

@@ -1,11 +1,14 @@
 //! Reads back that the root is the session's own, and what each mount in it allows.
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use vivarium_protocol::layer::{Layer, Report};
 
+use super::EMPTY;
 use super::proc::MASKED;
 use crate::sandbox::{Context, LayerError, system_paths};
 
@@ -16,12 +19,33 @@ const PROC_HIDDEN: &str = "hidepid=ptraceable";
 struct Mount<'a> {
     point: &'a str,
     options: Vec<&'a str>,
+    /// Of the filesystem itself, for all its mounts.
+    super_options: &'a str,
 }
 
 impl<'a> Mount<'a> {
     fn parse(line: &'a str) -> Option<Self> {
+        let (_, super_options) = line.rsplit_once(' ')?;
         let mut fields = line.split(' ').skip(4);
-        Some(Self { point: fields.next()?, options: fields.next()?.split(',').collect() })
+        let (point, options) = (fields.next()?, fields.next()?.split(',').collect());
+        Some(Self { point, options, super_options })
+    }
+
+    /// Its path, in which the file has space, tab, newline and backslash as `\\ooo`.
+    fn path(&self) -> PathBuf {
+        let mut parts = self.point.split('\\');
+        let mut bytes: Vec<u8> = parts.next().unwrap_or_default().into();
+        for part in parts {
+            let (code, rest) = part.split_at_checked(3).unwrap_or((part, ""));
+            bytes.extend(u8::from_str_radix(code, 8));
+            bytes.extend(rest.bytes());
+        }
+        OsString::from_vec(bytes).into()
+    }
+
+    /// Whether it is an overlay that we made, and not one of the host's that is bound.
+    fn is_own_overlay(&self) -> bool {
+        self.super_options.contains("lowerdir=/proc/self/fd/") && self.super_options.contains(EMPTY)
     }
 
     fn has(&self, option: &str) -> bool {
@@ -72,7 +96,36 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     if context.program.is_none() {
         verify_own_program()?;
     }
-    Ok(Report::enforced(Layer::Mounts, format!("own root, {count} mounts read back")))
+    let detail = format!("own root, {count} mounts read back");
+    let bound = not_isolated(context, &text);
+    if bound.is_empty() {
+        return Ok(Report::enforced(Layer::Mounts, detail));
+    }
+    Ok(Report::partial(
+        Layer::Mounts,
+        format!(
+            "{detail}; not through overlayfs, so that sockets and FIFOs of the host in them can be \
+             connected to: {}",
+            bound.join(", ")
+        ),
+        "load the kernel's module `overlay`, and name directories below which nothing else is \
+         mounted and whose filesystem overlayfs can use",
+    ))
+}
+
+/// What is to be shown through overlayfs, and is not.
+fn not_isolated(context: &Context, mountinfo: &str) -> Vec<String> {
+    let mounts: Vec<_> =
+        mountinfo.lines().filter_map(Mount::parse).map(|mount| (mount.path(), mount)).collect();
+    let is_bound = |path: &&PathBuf| {
+        let innermost = mounts
+            .iter()
+            .filter(|(point, _)| path.starts_with(point))
+            .max_by_key(|(point, _)| point.as_os_str().len());
+        fs::symlink_metadata(path).is_ok_and(|data| data.is_dir())
+            && !innermost.is_some_and(|(_, mount)| mount.is_own_overlay())
+    };
+    super::isolated(context).filter(is_bound).map(|path| path.display().to_string()).collect()
 }
 
 /// A kernel that was forked goes on as its template's program, whose file is on a mount of the
@@ -99,6 +152,7 @@ fn is_masked(point: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -107,5 +161,16 @@ mod tests {
         // This one's, in the directory that it was built into.
         let failed = verify_own_program().err().map(|error| error.to_string());
         assert!(failed.is_some_and(|error| error.contains("ro on /proc/self/exe")));
+    }
+
+    #[test]
+    fn a_line_of_mountinfo_is_read_whole() {
+        let line = "67 63 0:40 / /srv/a\\040b\\134c ro,nosuid,nodev shared:1 - overlay overlay \
+                    ro,lowerdir=/proc/self/fd/7:/tmp/.empty,redirect_dir=on";
+        let mount = Mount::parse(line).unwrap();
+        assert_eq!(mount.path(), Path::new("/srv/a b\\c"));
+        assert!(mount.has("nodev") && mount.is_own_overlay());
+        let of_docker = line.replace("/proc/self/fd/7:/tmp/.empty", "/var/lib/docker/a");
+        assert!(!Mount::parse(&of_docker).unwrap().is_own_overlay());
     }
 }

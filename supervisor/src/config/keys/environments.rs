@@ -35,9 +35,11 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("[]"),
         flag: None,
         reloads: false,
-        doc: "Further host directories that sessions can read, each at its own path. \
-              Directories that hold more than they seem to (`/`, `/home`, a home directory, \
-              `/etc`, `/var`, …) are refused.",
+        doc: "Further host directories that sessions can read, each at its own path. Sockets and \
+              FIFOs in them can not be reached. A running session may go on seeing a name as it \
+              first found it (the old file, or none), so replace files between sessions, or give \
+              new ones new names. Directories that hold more than they seem to (`/`, `/home`, a \
+              home directory, `/etc`, `/var`, …) are refused.",
         set: Setter::Environment(|environment, value| {
             environment.read_paths = value.paths()?;
             Ok(())
