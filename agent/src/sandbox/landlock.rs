@@ -7,7 +7,7 @@
 mod abi;
 mod rules;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -19,7 +19,7 @@ use landlock::{
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
-use super::{Context, LayerCode, LayerError};
+use super::{Context, LayerCode, LayerError, system_paths};
 
 /// The newest ABI whose rights we know and have thought about. The library leaves out what the
 /// running kernel does not have.
@@ -48,19 +48,22 @@ impl LayerCode for Landlock {
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
-        // The root directory itself is in no rule, in any set-up.
-        match open_directory(Path::new("/")) {
+        // In no rule: a file of the session's own root, or else the root of the host.
+        let mounts = context.applies(Layer::Mounts);
+        let denied = if mounts { system_paths::UNLISTED } else { "/" };
+        match File::open(denied) {
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
-            Err(error) => return Err(LayerError::not_in_force("EACCES on opening /", error)),
-            Ok(()) => {
-                return Err(LayerError::not_in_force("EACCES on opening /", "it was opened"));
+            other => {
+                let found = other.map_or_else(|error| error.to_string(), |_| "opened".to_owned());
+                let what = format!("EACCES on opening {denied}");
+                return Err(LayerError::not_in_force(what, found));
             }
         }
         let workdir = context.policy.inner_workdir();
         open_directory(workdir)
             .map_err(|error| LayerError::new(format!("open {}", workdir.display()), error))?;
         let mut report = abi::report(abi::running()?);
-        if !context.applies(Layer::Mounts) {
+        if !mounts {
             report.detail.push_str(
                 "; without the mounts layer /dev/shm and /tmp are the host's and stay closed, so \
                  multiprocessing has no locks",

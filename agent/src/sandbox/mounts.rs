@@ -73,6 +73,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
         attach(source, stage)?;
     }
     etc::write_own(context, stage)?;
+    tree::write_file(&stage.join(system_paths::UNLISTED.trim_start_matches('/')), "")?;
     for (name, target) in [
         ("fd", "/proc/self/fd"),
         ("stdin", "/proc/self/fd/0"),

@@ -72,6 +72,10 @@ pub(crate) const DEVICES: &[&str] =
 /// The processors, for whoever sizes a pool of threads or looks up caches: OpenBLAS, glibc.
 pub(crate) const SYS_CPU: &str = "/sys/devices/system/cpu";
 
+/// A file that the mounts layer makes and that no Landlock rule names: that it can not be read shows
+/// the rules to be in force.
+pub(crate) const UNLISTED: &str = "/.unlisted";
+
 /// What of the host's own /proc is read where the session has none of its own: the machine's
 /// size and load, no process.
 pub(crate) const HOST_PROC: &[&str] = &[

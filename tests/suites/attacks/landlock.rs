@@ -1,5 +1,6 @@
 //! The filesystem allow-list, and the scopes of signals and abstract sockets.
 
+use serde_json::json;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe;
 
@@ -14,10 +15,8 @@ fn only_what_is_listed_can_be_opened() {
     contrast(
         &["landlock"],
         &[
-            ("os.listdir('/')", "EACCES", "works"),
-            ("os.listdir('/dev')", "EACCES", "works"),
-            ("os.listdir('/sys')", "EACCES", "works"),
-            ("os.listdir('/sys/devices')", "EACCES", "works"),
+            ("read('/.unlisted')", "EACCES", "works"),
+            ("os.listdir('/.unlisted')", "ENOTDIR", "ENOTDIR"),
             // What Python and its libraries need is.
             ("os.listdir('/usr')", "works", "works"),
             ("os.listdir('/workspace') and None", "works", "works"),
@@ -32,6 +31,38 @@ fn only_what_is_listed_can_be_opened() {
             ("write('/dev/urandom')", "EACCES", "works"),
         ],
     );
+    // Without a root of the session's own the directories are the host's.
+    let directories = ["/", "/dev", "/sys", "/sys/devices", "/etc", "/proc"];
+    let list = directories.map(|directory| format!("os.listdir('{directory}')"));
+    let rows = |word| list.each_ref().map(|attack| (&**attack, word));
+    let start = |without: &[&str]| setup().without(without).start();
+    probe::check(&start(&["mounts"]).session(), &rows("EACCES"));
+    probe::check(&start(&["mounts", "landlock"]).session(), &rows("works"));
+}
+
+#[test]
+fn the_sessions_own_root_can_be_listed_and_holds_what_is_bound() {
+    let daemon = daemon();
+    let session = daemon.session();
+    let _import = session.execute("import os").ok();
+    let known = [
+        (
+            "/",
+            ".empty .unlisted bin dev etc lib lib32 lib64 libx32 proc sbin sys tmp usr workspace",
+        ),
+        ("/dev", "fd full null random shm stderr stdin stdout urandom zero"),
+        ("/sys", "devices"),
+        ("/sys/devices", "system"),
+        ("/sys/devices/system", "cpu"),
+        ("/.empty", ""),
+    ];
+    for (directory, names) in known {
+        let unknown = format!("sorted(set(os.listdir('{directory}')) - set('{names}'.split()))");
+        assert_eq!(session.value(&unknown), "[]", "{directory}");
+    }
+    assert_eq!(session.value("{'usr', 'proc', 'tmp'} <= set(os.listdir('/'))"), "True");
+    let listed = session.command(&json!({"argv": ["ls", "/"]})).ok();
+    assert!(listed.stdout().contains("workspace"), "{listed}");
 }
 
 #[test]
@@ -68,6 +99,6 @@ fn a_domain_can_only_get_narrower() {
     let daemon = daemon();
     // A ruleset that allows everything, stacked on the session's own, gives nothing back:
     // struct landlock_ruleset_attr with EXECUTE alone handled, restrict_self, and try again.
-    let widen = "[call(446, call(444, (ctypes.c_uint64 * 1)(1), 8, 0), 0), os.listdir('/')]";
+    let widen = "[call(446, call(444, (ctypes.c_uint64 * 1)(1), 8, 0), 0), read('/.unlisted')]";
     probe::check(&daemon.session(), &[(widen, "EACCES")]);
 }

@@ -1,6 +1,6 @@
 //! The allow-list: which path, and what may be done at and beneath it.
 //!
-//! Rules name inodes, opened here, inside the session. Never a rule for `/`, `/etc` of the
+//! Rules name inodes, opened here, inside the session. Never a rule for `/` or `/etc` of the
 //! host, a home directory, or the host's whole /proc.
 
 use std::fs;
@@ -43,6 +43,9 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     allow(WRITABLE_DEVICES, device());
     allow(&[system_paths::SYS_CPU], read());
     if context.applies(Layer::Mounts) {
+        // The new root, for listing only. All that is below it and not the mounts layer's own empty
+        // directories is listed in a rule that allows as much.
+        allow(&["/"], AccessFs::ReadDir.into());
         // The session's own /etc, with what is in `system_paths::ETC`.
         allow(&["/etc"], read());
         // All of /proc, as a rule names an inode: /proc/self of a child that is not born yet
