@@ -169,6 +169,14 @@ def read(path):
         return file.read(4096).decode(errors="replace")
 
 
+def tells(path):
+    """Whether there is anything to read at a path, or to list."""
+    try:
+        return bool(os.listdir(path) if os.path.isdir(path) else read(path))
+    except OSError:
+        return False
+
+
 def lock(path):
     """Locks a file if nobody else has (flock(2))."""
     import fcntl

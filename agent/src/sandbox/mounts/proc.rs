@@ -5,40 +5,60 @@
 //! whole is covered: `/proc/keys` lists another session's keys where two share an id,
 //! `/proc/sysrq-trigger` and `/proc/sys` change the host, `/proc/kcore` is its memory.
 
-use std::fs;
 use std::path::Path;
 
-use nix::mount::MsFlags;
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
 
 use super::tree::{self, Access, detached};
 use super::{EMPTY, mount_fs};
 use crate::sandbox::{Context, LayerError, namespaces};
 
-/// Entries covered by /dev/null or, if directories, by an empty one.
-pub(super) const MASKED: [&str; 22] = [
-    "acpi",
-    "asound",
-    "bus",
+/// Files covered by one that is empty. What Python and its libraries read stays: cpuinfo, meminfo,
+/// stat, loadavg, uptime, version, filesystems. What is there on some kernels only is here too,
+/// and what its mode keeps for the host's root (kmsg, slabinfo, …) is not.
+pub(super) const MASKED_FILES: [&str; 36] = [
+    "allocinfo",
+    "bootconfig",
+    "buddyinfo",
+    "cgroups", // how many the host has, so how many sessions
     "cmdline", // of the host's boot
     "config.gz",
+    "consoles",
+    "crypto",
+    "devices",
     "diskstats",
-    "driver",
-    "fs",
+    "dma",
+    "execdomains",
+    "fb",
     "interrupts",
-    "irq",
+    "iomem",
+    "ioports",
     "kallsyms",
     "kcore",
     "key-users",
     "keys",
     "latency_stats",
     "locks",
+    "mdstat",
+    "misc",
+    "modules",
+    "mtrr",
     "partitions",
     "sched_debug",
-    "scsi",
+    "schedstat",
+    "softirqs",
+    "swaps",
     "sysrq-trigger",
     "timer_list",
     "timer_stats",
+    "vmstat",
+    "zoneinfo",
 ];
+
+/// Directories covered by one that is empty.
+pub(super) const MASKED_DIRECTORIES: [&str; 10] =
+    ["acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi", "tty"];
 
 /// Mounts `/proc` below `root`.
 ///
@@ -57,19 +77,21 @@ pub(super) fn mount_proc(context: &Context, root: &Path) -> Result<(), LayerErro
             )
         },
     )?;
-    // Covers: an empty read-only directory, and a device that reads as empty.
-    let empty = root.join(EMPTY);
-    for name in MASKED {
-        let target = proc.join(name);
-        let Ok(metadata) = fs::symlink_metadata(&target) else {
-            continue; // not every kernel has every entry
-        };
-        let cover = if metadata.is_dir() {
-            detached(&empty, Access::ReadOnlyNoExec)?
-        } else {
-            detached(&root.join("dev/null"), Access::Device)?
-        };
-        tree::place(&cover, &target)?;
+    // Each cover is a mount already, with what it is to allow: a bind of it takes that over, by one
+    // system call instead of four.
+    let directory = root.join(EMPTY);
+    tree::place(&detached(&directory, Access::ReadOnlyNoExec)?, &directory)?;
+    let covers = [(root.join("dev/null"), &MASKED_FILES[..]), (directory, &MASKED_DIRECTORIES[..])];
+    for (cover, names) in covers {
+        for name in names {
+            let target = proc.join(name);
+            match mount(Some(&cover), &target, None::<&str>, MsFlags::MS_BIND, None::<&str>) {
+                Ok(()) | Err(Errno::ENOENT) => {} // not every kernel has every entry
+                Err(error) => {
+                    return Err(LayerError::new(format!("cover {}", target.display()), error));
+                }
+            }
+        }
     }
     let sysctls = proc.join("sys");
     let read_only = detached(&sysctls, Access::ReadOnlyNoExec)?;

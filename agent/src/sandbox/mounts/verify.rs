@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::EMPTY;
-use super::proc::MASKED;
+use super::proc::MASKED_FILES;
 use crate::sandbox::{Context, LayerError, system_paths};
 
 /// How the kernel writes `hidepid=ptraceable` in a line of mountinfo.
@@ -144,16 +144,16 @@ fn verify_own_program() -> Result<(), LayerError> {
     Ok(())
 }
 
-/// Whether `point` is an entry of /proc under a cover.
+/// Whether `point` is a file of /proc under a cover, which is /dev/null.
 fn is_masked(point: &str) -> bool {
-    Path::new(point)
-        .strip_prefix("/proc")
-        .is_ok_and(|name| name.to_str().is_some_and(|name| MASKED.contains(&name)))
+    point.strip_prefix("/proc/").is_some_and(|name| MASKED_FILES.contains(&name))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
