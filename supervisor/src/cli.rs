@@ -40,10 +40,10 @@ use exit::{Exit, Failure};
 const EXIT_CODES: &str = "\
 Exit codes:
     0  it worked; the code ran to its end
-    1  the code raised an exception; `doctor`: mode \"on\" would not start; or another error
+    1  the code raised an exception; `doctor`: a layer is missing; or another error
        (code that calls sys.exit(N), or a command that exits with N, gives N)
     2  wrong usage, or an error in the configuration
-    3  no sandbox, no daemon, or no room for a session
+    3  no sandbox, no daemon, or no room for a session; `doctor`: a daemon would not start
   124  the time was up
   130  interrupted
   137  the code's process was killed, or died";

@@ -13,7 +13,7 @@ use vivarium_protocol::layer::{Report, Status};
 use crate::cgroup::{Layout, Mounts};
 use crate::chain::chain;
 use crate::engine::types::EnvironmentInfo;
-use crate::engine::{DEFAULT_TENANT, Engine};
+use crate::engine::{DEFAULT_TENANT, Engine, below_floor};
 use crate::settings::{Mode, Settings};
 
 /// The result of an examination.
@@ -21,14 +21,26 @@ use crate::settings::{Mode, Settings};
 pub struct Diagnosis {
     /// Whether mode `on` would start.
     pub ok: bool,
+    /// Whether the daemon starts with this configuration.
+    pub starts: bool,
     /// Why nothing could be tried; null if it could.
     pub error: Option<String>,
-    /// Every layer, in order, as the trial session reported it.
-    pub layers: Vec<Report>,
+    /// Every layer, in order.
+    pub layers: Vec<Offered>,
     /// The environments, their interpreters, and what became of their templates.
     pub environments: Vec<EnvironmentInfo>,
     /// What the host is.
     pub facts: Vec<Fact>,
+}
+
+/// A layer that the host offers, or why it does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Offered {
+    /// As the trial session reported it.
+    #[serde(flatten)]
+    pub report: Report,
+    /// The key of the configuration that keeps sessions from having it; null if none does.
+    pub disabled_by: Option<&'static str>,
 }
 
 /// One fact.
@@ -40,17 +52,19 @@ pub struct Fact {
     pub value: String,
 }
 
-/// Tries a session with every layer, whatever mode is configured.
-pub async fn examine(settings: &Settings) -> Diagnosis {
-    let mut settings = settings.clone();
+/// Tries a session with every layer, whatever is configured.
+pub async fn examine(configured: &Settings) -> Diagnosis {
+    let mut settings = configured.clone();
     settings.sandbox.mode = Mode::Auto;
     settings.sandbox.disable_layers.clear();
+    settings.sandbox.require = Some(Vec::new());
     settings.keep_none_ready();
     let facts = facts();
     match Engine::start(Arc::new(settings)).await {
         Err(error) => {
             let error = Some(chain(&error));
-            Diagnosis { ok: false, error, layers: vec![], environments: vec![], facts }
+            let (ok, starts) = (false, false);
+            Diagnosis { ok, starts, error, layers: vec![], environments: vec![], facts }
         }
         Ok(engine) => {
             engine.build_templates().await;
@@ -64,8 +78,19 @@ pub async fn examine(settings: &Settings) -> Diagnosis {
             }
             engine.shutdown(Duration::ZERO).await;
             let ok = host.layers.iter().all(|report| report.status == Status::Enforced);
-            let (layers, environments) = (host.layers, host.environments);
-            Diagnosis { ok, error: None, layers, environments, facts }
+            let starts = match configured.sandbox.mode {
+                Mode::On => ok,
+                Mode::Auto | Mode::Off => {
+                    below_floor(&configured.sandbox, &host.layers).next().is_none()
+                }
+            };
+            let offered = |report: Report| Offered {
+                disabled_by: configured.sandbox.disabled_by(report.layer),
+                report,
+            };
+            let layers = host.layers.into_iter().map(offered).collect();
+            let environments = host.environments;
+            Diagnosis { ok, starts, error: None, layers, environments, facts }
         }
     }
 }

@@ -62,6 +62,7 @@ pub use files::Upload;
 pub use idempotency::Once;
 pub use request::is_plain_name;
 pub use results::Results;
+pub(crate) use trial::below_floor;
 
 use environment::Prepared;
 use idempotency::Keys;

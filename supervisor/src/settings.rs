@@ -168,6 +168,8 @@ pub struct Sandbox {
     pub mode: Mode,
     /// Layers switched off one by one; for diagnosis, refused in mode `on`.
     pub disable_layers: Vec<Layer>,
+    /// Layers without which nothing starts; not said: see [`Sandbox::required`].
+    pub require: Option<Vec<Layer>>,
     /// What a session may use unless its request says less.
     pub limits: Limits,
     /// What a session can reach unless its request says otherwise.
@@ -180,6 +182,32 @@ pub struct Sandbox {
     pub workdir: PathBuf,
     /// The delegated cgroup v2 directory; found by itself if not given.
     pub cgroup_root: Option<PathBuf>,
+}
+
+impl Sandbox {
+    /// The layers without which nothing starts. Mode `off` says that there are to be none, and only
+    /// a floor that was asked for contradicts it.
+    #[must_use]
+    pub fn required(&self) -> &[Layer] {
+        match (&self.require, self.mode) {
+            (Some(layers), _) => layers,
+            (None, Mode::Off) => &[],
+            (None, Mode::Auto | Mode::On) => &[Layer::Mounts],
+        }
+    }
+
+    /// The key that switches a layer off, by itself or with what it is built on.
+    #[must_use]
+    pub fn disabled_by(&self, layer: Layer) -> Option<&'static str> {
+        let is_listed = |layer: &Layer| self.disable_layers.contains(layer);
+        if self.mode == Mode::Off {
+            Some("sandbox.mode")
+        } else if is_listed(&layer) || layer.needs().iter().any(is_listed) {
+            Some("sandbox.disable_layers")
+        } else {
+            None
+        }
+    }
 }
 
 /// `[session]`

@@ -57,10 +57,10 @@ impl Setup {
         self
     }
 
-    /// Switches layers off: the positive control of an attack.
+    /// Switches layers off: the positive control of an attack. None is then required.
     #[must_use]
     pub fn without(self, layers: &[&str]) -> Self {
-        self.config("sandbox", &format!("disable_layers = {layers:?}"))
+        self.config("sandbox", &format!("disable_layers = {layers:?}\nrequire = []"))
     }
 
     /// Sets a variable of the daemon's environment.

@@ -66,6 +66,9 @@ pub enum Runner {
     User(User),
     /// The same, in a user namespace in which there can be one inotify instance, and no other.
     OneInotify(User),
+    /// Whoever runs the tests, where a part of /proc is covered, as containers cover some: the
+    /// system then lets nobody mount a whole one, and there is no mounts layer. Needs root.
+    InContainer,
 }
 
 /// A user that has no subordinate ids, where programs can be run as another.
@@ -79,6 +82,9 @@ pub fn nobody() -> Runner {
 
 /// A shell's: lets there be one inotify instance in its user namespace, and becomes the program.
 const ONE_INOTIFY: &str = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+
+/// Covers a part of /proc, and becomes the program that is given.
+const IN_CONTAINER: &str = "mount -t tmpfs none /proc/fs && exec \"$0\" \"$@\"";
 
 /// `vivarium`, with an empty environment but for PATH and HOME.
 ///
@@ -103,6 +109,12 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
             command.arg(copy("vivarium", dir));
             copy("vivarium-agent", dir);
             copy("libvivarium_agent.so", dir);
+            command
+        }
+        Runner::InContainer => {
+            let mut command = Command::new("/usr/bin/unshare");
+            command.args(["--mount", "--propagation=private", "/bin/sh", "-c", IN_CONTAINER]);
+            command.arg(path("vivarium"));
             command
         }
     };

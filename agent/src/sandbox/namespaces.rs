@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, setns};
 use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
 use vivarium_protocol::layer::{Layer, Report};
@@ -44,12 +45,10 @@ impl LayerCode for Namespaces {
         // The owner of what the next layers make must be a mapped id.
         let id = if context.policy.ids.is_some() { Context::AGENT_ID } else { Context::KERNEL_ID };
         let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
-        setresgid(gid, gid, gid)
-            .map_err(|error| LayerError::new(format!("setresgid({id})"), error))?;
-        setresuid(uid, uid, uid)
-            .map_err(|error| LayerError::new(format!("setresuid({id})"), error))?;
+        setresgid(gid, gid, gid).map_err(|error| refused(format!("setresgid({id})"), error))?;
+        setresuid(uid, uid, uid).map_err(|error| refused(format!("setresuid({id})"), error))?;
         nix::unistd::sethostname(HOSTNAME)
-            .map_err(|error| LayerError::new(format!("sethostname({HOSTNAME})"), error))
+            .map_err(|error| refused(format!("sethostname({HOSTNAME})"), error))
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
@@ -195,10 +194,16 @@ pub(crate) fn diagnose(error: &io::Error) -> LayerError {
     }
 }
 
+/// An operation that takes a capability of the new user namespace.
+fn refused(operation: String, error: Errno) -> LayerError {
+    LayerError::new(operation, error).with_fix(apparmor_fix().unwrap_or_default())
+}
+
 /// What to tell the operator when a capability of the new user namespace did not work.
 pub(crate) fn apparmor_fix() -> Option<&'static str> {
     sysctl("kernel/apparmor_restrict_unprivileged_userns").filter(|value| value == "1").map(|_| {
-        "load the AppArmor profile that allows vivarium-agent user namespaces, or \
+        "load the AppArmor profile that allows vivarium-agent user namespaces (apparmor_parser -r \
+         /etc/apparmor.d/vivarium-agent, which the package installs), or \
          sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     })
 }

@@ -6,13 +6,15 @@ use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
 use super::terminal::escape;
 use super::{place, print};
-use crate::doctor::{self, Diagnosis};
+use crate::doctor::{self, Diagnosis, Offered};
 use crate::logging;
 use crate::privilege::{self, Purpose};
 
 /// How to tell.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exits with 0 if mode \"on\" would start, else with 1.")]
+#[command(after_help = "\
+Exits with 0 if every layer is enforced and none is disabled, with 3 if a daemon with this
+configuration would not start, else with 1.")]
 pub(super) struct Args {
     /// As JSON
     #[arg(long)]
@@ -33,7 +35,13 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     } else {
         print::out(render(&diagnosis).as_bytes())?;
     }
-    Ok(if diagnosis.ok { Exit::Ok } else { Exit::Error })
+    Ok(if !diagnosis.starts {
+        Exit::Unavailable
+    } else if diagnosis.ok && diagnosis.layers.iter().all(|layer| layer.disabled_by.is_none()) {
+        Exit::Ok
+    } else {
+        Exit::Error
+    })
 }
 
 fn render(diagnosis: &Diagnosis) -> String {
@@ -44,11 +52,16 @@ fn render(diagnosis: &Diagnosis) -> String {
     if !diagnosis.layers.is_empty() {
         text.push_str("Layers, as a trial session read them back:\n");
     }
-    for report in &diagnosis.layers {
+    for Offered { report, disabled_by } in &diagnosis.layers {
         let status = report.status.to_string();
         text.push_str(&format!("  {:<12} {status:<12} {}\n", report.layer.name(), report.detail));
         if !report.fix.is_empty() && report.status != Status::Enforced {
             text.push_str(&format!("  {:<25} fix: {}\n", "", report.fix));
+        }
+        if let Some(key) = disabled_by {
+            let is_offered = matches!(report.status, Status::Enforced | Status::Partial);
+            let what = if is_offered { "offered, but disabled" } else { "also disabled" };
+            text.push_str(&format!("  {:<25} {what} by {key}\n", ""));
         }
     }
     text.push_str("\nHost:\n");
@@ -65,10 +78,14 @@ fn render(diagnosis: &Diagnosis) -> String {
         text.push_str(&format!("  {:<46} {state}\n", format!("template {}", environment.name)));
     }
     text.push_str(if diagnosis.ok {
-        "\nEvery layer is enforced: sandbox.mode \"on\" starts here.\n"
+        "\nThe host offers every layer: sandbox.mode \"on\" starts here.\n"
     } else {
-        "\nNot every layer is enforced: sandbox.mode \"on\" refuses to start here, \"auto\" starts \
-         with what there is.\n"
+        "\nThe host does not offer all of every layer: sandbox.mode \"on\" refuses to start here.\n"
+    });
+    text.push_str(if diagnosis.starts {
+        "A daemon with this configuration starts.\n"
+    } else {
+        "A daemon with this configuration does not start: see sandbox.mode and sandbox.require.\n"
     });
     text
 }
@@ -81,12 +98,15 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_shown_with_its_fix() {
+        let offered = |report, disabled_by| Offered { report, disabled_by };
+        let partial = Report::partial(Layer::Cgroup, "no memory controller", "boot with v2");
         let text = render(&Diagnosis {
             ok: false,
+            starts: true,
             error: None,
             layers: vec![
-                Report::enforced(Layer::Seccomp, "a filter"),
-                Report::partial(Layer::Cgroup, "no memory controller", "boot with v2"),
+                offered(Report::enforced(Layer::Seccomp, "a filter"), Some("sandbox.mode")),
+                offered(partial, None),
             ],
             environments: vec![],
             facts: vec![Fact { name: "kernel".into(), value: "6.1".into() }],
@@ -94,6 +114,8 @@ mod tests {
         assert!(text.contains("seccomp      enforced     a filter\n"), "{text}");
         assert!(text.contains("cgroup       partial      no memory controller\n"), "{text}");
         assert!(text.contains("fix: boot with v2"), "{text}");
+        assert_eq!(text.matches("offered, but disabled by sandbox.mode").count(), 1, "{text}");
         assert!(text.contains("refuses to start here"), "{text}");
+        assert!(text.contains("this configuration starts"), "{text}");
     }
 }

@@ -29,6 +29,9 @@ pub(super) struct SandboxOptions {
     /// How much sandbox there has to be: auto, on or off
     #[arg(long, value_name = "MODE")]
     sandbox: Option<String>,
+    /// Layers without which nothing starts, separated by commas; or none
+    #[arg(long, value_name = "LAYERS")]
+    sandbox_require: Option<String>,
     /// What sessions can reach: none, loopback, trusted or full
     #[arg(long, value_name = "NETWORK")]
     sandbox_network: Option<String>,
@@ -54,9 +57,10 @@ pub(super) struct SandboxOptions {
 
 impl SandboxOptions {
     /// Each flag with its value, if given.
-    fn values(&self) -> [(&'static str, Option<&String>); 8] {
+    fn values(&self) -> [(&'static str, Option<&String>); 9] {
         [
             ("--sandbox", self.sandbox.as_ref()),
+            ("--sandbox-require", self.sandbox_require.as_ref()),
             ("--sandbox-network", self.sandbox_network.as_ref()),
             ("--sb-max-memory-mb", self.sb_max_memory_mb.as_ref()),
             ("--sb-max-cpu-secs", self.sb_max_cpu_secs.as_ref()),

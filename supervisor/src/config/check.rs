@@ -75,6 +75,15 @@ fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    for layer in sandbox.required() {
+        if let Some(key) = sandbox.disabled_by(*layer) {
+            let message = format!(
+                "has {layer}, which {key} switches off: take it out here (--sandbox-require), or \
+                 leave it on there"
+            );
+            errors.push(("sandbox.require", message));
+        }
+    }
     if sandbox.disable_layers.len() >= Layer::ALL.len() {
         errors.push((
             "sandbox.disable_layers",

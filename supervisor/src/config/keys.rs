@@ -83,6 +83,7 @@ pub(crate) fn blank() -> Settings {
         sandbox: Sandbox {
             mode: Mode::On,
             disable_layers: Vec::new(),
+            require: None,
             limits: Limits {
                 max_memory_mb: Limit::Unlimited,
                 max_cpu_secs: Limit::Unlimited,

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{CpuCores, Network};
 use vivarium_protocol::units::Limit;
 
@@ -68,6 +69,36 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(session.reap_interval, Duration::from_secs(300));
     assert_eq!(session.max_lifetime, None);
     assert_eq!(settings.environments.keys().collect::<Vec<_>>(), ["default"]);
+}
+
+#[test]
+fn mounts_are_required_unless_something_else_is_said() {
+    let required = |sources: Sources| {
+        let settings = resolve(&sources).unwrap_or_else(|errors| panic!("{errors}")).settings;
+        settings.sandbox.required().to_vec()
+    };
+    let given = |value: &str| required(variables(&[("VIVARIUM_SANDBOX_REQUIRE", value)]));
+    let written = |lines: &str| required(file(&format!("[sandbox]\n{lines}\n")));
+    let flag = |value: &str| {
+        let flags = flag("--sandbox-require", &[value.to_owned()]).into_iter().collect();
+        required(Sources { host: host(), flags, ..Sources::default() })
+    };
+    for mode in ["auto", "on"] {
+        assert_eq!(written(&format!("mode = {mode:?}")), [Layer::Mounts]);
+    }
+    assert_eq!(written("mode = \"off\""), []);
+    assert_eq!(written("mode = \"off\"\nrequire = []"), []);
+    assert_eq!(written("disable_layers = [\"mounts\"]\nrequire = []"), []);
+    assert_eq!(
+        written("require = [\"landlock\"]\ndisable_layers = [\"mounts\"]"),
+        [Layer::Landlock]
+    );
+    for from_text in [given("landlock, seccomp"), flag("landlock,seccomp")] {
+        assert_eq!(from_text, [Layer::Landlock, Layer::Seccomp]);
+    }
+    for nothing in [given(""), given("none"), flag(""), flag("none")] {
+        assert_eq!(nothing, []);
+    }
 }
 
 #[test]
@@ -224,6 +255,17 @@ fn what_does_not_fit_together_is_refused() {
     );
     refused("[sandbox]\nmode = \"on\"\ndisable_layers = [\"seccomp\"]\n", "means every layer");
     refused("[sandbox]\ndisable_layers = [\"seccom\"]\n", "unknown layer");
+    refused("[sandbox]\nrequire = [\"seccom\"]\n", "unknown layer");
+    for (lines, required) in [
+        ("disable_layers = [\"mounts\"]", "mounts"),
+        ("disable_layers = [\"namespaces\"]", "mounts"),
+        ("require = [\"seccomp\"]\ndisable_layers = [\"seccomp\"]", "seccomp"),
+    ] {
+        let wanted = format!("has {required}, which sandbox.disable_layers switches off");
+        refused(&format!("[sandbox]\n{lines}\n"), &wanted);
+    }
+    let explicit = "[sandbox]\nmode = \"off\"\nrequire = [\"mounts\"]\n";
+    refused(explicit, "has mounts, which sandbox.mode switches off");
     refused("[sandbox]\nnetwork = \"full\"\n", "/etc/v.toml:2: sandbox.network: is not one of");
     refused("[session]\nmax_exec_timeout = \"1s\"\n", "is longer than session.max_exec_timeout");
     refused("[server]\nmax_body_bytes = 50000000\n", "at most");

@@ -232,6 +232,20 @@ pub enum StartError {
         missing.layer, missing.status, missing.detail, missing.fix
     )).collect::<Vec<_>>().join("; "))]
     LayersMissing(Vec<vivarium_protocol::layer::Report>),
+    /// A layer is missing without which nothing is to start.
+    #[error("sandbox.require has {}; to start without, at the risk of what docs/threat-model.md \
+             says of it, say --sandbox-require {rest}", .missing.iter().map(|missing| format!(
+        "the {} layer, which is {} in environment {environment}: {} (fix: {})",
+        missing.layer, missing.status, missing.detail, missing.fix
+    )).collect::<Vec<_>>().join("; "))]
+    RequiredMissing {
+        /// Which environment.
+        environment: String,
+        /// The layers, as a trial session reported them.
+        missing: Vec<vivarium_protocol::layer::Report>,
+        /// What would be required without them.
+        rest: String,
+    },
     /// Others than this host can reach the API, and must not.
     #[error("the API listens on {address}, which can be reached from other hosts, and {why}")]
     OpenToOthers {

@@ -46,6 +46,7 @@ fn merge(old: &Settings, new: &Settings) -> (Vec<&'static str>, Settings) {
     keep("server", old.server != new.server);
     keep("sandbox.mode", old.sandbox.mode != new.sandbox.mode);
     keep("sandbox.disable_layers", old.sandbox.disable_layers != new.sandbox.disable_layers);
+    keep("sandbox.require", old.sandbox.require != new.sandbox.require);
     keep("sandbox.workdir", old.sandbox.workdir != new.sandbox.workdir);
     keep("sandbox.cgroup_root", old.sandbox.cgroup_root != new.sandbox.cgroup_root);
     keep("session.reap_interval", old.session.reap_interval != new.session.reap_interval);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
 
@@ -110,6 +111,10 @@ pub(super) fn network(settings: &Settings, asked: Option<Network>) -> Result<Net
     match asked {
         Some(asked) if asked != own && !settings.sandbox.allowed_networks.contains(&asked) => {
             Err(EngineError::invalid("network", "the operator does not allow this network"))
+        }
+        Some(Network::Full) if settings.sandbox.required().contains(&Layer::Network) => {
+            let reason = "the operator requires the network layer, which \"full\" is without";
+            Err(EngineError::invalid("network", reason))
         }
         asked => Ok(asked.unwrap_or(own)),
     }

@@ -37,7 +37,7 @@ impl Engine {
             let configured = environment.interpreter.clone();
             let prepared = prepare(&settings, &host, name, configured).await?;
             if !judged.contains(&prepared.protection) {
-                trial::judge(settings.sandbox.mode, &prepared.protection)?;
+                trial::judge(&settings.sandbox, name, &prepared.protection)?;
                 judged.push(Arc::clone(&prepared.protection));
             }
             environments.insert(name.clone(), prepared);

@@ -41,6 +41,7 @@ pub(crate) fn settings() -> Settings {
         sandbox: Sandbox {
             mode: Mode::Auto,
             disable_layers: vec![],
+            require: None,
             limits: Limits {
                 max_memory_mb: at(2048),
                 max_cpu_secs: at(300),

@@ -14,7 +14,7 @@ use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
 use crate::observe::Observer;
 use crate::session::{self, Identity, Means, Recipe, Timing};
-use crate::settings::{Mode, Settings};
+use crate::settings::{Mode, Sandbox, Settings};
 use crate::template::Template;
 use vivarium_protocol::policy::Interpreter;
 
@@ -82,6 +82,18 @@ pub(super) async fn prepare(
         let detail = format!("{}: {}", failure.operation, failure.reason);
         prepared.plan.set(layer, &Intent::Unavailable { detail, fix: failure.fix });
     }
+}
+
+/// The required layers of which nothing holds.
+pub(crate) fn below_floor<'a>(
+    sandbox: &Sandbox,
+    protection: &'a [Report],
+) -> impl Iterator<Item = &'a Report> {
+    let required = sandbox.required();
+    protection.iter().filter(|report| {
+        required.contains(&report.layer)
+            && matches!(report.status, Status::Unavailable | Status::Off)
+    })
 }
 
 /// Starts one session, and ends it.
@@ -152,8 +164,23 @@ pub(super) const fn timing(settings: &Settings) -> Timing {
     }
 }
 
-/// What the mode says about these reports: `on` wants every one enforced, `auto` warns.
-pub(super) fn judge(mode: Mode, protection: &[Report]) -> Result<(), StartError> {
+/// What the configuration says about these reports: the floor has to be there, `on` wants every one
+/// enforced, `auto` warns.
+pub(super) fn judge(
+    sandbox: &Sandbox,
+    environment: &str,
+    protection: &[Report],
+) -> Result<(), StartError> {
+    let absent: Vec<_> = below_floor(sandbox, protection).cloned().collect();
+    if !absent.is_empty() {
+        let is_there = |layer: &&Layer| absent.iter().all(|report| report.layer != **layer);
+        let rest: Vec<_> =
+            sandbox.required().iter().filter(is_there).map(|layer| layer.name()).collect();
+        let rest = if rest.is_empty() { "none".to_owned() } else { rest.join(",") };
+        let environment = environment.to_owned();
+        return Err(StartError::RequiredMissing { environment, missing: absent, rest });
+    }
+    let mode = sandbox.mode;
     let missing = || protection.iter().filter(|report| report.status != Status::Enforced);
     match mode {
         Mode::On if missing().next().is_some() => {

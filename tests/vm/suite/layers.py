@@ -63,7 +63,8 @@ class Layers(unittest.TestCase):
             with self.subTest(option):
                 code, said = doctor(option)
                 print(f"     {option}: {reason(said)}", flush=True)
-                self.assertEqual(code, 1, said)
+                # 3 where it is one without which nothing starts.
+                self.assertIn(code, (1, 3), said)
 
     def test_doctor_is_all_green_and_exits_0(self):
         done = subprocess.run(

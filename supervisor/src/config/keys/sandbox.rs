@@ -42,10 +42,25 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Layers switched off one by one, by their names in docs/sandbox-layers.md. For \
               finding out which layer is in the way of something; refused in mode `on`.",
         set: Setter::Settings(|settings, value| {
-            let names = value.texts()?.into_iter();
-            settings.sandbox.disable_layers = names
-                .map(|name| name.parse::<Layer>().map_err(ValueError::Unfit))
-                .collect::<Result<_, _>>()?;
+            settings.sandbox.disable_layers = layers(&value.texts()?)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "require",
+        kind: Kind::Texts,
+        preset: Preset::Unset("`[\"mounts\"]`, and `[]` in mode `off`"),
+        flag: Some("--sandbox-require"),
+        reloads: false,
+        doc: "Layers without which nothing starts, whatever the mode. A layer that is `partial` is \
+              there; `sandbox.mode = \"on\"` wants all of every layer. `[]`, or `none` in a \
+              variable or after the flag: no layer is required. Without `mounts`, tenant code sees \
+              the host's files, and Landlock does not keep it from everything it can do to them.",
+        set: Setter::Settings(|settings, value| {
+            let names = value.texts()?;
+            let is_none = names == ["none"];
+            settings.sandbox.require = Some(if is_none { Vec::new() } else { layers(&names)? });
             Ok(())
         }),
     },
@@ -259,6 +274,13 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
 ];
+
+fn layers(names: &[&str]) -> Result<Vec<Layer>, ValueError> {
+    // After a flag, a list is one text.
+    let names = names.iter().flat_map(|names| names.split(',')).map(str::trim);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(|name| name.parse().map_err(ValueError::Unfit)).collect()
+}
 
 fn network(text: &str) -> Result<Network, ValueError> {
     match text {
