@@ -4,16 +4,19 @@
 //! namespace of the daemon's once ([`super::range`]), and launchers from there into a session's. An id is used for user and group alike, so only what both files grant counts.
 //! Host id 0 and our own id are never given out.
 
-use std::fs::{self, File};
+mod claims;
+
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{Uid, User};
 use vivarium_protocol::policy::SubordinateIds;
+
+use self::claims::Claims;
 
 /// How many pairs are claimed from other daemons of the same user at one time.
 const BLOCK_PAIRS: u32 = 64;
@@ -24,20 +27,17 @@ pub struct IdPool {
     ranges: Vec<(u32, u32)>,
     /// The user namespace that holds them, once it is made.
     namespace: OnceLock<OwnedFd>,
-    /// Where blocks of ids are claimed: other daemons, and one-shot runs, of the same user are
-    /// granted the same ranges. `None` where nobody else could be.
-    claims: Option<PathBuf>,
+    /// Other daemons, and one-shot runs, of the same user are granted the same ranges.
+    claims: Claims,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The block to be tried next.
-    next_block: u32,
     /// Pairs that are claimed and not in use.
     free: Vec<SubordinateIds>,
-    /// The claims, for as long as we live.
-    claimed: Vec<Claim>,
+    /// The blocks that are claimed, for as long as we live.
+    claimed: BTreeSet<u32>,
 }
 
 /// A pair of ids, in use until this is dropped: after the session's last process is gone.
@@ -64,7 +64,7 @@ impl Drop for Lease {
 impl IdPool {
     /// What this host grants to the user we are; `None` if nothing that we could use.
     #[must_use]
-    pub fn of_this_host(runtime_dir: &Path) -> Option<Arc<Self>> {
+    pub fn of_this_host() -> Option<Arc<Self>> {
         let have = |program: &str| Path::new("/usr/bin").join(program).exists();
         if !have("newuidmap") || !have("newgidmap") {
             return None;
@@ -74,22 +74,18 @@ impl IdPool {
         let granted =
             |path: &str| parse(&fs::read_to_string(path).unwrap_or_default(), &name, uid.as_raw());
         let ranges = intersect(&granted("/etc/subuid"), &granted("/etc/subgid"));
-        Self::new(ranges, uid.as_raw(), Some(runtime_dir.join("ids"))).map(Arc::new)
+        let usable = usable(ranges, uid.as_raw())?;
+        match Claims::new() {
+            Ok(claims) => Some(Arc::new(Self::new(usable, claims))),
+            Err(error) => {
+                tracing::warn!(%error, "no subordinate ids: those that others use can not be seen");
+                None
+            }
+        }
     }
 
-    fn new(ranges: Vec<(u32, u32)>, own: u32, claims: Option<PathBuf>) -> Option<Self> {
-        let usable: Vec<_> = ranges
-            .into_iter()
-            .filter(|(first, last)| !(*first..=*last).contains(&own))
-            .map(|(first, last)| (first.max(1), last))
-            .filter(|(first, last)| first < last)
-            .collect();
-        (!usable.is_empty()).then(|| Self {
-            ranges: usable,
-            namespace: OnceLock::new(),
-            claims,
-            state: Mutex::default(),
-        })
+    fn new(ranges: Vec<(u32, u32)>, claims: Claims) -> Self {
+        Self { ranges, namespace: OnceLock::new(), claims, state: Mutex::default() }
     }
 
     /// The ranges, first and last id of each.
@@ -117,31 +113,35 @@ impl IdPool {
     #[must_use]
     pub fn lease(self: &Arc<Self>) -> Option<Lease> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.free.is_empty() {
-            self.claim(&mut state)?;
+        if state.free.is_empty()
+            && let Err(error) = self.claim(&mut state)
+        {
+            tracing::error!(%error, "claim subordinate ids");
         }
         state.free.pop().map(|ids| Lease { pool: Arc::clone(self), ids })
     }
 
-    /// Claims the next block, if nobody else has; `None` if there are no more.
-    fn claim(&self, state: &mut State) -> Option<()> {
-        let first = state.next_block.checked_mul(BLOCK_PAIRS)?;
-        self.pair(first)?;
-        let block = state.next_block;
-        state.next_block += 1;
-        if let Some(claims) = &self.claims {
-            match Claim::of(claims, block) {
-                Ok(claim) => state.claimed.push(claim),
-                Err(error) => {
-                    tracing::debug!(block, %error, "another daemon has these subordinate ids");
-                    return Some(());
-                }
+    /// Claims a block that nobody else has, if there is one.
+    fn claim(&self, state: &mut State) -> io::Result<()> {
+        let others = self.claims.of_others()?;
+        for block in 0.. {
+            let first: u32 = block * BLOCK_PAIRS;
+            let last = first + BLOCK_PAIRS;
+            // Taken from the end, so the lowest first.
+            let pairs: Vec<_> = (first..last).rev().filter_map(|number| self.pair(number)).collect();
+            if pairs.is_empty() {
+                break;
+            }
+            if state.claimed.contains(&block) || !claims::are_free(&pairs, &others) {
+                continue;
+            }
+            if self.claims.claim(&pairs)? {
+                state.claimed.insert(block);
+                state.free = pairs;
+                break;
             }
         }
-        let last = first.saturating_add(BLOCK_PAIRS);
-        // Taken from the end, so the lowest first.
-        state.free.extend((first..last).rev().filter_map(|number| self.pair(number)));
-        Some(())
+        Ok(())
     }
 
     /// The pair of this number.
@@ -158,43 +158,15 @@ impl IdPool {
     }
 }
 
-/// A claim on a block of ids: a locked file (flock(2)), so that it ends with us, however we end.
-#[derive(Debug)]
-struct Claim {
-    path: PathBuf,
-    _lock: Flock<File>,
-}
-
-impl Claim {
-    fn of(claims: &Path, block: u32) -> io::Result<Self> {
-        let path = claims.join(block.to_string());
-        loop {
-            fs::create_dir_all(claims)?;
-            let file =
-                File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
-            let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-                .map_err(|(_, errno)| io::Error::from(errno))?;
-            // Whoever had it before may have removed the file between our two steps.
-            let is_still_there = fs::metadata(&path)
-                .is_ok_and(|found| lock.metadata().is_ok_and(|locked| locked.ino() == found.ino()));
-            if is_still_there {
-                return Ok(Self { path, _lock: lock });
-            }
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // While it is still locked. What a daemon that was killed leaves is taken over.
-        if let Err(error) = fs::remove_file(&self.path) {
-            tracing::debug!(%error, claim = %self.path.display(), "a claim on ids stays");
-        }
-        if let Some(claims) = self.path.parent() {
-            // Another daemon's claims keep it.
-            fs::remove_dir(claims).unwrap_or_default();
-        }
-    }
+/// What can be used of these ranges; `None` if nothing.
+fn usable(ranges: Vec<(u32, u32)>, own: u32) -> Option<Vec<(u32, u32)>> {
+    let usable: Vec<_> = ranges
+        .into_iter()
+        .filter(|(first, last)| !(*first..=*last).contains(&own))
+        .map(|(first, last)| (first.max(1), last))
+        .filter(|(first, last)| first < last)
+        .collect();
+    (!usable.is_empty()).then_some(usable)
 }
 
 /// The ranges, first and last id, that a file grants to a user by name or number.
@@ -255,7 +227,8 @@ mod tests {
 
     #[test]
     fn pairs_are_distinct_and_come_back() {
-        let pool = Arc::new(IdPool::new(vec![(0, 4), (100, 101)], 9, None).unwrap());
+        let ranges = usable(vec![(0, 4), (100, 101)], 9).unwrap();
+        let pool = Arc::new(IdPool::new(ranges, Claims::new().unwrap()));
         let a = pool.lease().unwrap();
         let b = pool.lease().unwrap();
         let c = pool.lease().unwrap();
@@ -269,20 +242,25 @@ mod tests {
 
     #[test]
     fn two_daemons_of_one_user_never_have_the_same_ids() {
-        let directory = tempfile::tempdir().unwrap();
-        let claims = Some(directory.path().join("ids"));
-        let pool = || Arc::new(IdPool::new(vec![(1000, 1255)], 9, claims.clone()).unwrap());
+        // Not in the ranges of other tests, which claim at the same time.
+        let pool = || {
+            Arc::new(IdPool::new(vec![(3_000_000_001, 3_000_000_256)], Claims::new().unwrap()))
+        };
         let (one, other) = (pool(), pool());
-        assert_eq!(one.lease().unwrap().ids().agent, 1000);
-        assert_eq!(other.lease().unwrap().ids().agent, 1128);
+        let first = one.lease().unwrap();
+        assert_eq!(first.ids().agent, 3_000_000_001);
+        assert_eq!(other.lease().unwrap().ids().agent, 3_000_000_129);
         assert!(pool().lease().is_none(), "both blocks are claimed");
-        drop(one);
-        assert_eq!(pool().lease().unwrap().ids().agent, 1000, "and let go of at the end");
+        drop((one, first));
+        assert_eq!(pool().lease().unwrap().ids().agent, 3_000_000_001, "and let go of at the end");
+        // One that had found none free finds those that are let go of.
+        drop(other);
+        assert!(pool().lease().is_some());
     }
 
     #[test]
     fn a_range_with_our_own_id_is_not_used() {
-        assert!(IdPool::new(vec![(1000, 2000)], 1500, None).is_none());
-        assert!(IdPool::new(vec![(5, 5)], 1500, None).is_none());
+        assert!(usable(vec![(1000, 2000)], 1500).is_none());
+        assert!(usable(vec![(5, 5)], 1500).is_none());
     }
 }

@@ -118,7 +118,7 @@ async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<A
     if settings.sandbox.mode == Mode::Off {
         return None;
     }
-    let ids = IdPool::of_this_host(&settings.server.runtime_dir)?;
+    let ids = IdPool::of_this_host()?;
     match range::make(backend, ids.ranges()).await {
         Ok(namespace) => {
             if let Some(namespace) = namespace {

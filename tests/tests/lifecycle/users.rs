@@ -1,6 +1,13 @@
 //! Who runs it, and what they become.
 
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use nix::unistd::User;
 use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::processes::Process;
 use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Setup};
 
@@ -128,4 +135,64 @@ fn the_command_line_runs_code_for_root_and_for_others() {
         let ran = program::embedded(&runner, dir.path(), &["-c", "print(6*7)"], "").expect_code(0);
         assert_eq!((ran.stdout().as_str(), ran.stderr().as_str()), ("42\n", ""), "{runner:?}");
     }
+}
+
+/// The host ids of a daemon's sessions: of their kernels and of their agents.
+fn host_ids(daemon: &Daemon) -> BTreeSet<u32> {
+    let own = daemon.process().user_ids()[0];
+    let all = daemon.descendants();
+    all.iter().flat_map(Process::user_ids).filter(|uid| *uid != own).collect()
+}
+
+/// Claims all ids that there are, as a daemon of its user does.
+const CLAIM_ALL: &str = "
+import fcntl, os, signal
+file = os.memfd_create('claims')
+fcntl.lockf(file, fcntl.LOCK_EX, 1 << 32, 0x7669_7661_0000_0000)
+os.write(1, b'!')
+while True: signal.pause()";
+
+#[test]
+fn daemons_of_one_user_never_have_the_same_host_ids() {
+    if !host::has(&[Requirement::SubordinateIds]) {
+        return;
+    }
+    // Somebody else's claims are none.
+    let User { uid, gid, .. } = User::from_name("nobody").unwrap().unwrap();
+    let mut stranger = Command::new("/usr/bin/setpriv")
+        .args([&format!("--reuid={uid}"), &format!("--regid={gid}"), "--clear-groups", "--"])
+        .args(["/usr/bin/python3", "-c", CLAIM_ALL])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    stranger.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    // Each has directories of its own; they start at one time.
+    let runners = [Runner::Self_, Runner::Self_, service()];
+    let mut daemons: Vec<_> = thread::scope(|scope| {
+        let started = runners.map(|runner| scope.spawn(|| Setup::default().runner(runner).start()));
+        started.into_iter().map(|daemon| daemon.join().unwrap()).collect()
+    });
+    let all_apart = |daemons: &[Daemon]| {
+        let mut all = BTreeSet::new();
+        for daemon in daemons {
+            let (one, other) = (daemon.session(), daemon.session());
+            for session in [&one, &other] {
+                assert_eq!(session.layer("credentials")["status"], "enforced");
+            }
+            let ids = host_ids(daemon);
+            assert_eq!(ids.len() % 4, 0, "{ids:?}");
+            assert!(all.is_disjoint(&ids), "{ids:?} and {all:?}");
+            all.extend(ids);
+        }
+    };
+    all_apart(&daemons);
+    // One that is killed has no claims any more, and the others keep theirs.
+    let dir = daemons.remove(0).kill_and_check();
+    daemons.push(Setup::default().in_place_of(dir).start());
+    all_apart(&daemons);
+    for daemon in daemons {
+        daemon.stop_and_check();
+    }
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
