@@ -3,6 +3,7 @@
 use crate::MetricsError;
 use crate::register::Register;
 
+pub mod buffers;
 pub mod build;
 pub mod executions;
 pub mod http;
@@ -61,6 +62,7 @@ families! {
     sessions: sessions::Sessions,
     pool: pool::Pool,
     memory: memory::Memory,
+    buffers: buffers::Buffers,
     executions: executions::Executions,
     queue: queue::Queue,
     output: output::Output,

@@ -23,6 +23,7 @@ mod openapi;
 mod order;
 mod patience;
 mod problem;
+mod reply;
 mod routes;
 mod serve;
 #[cfg(test)]

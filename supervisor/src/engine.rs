@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vivarium_metrics::Metrics;
@@ -20,6 +19,7 @@ use vivarium_protocol::outcome::Cause;
 
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
+use crate::budget::{Account, Budget, Full, Reservation};
 use crate::cgroup::Support;
 use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
@@ -95,16 +95,10 @@ struct Inner {
     pools: Arc<Pools>,
     memory: Arc<Memory>,
     draining: AtomicBool,
-    /// Room, in KiB, for the code and files of executions that wait or run. They are held here
-    /// whether or not their clients are still there.
-    room: Arc<Semaphore>,
     transfers: Room,
     /// Requests that are carried out once.
     keys: Arc<Keys>,
 }
-
-/// How much room there is, in MiB.
-const ROOM_MIB: u32 = 128;
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -115,6 +109,8 @@ struct Host {
     metrics: Arc<Metrics>,
     /// Executions that can be asked for.
     results: Arc<Results>,
+    /// What may be held of requests, executions and results.
+    budget: Budget,
     runtime_dir: PathBuf,
     /// Made when the first session needs it: most hosts never do.
     workdirs: Mutex<Option<Arc<Workdirs>>>,
@@ -321,6 +317,30 @@ impl Engine {
             return Err(EngineError::Draining);
         }
         Ok(())
+    }
+
+    /// The tenant's part of what may be held of requests, executions and results.
+    #[must_use]
+    pub fn account(&self, tenant: &str) -> Account {
+        self.inner.host.budget.of(tenant)
+    }
+
+    /// Takes so many bytes of it.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRoom`]
+    pub fn reserve(&self, tenant: &str, bytes: usize) -> Result<Reservation, EngineError> {
+        self.account(tenant).take(bytes).map_err(|full| self.no_room(tenant, full))
+    }
+
+    /// Counts a request that was refused for want of room.
+    #[must_use]
+    pub fn no_room(&self, tenant: &str, full: Full) -> EngineError {
+        self.observer(tenant).refused(match full {
+            Full::Tenant { .. } => Refusal::NoRoom,
+            Full::Daemon { .. } => Refusal::Overloaded,
+        });
+        EngineError::NoRoom(full)
     }
 
     fn observer(&self, tenant: &str) -> Observer {

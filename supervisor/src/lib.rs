@@ -9,6 +9,7 @@ pub mod api;
 pub mod backend;
 mod backoff;
 pub mod bench;
+pub mod budget;
 pub mod cgroup;
 pub mod chain;
 pub mod cli;

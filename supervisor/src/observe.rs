@@ -74,6 +74,11 @@ impl Observer {
         self.count(|to, tenant| to.sessions.reaped(tenant));
     }
 
+    /// Something of an execution was dropped, as the daemon had no room for it.
+    pub fn output_dropped(&self) {
+        self.count(|to, tenant| to.buffers.dropped(tenant));
+    }
+
     /// A request was refused for want of room.
     pub fn refused(&self, reason: Refusal) {
         self.count(|to, tenant| to.queue.refused(tenant, reason));

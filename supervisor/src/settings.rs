@@ -94,6 +94,10 @@ pub struct Server {
     pub user: String,
     /// The largest request body, in bytes.
     pub max_body_bytes: u64,
+    /// What the daemon may hold of requests, executions and results, in MiB.
+    pub max_buffered_mb: u64,
+    /// What it may hold for one tenant.
+    pub max_tenant_buffered_mb: u64,
     /// How log lines are written.
     pub log_format: LogFormat,
 }

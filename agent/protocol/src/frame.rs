@@ -100,24 +100,15 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next message's body, if all of it is there.
+    /// The length of the message whose beginning is here, or 0 if nothing of it is.
     ///
     /// # Errors
     /// [`FrameError::TooLarge`] as soon as a prefix announces too much.
-    pub fn next_body(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
-        let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else {
-            return Ok(None);
-        };
-        let len = announced_len(*prefix, self.max)?;
-        let Some(body) = rest.get(..len) else {
-            return Ok(None);
-        };
-        let body = body.to_vec();
-        self.buffer.drain(..PREFIX_BYTES + len);
-        if self.buffer.is_empty() && self.buffer.capacity() > (64 << 10) {
-            self.buffer = Vec::new();
+    pub fn announced(&self) -> Result<usize, FrameError> {
+        match self.buffer.first_chunk::<PREFIX_BYTES>() {
+            Some(prefix) => announced_len(*prefix, self.max),
+            None => Ok(0),
         }
-        Ok(Some(body))
     }
 
     /// The next message, if all of it is there.
@@ -125,7 +116,20 @@ impl Decoder {
     /// # Errors
     /// Any [`FrameError`]; the stream can not be used after one.
     pub fn next_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
-        self.next_body()?.map(|body| decode(&body)).transpose()
+        let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else {
+            return Ok(None);
+        };
+        let len = announced_len(*prefix, self.max)?;
+        let Some(body) = rest.get(..len) else {
+            return Ok(None);
+        };
+        // From where it is: a copy would be as large again.
+        let message = decode(body)?;
+        self.buffer.drain(..PREFIX_BYTES + len);
+        if self.buffer.is_empty() && self.buffer.capacity() > (64 << 10) {
+            self.buffer = Vec::new();
+        }
+        Ok(Some(message))
     }
 }
 
@@ -158,7 +162,10 @@ mod tests {
     fn too_long_is_refused_by_its_prefix_alone() {
         let mut decoder = Decoder::new(10);
         decoder.push(&11_u32.to_le_bytes());
-        assert_eq!(decoder.next_body(), Err(FrameError::TooLarge { len: 11, max: 10 }));
+        assert_eq!(
+            decoder.next_message::<ToAgent>(),
+            Err(FrameError::TooLarge { len: 11, max: 10 })
+        );
         assert!(matches!(encode(&[0_u8; 11], 10), Err(FrameError::TooLarge { .. })));
     }
 

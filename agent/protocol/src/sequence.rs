@@ -124,7 +124,8 @@ const fn name(message: &FromAgent) -> &'static str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::message::Origin;
+    use crate::message::{Origin, Stream};
+    use crate::outcome::{Display, DisplayKind, Exception, OutputFile, Value};
 
     fn ready() -> FromAgent {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
@@ -174,5 +175,43 @@ mod tests {
         sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
         let error = sequence.accept(&done(1)).unwrap_err();
         assert_eq!(error.to_string(), "the agent said done while running(2)");
+    }
+
+    #[test]
+    fn what_an_execution_says_is_taken_under_its_own_number_only() {
+        let of = |execution| {
+            let value = Value { repr: String::new(), type_name: String::new(), mime: vec![] };
+            let exception = Exception {
+                type_name: String::new(),
+                message: String::new(),
+                traceback: String::new(),
+            };
+            let display = Display { kind: DisplayKind::Display, id: None, mime: vec![] };
+            let file =
+                OutputFile { name: String::new(), size_bytes: 0, content: Err(String::new()) };
+            [
+                FromAgent::Output { execution, stream: Stream::Stdout, data: vec![] },
+                FromAgent::Value { execution, value },
+                FromAgent::Exception { execution, exception },
+                FromAgent::Display { execution, display },
+                FromAgent::File { execution, file },
+                FromAgent::CpuLimitReached { execution, used_us: 0 },
+            ]
+        };
+        for (own, other) in of(2).into_iter().zip(of(1)) {
+            let mut sequence = Sequence::default();
+            sequence.accept(&ready()).unwrap();
+            assert!(sequence.accept(&own).is_err(), "nothing runs: {own:?}");
+            let mut sequence = Sequence::default();
+            sequence.accept(&ready()).unwrap();
+            sequence.sent(2);
+            assert!(sequence.accept(&own).is_err(), "not before it has started: {own:?}");
+            let mut sequence = Sequence::default();
+            sequence.accept(&ready()).unwrap();
+            sequence.sent(2);
+            sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
+            sequence.accept(&own).unwrap();
+            assert!(sequence.accept(&other).is_err(), "of another: {other:?}");
+        }
     }
 }

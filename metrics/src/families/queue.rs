@@ -18,16 +18,25 @@ pub enum Refusal {
     NoCapacity,
     /// As many operations on files as may be under way are.
     TooManyTransfers,
+    /// What the daemon holds for the tenant is as much as it may be.
+    NoRoom,
+    /// What the daemon holds for all tenants is as much as it may be.
+    Overloaded,
+    /// As many connections or requests as there may be are open.
+    TooManyRequests,
     /// The daemon is shutting down.
     Draining,
 }
 
 impl Refusal {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 8] = [
         Self::QueueFull,
         Self::TooManySessions,
         Self::NoCapacity,
         Self::TooManyTransfers,
+        Self::NoRoom,
+        Self::Overloaded,
+        Self::TooManyRequests,
         Self::Draining,
     ];
 
@@ -38,6 +47,9 @@ impl Refusal {
             Self::TooManySessions => "too_many_sessions",
             Self::NoCapacity => "no_capacity",
             Self::TooManyTransfers => "too_many_transfers",
+            Self::NoRoom => "no_room",
+            Self::Overloaded => "overloaded",
+            Self::TooManyRequests => "too_many_requests",
             Self::Draining => "draining",
         }
     }
@@ -71,7 +83,8 @@ impl Family for Queue {
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
                 "Requests refused for want of room, by the `code` of the answer: `queue_full`, \
-                 `too_many_sessions`, `no_capacity`, `too_many_transfers`, `draining`.",
+                 `too_many_sessions`, `no_capacity`, `too_many_transfers`, `no_room`, \
+                 `overloaded`, `too_many_requests`, `draining`.",
             )?,
         })
     }

@@ -21,7 +21,8 @@ use utoipa::{IntoParams, IntoResponses};
 use vivarium_protocol::message::Stream;
 use vivarium_protocol::outcome::Exception;
 
-use super::Problem;
+use super::{Problem, reply};
+use crate::budget::{Account, Full, Reserved};
 use crate::engine::types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
 use crate::session::record::{Batch, Event, EventNumber, Happened, Reader};
 
@@ -107,12 +108,21 @@ pub(super) fn described() -> Content {
 
 /// A stream of what a reader reads, up to the execution's last event. Then, before it ends, it
 /// waits for `gone`.
-pub(super) fn respond(reader: Reader, gone: impl Future<Output = ()> + Send + 'static) -> Response {
-    let frames = futures_util::stream::unfold(Some((reader, gone)), |state| async {
-        let (mut reader, gone) = state?;
+///
+/// What is on its way is counted, and waits for room where it is large.
+pub(super) fn respond(
+    reader: Reader,
+    gone: impl Future<Output = ()> + Send + 'static,
+    account: Account,
+) -> Response {
+    let frames = futures_util::stream::unfold(Some((reader, gone, account)), |state| async {
+        let (mut reader, gone, account) = state?;
         let frame = match timeout(KEEP_ALIVE, reader.next()).await {
             Err(_) => Bytes::from_static(b": keep-alive\n\n"),
-            Ok(Batch::Events(events)) => encode(&events),
+            Ok(Batch::Events(events)) => match encode(&events, &account).await {
+                Ok(frame) => frame,
+                Err(_) => return Some((Ok::<_, Infallible>(Bytes::from_static(NO_ROOM)), None)),
+            },
             Ok(Batch::End) => {
                 gone.await;
                 return None;
@@ -120,10 +130,10 @@ pub(super) fn respond(reader: Reader, gone: impl Future<Output = ()> + Send + 's
             Ok(Batch::CutOff) => {
                 let why =
                     ": cut off: this client was too slow; Last-Event-ID goes on from here\n\n";
-                return Some((Ok::<_, Infallible>(Bytes::from_static(why.as_bytes())), None));
+                return Some((Ok(Bytes::from_static(why.as_bytes())), None));
             }
         };
-        Some((Ok(frame), Some((reader, gone))))
+        Some((Ok(frame), Some((reader, gone, account))))
     });
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
@@ -144,7 +154,17 @@ enum Data<'a> {
     Done(DoneEvent<'a>),
 }
 
-fn encode(events: &[Arc<Event>]) -> Bytes {
+/// The last words to a client for whose events there was no room.
+const NO_ROOM: &[u8] =
+    b": cut off: the daemon has no room for more; Last-Event-ID goes on from here\n\n";
+
+async fn encode(events: &[Arc<Event>], account: &Account) -> Result<Bytes, Full> {
+    let weight = events.iter().map(|event| event.bytes()).sum();
+    let mut reservation = if weight > reply::LARGE_BYTES {
+        account.take_within(weight, reply::ROOM_WITHIN).await?
+    } else {
+        account.hold(weight)
+    };
     let text = |event: &Arc<Event>| match &event.what {
         Happened::Output(_, text) => text.len() + text.len() / 8,
         _ => 0,
@@ -154,7 +174,9 @@ fn encode(events: &[Arc<Event>]) -> Bytes {
     for event in events {
         encode_one(event, &mut frame);
     }
-    frame.into()
+    // Escapes and base64 may take more.
+    reservation.set(frame.capacity());
+    Ok(Bytes::from_owner(Reserved { bytes: frame, reservation }))
 }
 
 fn encode_one(event: &Event, frame: &mut Vec<u8>) {

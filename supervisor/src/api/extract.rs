@@ -6,13 +6,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 
+use super::auth::Caller;
 use super::body::{Pieces, content_length};
 use super::{Problem, Shared};
+use crate::budget::Reservation;
 use crate::engine::EngineError;
 use crate::engine::types::Object;
 
-/// A request's JSON.
-pub(super) struct Json<T>(pub(super) T);
+/// A request's JSON, and what it takes of the daemon's memory.
+pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
 
 /// The id in a path. One that can not be decoded is unknown like any other.
 pub(super) struct Id(pub(super) String);
@@ -30,9 +32,9 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        let body = read_json(&parts.headers, body, state.max_body_bytes).await?;
-        parse(&body).map(Self)
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = read_json(&mut parts, body, state).await?;
+        Ok(Self(parse(&body)?, reservation))
     }
 }
 
@@ -87,26 +89,34 @@ fn unsupported_type() -> Problem {
 
 /// The whole body, which has to say that it is JSON.
 pub(super) async fn read_json(
-    headers: &HeaderMap,
+    parts: &mut Parts,
     body: Body,
-    max: usize,
-) -> Result<Bytes, Problem> {
-    let body = read(headers, body, max).await?;
-    if is_json(headers) { Ok(body) } else { Err(unsupported_type()) }
+    api: &Shared,
+) -> Result<(Bytes, Reservation), Problem> {
+    let read = read(parts, body, api).await?;
+    if is_json(&parts.headers) { Ok(read) } else { Err(unsupported_type()) }
 }
 
 /// The whole body, which has to say that it is JSON if there is one.
 pub(super) async fn read_optional_json(
-    headers: &HeaderMap,
+    parts: &mut Parts,
     body: Body,
-    max: usize,
-) -> Result<Bytes, Problem> {
-    let body = read(headers, body, max).await?;
-    if body.is_empty() || is_json(headers) { Ok(body) } else { Err(unsupported_type()) }
+    api: &Shared,
+) -> Result<(Bytes, Reservation), Problem> {
+    let read = read(parts, body, api).await?;
+    if read.0.is_empty() || is_json(&parts.headers) { Ok(read) } else { Err(unsupported_type()) }
 }
 
-/// The whole body, if it is not too large and does not take too long.
-async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Problem> {
+/// The whole body, if it is not too large, does not take too long, and there is room for it. It
+/// counts twice: as it came, and as it is parsed. Of a client that says how long it is nothing is
+/// read before there is.
+async fn read(
+    parts: &mut Parts,
+    body: Body,
+    api: &Shared,
+) -> Result<(Bytes, Reservation), Problem> {
+    let Caller(tenant) = Caller::from_request_parts(parts, api).await?;
+    let (headers, max) = (&parts.headers, api.max_body_bytes);
     let announced = content_length(headers);
     let mut body = Pieces::new(body);
     if announced.is_some_and(|len| len > max as u64) {
@@ -116,16 +126,34 @@ async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Bytes, Prob
         }
         return Err(too_large(max));
     }
-    let mut bytes =
-        Vec::with_capacity(announced.map_or(0, |len| usize::try_from(len).unwrap_or(0)));
+    let announced = announced.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+    let mut reservation = match api.engine.reserve(&tenant, announced * 2) {
+        Ok(reservation) => reservation,
+        Err(error) => {
+            if !headers.contains_key(header::EXPECT) {
+                body.drain().await;
+            }
+            return Err(error.into());
+        }
+    };
+    let mut bytes = Vec::with_capacity(announced);
     while let Some(data) = body.next().await? {
-        if bytes.len() + data.len() > max {
+        let len = bytes.len() + data.len();
+        if len > max {
             body.drain().await;
             return Err(too_large(max));
         }
+        let missing = (len * 2).saturating_sub(reservation.bytes());
+        if missing > 0
+            && let Err(full) = reservation.grow(missing)
+        {
+            drop((bytes, reservation));
+            body.drain().await;
+            return Err(api.engine.no_room(&tenant, full).into());
+        }
         bytes.extend_from_slice(&data);
     }
-    Ok(bytes.into())
+    Ok((bytes.into(), reservation))
 }
 
 fn too_large(max: usize) -> Problem {

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json as Answer;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -18,8 +17,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 
-use super::{Problem, Shared, events, extract};
-use crate::engine::{Delivery, Once, Ticket};
+use super::{Problem, Shared, events, extract, reply};
+use crate::budget::Reservation;
+use crate::engine::{Delivery, Engine, Once, Ticket};
 use crate::session::record::EventNumber;
 
 /// What a client names a request by that is to be carried out once.
@@ -53,17 +53,19 @@ pub(super) struct KeyHeader {
     idempotency_key: Option<String>,
 }
 
-/// A request for a session: what is asked for, and the key to do so once.
-pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<Once>);
+/// A request for a session: what is asked for, the key to do so once, and what it takes of the
+/// daemon's memory.
+pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<Once>, pub(super) Reservation);
 
 impl<T: DeserializeOwned + Default> FromRequest<Shared> for Keyed<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        let body = extract::read_optional_json(&parts.headers, body, state.max_body_bytes).await?;
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
         let once = once(&parts.headers, &parts.method, &parts.uri, &body)?;
-        Ok(Self(if body.is_empty() { T::default() } else { extract::parse(&body)? }, once))
+        let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
+        Ok(Self(spec, once, reservation))
     }
 }
 
@@ -85,11 +87,12 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Order<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        let body = extract::read_json(&parts.headers, body, state.max_body_bytes).await?;
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = extract::read_json(&mut parts, body, state).await?;
         let delivery = Delivery {
             streamed: events::is_wanted(&parts.headers),
             once: once(&parts.headers, &parts.method, &parts.uri, &body)?,
+            reservation: Some(reservation),
         };
         let after = events::last_read(&parts.headers)?;
         Ok(Self { request: extract::parse(&body)?, delivery, after })
@@ -130,14 +133,20 @@ fn once(
 }
 
 /// Answers with what comes of it.
-pub(super) async fn deliver(ticket: Ticket, wanted: Wanted) -> Result<Response, Problem> {
+pub(super) async fn deliver(
+    ticket: Ticket,
+    wanted: Wanted,
+    engine: &Engine,
+    tenant: &str,
+) -> Result<Response, Problem> {
     let is_replay = ticket.is_replay;
     let response = if wanted.streamed {
         // Of an execution that has only just begun nobody can have read anything.
         let (reader, gone) = ticket.follow(wanted.after.filter(|_| is_replay))?;
-        events::respond(reader, gone)
+        events::respond(reader, gone, engine.account(tenant))
     } else {
-        Answer(&*ticket.outcome().await?).into_response()
+        let outcome = ticket.outcome().await?;
+        reply::json(engine, tenant, outcome.weight_bytes(), &*outcome).await?
     };
     Ok(replayed(response, is_replay))
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vivarium_protocol::message::Failure;
 
+use crate::budget::Full;
 use crate::engine::EngineError;
 
 /// RFC 9457, 3.
@@ -121,11 +122,13 @@ impl From<EngineError> for Problem {
             EngineError::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
             EngineError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
-            | EngineError::NoRoom { .. }
+            | EngineError::NoRoom(Full::Tenant { .. })
             | EngineError::TooManyTransfers { .. }
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
-            EngineError::NoCapacity(_) | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            EngineError::NoRoom(Full::Daemon { .. })
+            | EngineError::NoCapacity(_)
+            | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::NotStarted(_) | EngineError::Internal(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

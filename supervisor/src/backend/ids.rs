@@ -128,7 +128,8 @@ impl IdPool {
             let first: u32 = block * BLOCK_PAIRS;
             let last = first + BLOCK_PAIRS;
             // Taken from the end, so the lowest first.
-            let pairs: Vec<_> = (first..last).rev().filter_map(|number| self.pair(number)).collect();
+            let pairs: Vec<_> =
+                (first..last).rev().filter_map(|number| self.pair(number)).collect();
             if pairs.is_empty() {
                 break;
             }
@@ -243,9 +244,8 @@ mod tests {
     #[test]
     fn two_daemons_of_one_user_never_have_the_same_ids() {
         // Not in the ranges of other tests, which claim at the same time.
-        let pool = || {
-            Arc::new(IdPool::new(vec![(3_000_000_001, 3_000_000_256)], Claims::new().unwrap()))
-        };
+        let pool =
+            || Arc::new(IdPool::new(vec![(3_000_000_001, 3_000_000_256)], Claims::new().unwrap()));
         let (one, other) = (pool(), pool());
         let first = one.lease().unwrap();
         assert_eq!(first.ids().agent, 3_000_000_001);

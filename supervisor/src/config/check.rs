@@ -11,6 +11,13 @@ use crate::settings::{Mode, Settings};
 pub(crate) const MAX_BODY_BYTES: u64 = 40 << 20;
 const _: () = assert!(MAX_BODY_BYTES < MAX_FRAME_BYTES as u64);
 
+/// The least that one tenant may hold, in MiB: twice the largest body, as it comes and as it is
+/// parsed, or a largest result and its answer.
+const MIN_TENANT_BUFFERED_MB: u64 = 160;
+
+/// What is to be left to others, in MiB.
+const MIN_OTHERS_BUFFERED_MB: u64 = 32;
+
 /// What does not fit, each with the path of the key it is about.
 pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     let errors = between_sections(settings).into_iter();
@@ -64,6 +71,22 @@ fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
     }
     if server.max_body_bytes > MAX_BODY_BYTES {
         errors.push(("server.max_body_bytes", format!("at most {MAX_BODY_BYTES}")));
+    }
+    let (all_mb, tenant_mb) = (server.max_buffered_mb, server.max_tenant_buffered_mb);
+    if tenant_mb < MIN_TENANT_BUFFERED_MB {
+        errors.push((
+            "server.max_tenant_buffered_mb",
+            format!("at least {MIN_TENANT_BUFFERED_MB}: a largest body and result have to fit"),
+        ));
+    }
+    if all_mb < tenant_mb.saturating_add(MIN_OTHERS_BUFFERED_MB) {
+        errors.push((
+            "server.max_buffered_mb",
+            format!(
+                "at least {MIN_OTHERS_BUFFERED_MB} more than server.max_tenant_buffered_mb: one \
+                 tenant is not to hold everything"
+            ),
+        ));
     }
     if sandbox.mode == Mode::On && !sandbox.disable_layers.is_empty() {
         let names: Vec<_> = sandbox.disable_layers.iter().map(|layer| layer.name()).collect();

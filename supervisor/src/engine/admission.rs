@@ -88,10 +88,9 @@ impl Engine {
         };
         let policy = prepared.policy(&settings, limits, network, env);
         let observer = self.observer(tenant);
-        let recipe =
-            trial::recipe(&self.inner.host, prepared, policy, observer).map_err(|error| {
-                EngineError::NotStarted(session::internal_failure(&error.to_string()))
-            })?;
+        let recipe = trial::recipe(&self.inner.host, prepared, policy, tenant, observer).map_err(
+            |error| EngineError::NotStarted(session::internal_failure(&error.to_string())),
+        )?;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let terms = memory_terms(&settings);
         let make = || self.take_or_start(identity, timing, recipe, has_pool, terms);

@@ -7,6 +7,7 @@ use vivarium_protocol::units::Limit;
 
 use crate::backend::LaunchError;
 use crate::backend::inspect::InspectError;
+use crate::budget::Full;
 use crate::memory::Shortage;
 
 /// A request that was not carried out.
@@ -40,12 +41,9 @@ pub enum EngineError {
         /// How many may.
         depth: usize,
     },
-    /// The code and files of all executions that wait or run take what they may take together.
-    #[error("executions that wait or run hold all the {max_mib} MiB there are for code and files")]
-    NoRoom {
-        /// How much there is.
-        max_mib: u32,
-    },
+    /// Requests, executions and results take what they may take together, of the tenant or of all.
+    #[error("{0}")]
+    NoRoom(Full),
     /// As many sessions as there may be.
     #[error("there are as many sessions as there may be ({max})")]
     TooManySessions {
@@ -162,7 +160,8 @@ impl EngineError {
             Self::Invalid { .. } => "invalid_field",
             Self::Missing { .. } => "missing_field",
             Self::QueueFull { .. } => "queue_full",
-            Self::NoRoom { .. } => "no_room",
+            Self::NoRoom(Full::Tenant { .. }) => "no_room",
+            Self::NoRoom(Full::Daemon { .. }) => "overloaded",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
             Self::NoCapacity(_) => "no_capacity",
             Self::Busy => "busy",
@@ -190,7 +189,7 @@ impl EngineError {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::QueueFull { .. }
-            | Self::NoRoom { .. }
+            | Self::NoRoom(_)
             | Self::Busy
             | Self::TooManyTransfers { .. } => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {

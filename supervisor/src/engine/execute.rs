@@ -12,18 +12,21 @@ use vivarium_protocol::outcome::Cause;
 use super::idempotency::{Claim, Once, Product, Slot};
 use super::request::{self, Order};
 use super::types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
-use super::{Engine, EngineError, ROOM_MIB};
+use super::{Engine, EngineError};
+use crate::budget::Reservation;
 use crate::observe;
 use crate::session::record::{Attached, EventNumber, NoSuchEvent, Reader, Record};
 use crate::session::{self, Command, Refusal, Session, Task};
 
 /// How a client wants its execution.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Delivery {
     /// As events, and not as an outcome.
     pub streamed: bool,
     /// Once, however often it asks.
     pub once: Option<Once>,
+    /// What its request takes of the daemon's memory.
+    pub reservation: Option<Reservation>,
 }
 
 /// What is to be done about a request that may have come before.
@@ -170,13 +173,13 @@ impl Engine {
     ) -> Result<Ticket, EngineError> {
         let (order, spec) = request::run(&self.settings(), request)?;
         let (engine, owner) = (self.clone(), tenant.to_owned());
-        let Delivery { streamed, once } = delivery;
+        let Delivery { streamed, once, reservation } = delivery;
         self.once(tenant, once, async move {
             let session = engine
                 .add(&owner, spec)
                 .await?
                 .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-            match engine.hand_over(&session, order, streamed).await {
+            match engine.hand_over(&session, order, streamed, reservation).await {
                 Ok(mut ticket) => {
                     ticket.gone = Some(tokio::spawn(end_with(session, Arc::clone(&ticket.record))));
                     Ok(ticket)
@@ -199,7 +202,7 @@ impl Engine {
         delivery: Delivery,
     ) -> Result<Ticket, EngineError> {
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        let Delivery { streamed, once } = delivery;
+        let Delivery { streamed, once, reservation } = delivery;
         self.once(tenant, once, async move {
             engine.check_open(&owner)?;
             let session = match engine.find(&owner, &id) {
@@ -208,7 +211,7 @@ impl Engine {
                 }
                 found => found?,
             };
-            engine.hand_over(&session, order, streamed).await
+            engine.hand_over(&session, order, streamed, reservation).await
         })
         .await
     }
@@ -265,18 +268,22 @@ impl Engine {
         session: &Arc<Session>,
         order: Order,
         streamed: bool,
+        reservation: Option<Reservation>,
     ) -> Result<Ticket, EngineError> {
-        let kib = u32::try_from(order.bytes() / 1024 + 1).unwrap_or(u32::MAX);
-        let Ok(room) = Arc::clone(&self.inner.room).try_acquire_many_owned(kib) else {
-            self.observer(&session.identity.tenant).refused(observe::Refusal::QueueFull);
-            return Err(EngineError::NoRoom { max_mib: ROOM_MIB });
+        let reservation = match reservation {
+            // It was for the request's body too, which is gone.
+            Some(mut reservation) => {
+                reservation.set(order.bytes());
+                reservation
+            }
+            None => self.reserve(&session.identity.tenant, order.bytes())?,
         };
         let settings = self.settings();
         let Order { work, files, outputs, timeout, cancel_on_disconnect } = order;
         let (record, writer) =
             Record::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
         let attached = record.attach();
-        let task = Task { work, files, outputs, timeout, streamed, writer, room: Some(room) };
+        let task = Task { work, files, outputs, timeout, streamed, writer, reservation };
         let session_id = session.identity.id.clone();
         // One that is not told is dropped, which refuses it.
         session.tell(Command::Execute(Box::new(task))).await;

@@ -74,7 +74,8 @@ impl Engine {
         let limits = request::limits(&settings.sandbox.limits, None).ok()?;
         let network = prepared.network(&settings, settings.sandbox.network);
         let policy = prepared.policy(&settings, limits, network, BTreeMap::new());
-        match trial::recipe(&self.inner.host, prepared, policy, self.observer(tenant)) {
+        let observer = self.observer(tenant);
+        match trial::recipe(&self.inner.host, prepared, policy, tenant, observer) {
             Ok(recipe) => Some(Stock { recipe, environment: configured, marks }),
             Err(error) => {
                 tracing::warn!(tenant, environment, %error, "no pool");

@@ -1,8 +1,8 @@
 //! Executions that can still be asked about: those that wait or run, and for some time those that
 //! are over, also when their session is gone.
 //!
-//! What is over is bounded in bytes for the whole daemon; the oldest goes first. An execution is
-//! found by its tenant only.
+//! What is over is bounded in bytes for each tenant, and makes room for what the tenant does next
+//! ([`crate::budget`]); the oldest goes first. An execution is found by its tenant only.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use vivarium_protocol::message::ExecutionNumber;
 use crate::session::Identity;
 use crate::session::record::Record;
 
-/// Bytes of executions that are over, at most.
+/// Bytes of a tenant's executions that are over, at most.
 const MAX_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,7 +34,14 @@ pub struct Results {
 #[derive(Debug, Default)]
 struct Inner {
     records: HashMap<Key, Arc<Record>>,
-    /// Those that are over, in the order in which they ended.
+    /// Those that are over, by tenant.
+    over: HashMap<String, Kept>,
+}
+
+/// A tenant's executions that are over.
+#[derive(Debug, Default)]
+struct Kept {
+    /// In the order in which they ended.
     over: VecDeque<Over>,
     bytes: usize,
 }
@@ -54,7 +61,7 @@ impl Default for Results {
 }
 
 impl Results {
-    /// Keeps at most so many bytes of what is over.
+    /// Keeps at most so many bytes of what is over of each tenant.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self { inner: Mutex::default(), max_bytes }
@@ -80,11 +87,13 @@ impl Results {
         }
         let Some(record) = inner.records.get(&key).map(Arc::clone) else { return };
         let bytes = record.weight_bytes();
-        let now = Instant::now();
-        let until = now + keep;
-        inner.bytes += bytes;
-        inner.over.push_back(Over { key, record, until, bytes });
-        inner.forget(now, self.max_bytes);
+        let until = Instant::now() + keep;
+        let kept = inner.over.entry(who.tenant.clone()).or_default();
+        kept.bytes += bytes;
+        kept.over.push_back(Over { key, record, until, bytes });
+        let forgotten = inner.forget(&who.tenant, Instant::now(), self.max_bytes);
+        drop(inner);
+        drop(forgotten);
     }
 
     /// An execution of a tenant's, if it is known.
@@ -92,28 +101,71 @@ impl Results {
     pub fn get(&self, tenant: &str, session: &str, number: ExecutionNumber) -> Option<Arc<Record>> {
         let key = Key { tenant: tenant.to_owned(), session: session.to_owned(), number };
         let mut inner = self.lock();
-        inner.forget(Instant::now(), self.max_bytes);
-        inner.records.get(&key).map(Arc::clone)
+        let forgotten = inner.forget(tenant, Instant::now(), self.max_bytes);
+        let found = inner.records.get(&key).map(Arc::clone);
+        drop(inner);
+        drop(forgotten);
+        found
     }
 
     /// Forgets what has been kept for long enough. Asking does so too; this is for when nobody
     /// asks.
     pub fn forget_expired(&self) {
-        self.lock().forget(Instant::now(), self.max_bytes);
+        let now = Instant::now();
+        let mut inner = self.lock();
+        let tenants: Vec<_> = inner.over.keys().cloned().collect();
+        let forgotten: Vec<_> =
+            tenants.iter().flat_map(|tenant| inner.forget(tenant, now, self.max_bytes)).collect();
+        drop(inner);
+        drop(forgotten);
+    }
+
+    /// Forgets a tenant's oldest; `false` if nothing of it is kept.
+    pub fn forget_oldest_of(&self, tenant: &str) -> bool {
+        let forgotten = self.lock().forget_oldest(tenant);
+        forgotten.is_some()
+    }
+
+    /// Forgets the oldest of the tenant of which most is kept; `false` if nothing is kept.
+    pub fn forget_oldest_of_most(&self) -> bool {
+        let mut inner = self.lock();
+        let most = inner.over.iter().max_by_key(|(_, kept)| kept.bytes);
+        let Some(tenant) = most.map(|(tenant, _)| tenant.clone()) else { return false };
+        let forgotten = inner.forget_oldest(&tenant);
+        drop(inner);
+        forgotten.is_some()
     }
 }
 
 impl Inner {
-    fn forget(&mut self, now: Instant, max_bytes: usize) {
-        while let Some(over) =
-            self.over.pop_front_if(|over| over.until <= now || self.bytes > max_bytes)
-        {
-            self.bytes -= over.bytes;
+    /// Forgets what a tenant may not keep any more. What is returned is to be dropped when the
+    /// lock is not held.
+    fn forget(&mut self, tenant: &str, now: Instant, max_bytes: usize) -> Vec<Over> {
+        let mut forgotten = Vec::new();
+        let is_due = |kept: &Kept| {
+            let oldest = kept.over.front();
+            oldest.is_some_and(|over| over.until <= now || kept.bytes > max_bytes)
+        };
+        while self.over.get(tenant).is_some_and(is_due) {
+            forgotten.extend(self.forget_oldest(tenant));
+        }
+        forgotten
+    }
+
+    fn forget_oldest(&mut self, tenant: &str) -> Option<Over> {
+        let kept = self.over.get_mut(tenant)?;
+        let over = kept.over.pop_front();
+        if let Some(over) = &over {
+            kept.bytes -= over.bytes;
             let is_it = |record: &Arc<Record>| Arc::ptr_eq(record, &over.record);
             if self.records.get(&over.key).is_some_and(is_it) {
                 self.records.remove(&over.key);
             }
         }
+        if kept.over.is_empty() {
+            self.over.remove(tenant);
+        }
+        over
     }
 }
 
@@ -123,7 +175,7 @@ fn key(who: &Identity, number: ExecutionNumber) -> Key {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::engine::tests::settings;
     use crate::session::record::{Writer, tests::outcome};
@@ -190,7 +242,26 @@ mod tests {
         }
         let kept: Vec<_> = (1..=10).filter(|n| results.get("t", "s", *n).is_some()).collect();
         assert_eq!(kept, [1, 8, 9, 10]);
-        assert!(results.lock().bytes <= 100 << 10);
+        assert!(results.lock().over["t"].bytes <= 100 << 10);
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_keeps_much_costs_another_nothing() {
+        let results = Results::new(100 << 10);
+        let (quiet, loud) = (who("quiet", "s"), who("loud", "s"));
+        end(&results, &quiet, 1, "x");
+        for number in 1..=10 {
+            end(&results, &loud, number, &"x".repeat(60 << 10));
+        }
+        assert!(results.get("quiet", "s", 1).is_some());
+        assert!(results.get("loud", "s", 9).is_none());
+        assert!(results.forget_oldest_of_most(), "of the one that keeps most");
+        assert!(results.get("loud", "s", 10).is_none());
+        assert!(results.get("quiet", "s", 1).is_some());
+        assert!(!results.forget_oldest_of("loud"));
+        assert!(results.forget_oldest_of("quiet"));
+        assert!(results.get("quiet", "s", 1).is_none());
+        assert!(!results.forget_oldest_of_most());
     }
 
     #[tokio::test(start_paused = true)]

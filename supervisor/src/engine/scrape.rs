@@ -47,6 +47,7 @@ impl Engine {
             self.show_sessions(to);
             self.show_pools(to);
             self.show_memory(to);
+            self.show_buffers(to);
             self.show_layers(to);
             if let Support::Available(tree) = &self.inner.host.cgroups {
                 let tenants = tree.tenants();
@@ -106,6 +107,14 @@ impl Engine {
             }
             to.memory.is_expected_to_take(environment, outlook.estimate_bytes);
             to.memory.refuses(environment, outlook.refuses);
+        }
+    }
+
+    fn show_buffers(&self, to: &Families) {
+        let (tenants, max_bytes) = self.inner.host.budget.used();
+        to.buffers.may_be(max_bytes as u64);
+        for (tenant, bytes) in tenants.iter().filter(|(tenant, _)| tenant != trial::TENANT) {
+            to.buffers.are_used(tenant, *bytes as u64);
         }
     }
 

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
-use tokio::sync::Semaphore;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{Engine, Host, Inner, ROOM_MIB, StartError, pools, reaper, sampler, tenants, trial};
+use super::{Engine, Host, Inner, Results, StartError, pools, reaper, sampler, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, ids::IdPool, range};
+use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::chain::chain;
 use crate::memory::{Memory, Sources};
@@ -69,7 +69,6 @@ impl Engine {
             pools: Arc::new(pools),
             memory,
             draining: AtomicBool::new(false),
-            room: Arc::new(Semaphore::new(ROOM_MIB as usize * 1024)),
             keys: Arc::default(),
             transfers: Room::default(),
         });
@@ -101,15 +100,25 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         tracing::warn!(%error, source, "what an earlier life left in the cgroup tree stays");
     }
     let metrics = Metrics::new().map_err(StartError::Metrics)?;
+    let results = Arc::default();
     Ok(Host {
         ids: subordinate_ids(settings, &*backend).await,
         backend,
         cgroups,
         metrics: Arc::new(metrics),
-        results: Arc::default(),
+        budget: budget(settings, &results),
+        results,
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
     })
+}
+
+/// What may be held of requests, executions and results.
+pub(super) fn budget(settings: &Settings, results: &Arc<Results>) -> Budget {
+    let bytes = |mib: u64| usize::try_from(mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
+    let server = &settings.server;
+    let (all, tenant) = (bytes(server.max_buffered_mb), bytes(server.max_tenant_buffered_mb));
+    Budget::new(all, tenant, Arc::clone(results))
 }
 
 /// The ids that sessions get, in the namespace that their launchers enter to map them; `None` if

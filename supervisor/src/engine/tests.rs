@@ -36,6 +36,8 @@ pub(crate) fn settings() -> Settings {
             runtime_dir: "/nonexistent".into(),
             user: "nobody".into(),
             max_body_bytes: 16 << 20,
+            max_buffered_mb: 512,
+            max_tenant_buffered_mb: 256,
             log_format: LogFormat::Text,
         },
         sandbox: Sandbox {
@@ -119,12 +121,14 @@ pub(crate) fn engine_with(
         ids: None,
         template: Arc::new(Template::new("default")),
     };
+    let results = Arc::default();
     let host = Host {
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
         metrics: Arc::new(Metrics::new().unwrap()),
-        results: Arc::default(),
+        budget: super::start::budget(&settings, &results),
+        results,
         runtime_dir: "/nonexistent".into(),
         workdirs: Mutex::default(),
     };

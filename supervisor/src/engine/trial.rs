@@ -114,12 +114,13 @@ async fn trial(
         metadata: std::collections::BTreeMap::new(),
     };
     let policy = prepared.policy(settings, limits, network, std::collections::BTreeMap::new());
-    let recipe = recipe(host, prepared, policy, Observer::default()).map_err(|error| Failure {
-        layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
-        operation: error.to_string(),
-        reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
-        fix: "set server.runtime_dir to a directory that can be written".to_owned(),
-    })?;
+    let recipe =
+        recipe(host, prepared, policy, TENANT, Observer::default()).map_err(|error| Failure {
+            layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
+            operation: error.to_string(),
+            reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
+            fix: "set server.runtime_dir to a directory that can be written".to_owned(),
+        })?;
     let session = session::spawn(identity, timing(settings), recipe, |_| ());
     let started = session.started().await;
     let protection: Arc<[Report]> = session.notes().protection.clone();
@@ -132,8 +133,10 @@ pub(super) fn recipe(
     host: &Host,
     prepared: &Prepared,
     policy: vivarium_protocol::policy::Policy,
+    tenant: &str,
     observer: Observer,
 ) -> Result<Recipe, crate::recover::WorkdirError> {
+    let account = host.budget.of(tenant);
     let needs_workdir = !policy.plan.applies(Layer::Mounts);
     let means = Means {
         backend: Arc::clone(&host.backend),
@@ -147,6 +150,7 @@ pub(super) fn recipe(
         program: prepared.program.clone(),
         template: Arc::clone(&prepared.template),
         results: Arc::clone(&host.results),
+        account,
         observer,
     };
     Ok(Recipe { policy, means })

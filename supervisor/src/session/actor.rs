@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use vivarium_protocol::message::{Description, ExecutionNumber, Failure, FromAgent, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
@@ -27,6 +27,7 @@ use super::task::Kind;
 use super::transfer::Transfers;
 use super::warm::Warm;
 use super::{Command, Identity, Session, Task, Timing};
+use crate::budget::{Account, Reservation};
 use crate::cgroup::{Blame, Mark, Meter, Scope};
 use crate::engine::types::SessionState;
 
@@ -39,6 +40,11 @@ mod told;
 mod verdict;
 
 pub(super) use tally::Tally;
+
+/// How long an execution is held back where the daemon has no room for what it prints or shows.
+/// What it prints and shows after that is dropped, so that those which wait for one another's room
+/// come to an end.
+const ROOM_WITHIN: Duration = Duration::from_secs(5);
 
 /// An execution that waits.
 struct Job {
@@ -76,8 +82,18 @@ struct Running {
     writer: Writer,
     /// Dropped, and so told, when the execution has ended.
     interrupts: Vec<oneshot::Sender<()>>,
-    /// What it takes of the daemon's room until then.
-    _room: Option<OwnedSemaphorePermit>,
+    /// What it takes of the daemon's memory until then, and its result for as long as it is kept.
+    reservation: Reservation,
+    /// Of these bytes, those of its code and files.
+    order_bytes: usize,
+}
+
+impl Running {
+    /// Counts what has come of it so far.
+    fn count(&mut self) {
+        let events = self.writer.record().events_bytes();
+        self.reservation.set(self.order_bytes + self.collector.bytes() + events);
+    }
 }
 
 /// A reset that waits for the fresh kernel.
@@ -222,7 +238,9 @@ impl Actor {
         let end = loop {
             let deadline = self.deadline;
             let step = tokio::select! {
-                message = hear(&mut self.channel, self.running.as_ref()) => self.heard(message),
+                message = hear(&mut self.channel, self.running.as_ref(), &self.means.account) => {
+                    self.heard(message)
+                }
                 command = commands.recv() => match command {
                     Some(command) => self.told(command),
                     None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
@@ -306,7 +324,7 @@ impl Actor {
     fn take_up(&mut self, job: Job) -> ToAgent {
         let Job { number, task, queued } = job;
         let kind = task.kind();
-        let Task { work, files, outputs, timeout, streamed, writer, room } = task;
+        let Task { work, files, outputs, timeout, streamed, writer, reservation } = task;
         let names = outputs.iter().map(|output| output.name.clone()).collect();
         self.running = Some(Running {
             number,
@@ -320,7 +338,8 @@ impl Actor {
             collector: Collector::new(&self.session.identity.limits, outputs, streamed),
             writer,
             interrupts: Vec::new(),
-            _room: room,
+            order_bytes: reservation.bytes(),
+            reservation,
         });
         ToAgent::Execute { execution: number, work, files, outputs: names }
     }
@@ -358,13 +377,21 @@ impl Actor {
 }
 
 /// What the agent says next. It is not listened to while who follows the execution is behind by
-/// all that is kept, so that the code waits for them; unless the code is being stopped, which it
-/// has to be seen to obey. Safe to cancel: nothing is lost.
-async fn hear(channel: &mut Channel, running: Option<&Running>) -> Result<FromAgent, ChannelError> {
-    if let Some(running) = running.filter(|running| running.stop.is_none()) {
-        running.writer.record().room().await;
-    }
-    channel.next().await
+/// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
+/// code is being stopped, which it has to be seen to obey. Safe to cancel: nothing is lost.
+async fn hear(
+    channel: &mut Channel,
+    running: Option<&Running>,
+    account: &Account,
+) -> Result<FromAgent, ChannelError> {
+    let patience = match running.filter(|running| running.stop.is_none()) {
+        Some(running) => {
+            running.writer.record().room().await;
+            ROOM_WITHIN
+        }
+        None => Duration::ZERO,
+    };
+    channel.next_within(account, patience).await
 }
 
 /// Resolves when everybody went away for whom this runs, if it is to stop then.

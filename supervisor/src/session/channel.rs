@@ -8,21 +8,27 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{
     FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
 };
 
+use crate::budget::{Account, Reservation};
 use crate::descriptors::send_some;
 
 #[cfg(test)]
 mod tests;
+
+/// A message that is larger has its room before it is read.
+const LARGE_BYTES: usize = 256 << 10;
 
 /// Bytes asked for in one read.
 const READ_BYTES: usize = 64 << 10;
@@ -65,6 +71,10 @@ pub(super) struct Channel {
     refused: VecDeque<FromAgent>,
     /// Why a message that the agent can not do without was not sent.
     failed: Option<io::Error>,
+    /// What the message that is coming, or came last, takes of the daemon's memory.
+    paid: Option<Reservation>,
+    /// Since when there has been no room for what comes next.
+    short_since: Option<Instant>,
 }
 
 impl Channel {
@@ -77,7 +87,14 @@ impl Channel {
             sent: 0,
             refused: VecDeque::new(),
             failed: None,
+            paid: None,
+            short_since: None,
         }
+    }
+
+    /// What the last message takes of the daemon's memory, if it is large.
+    pub(super) const fn take_paid(&mut self) -> Option<Reservation> {
+        self.paid.take()
     }
 
     pub(super) fn into_stream(self) -> UnixStream {
@@ -203,34 +220,98 @@ impl Channel {
         recv(self.stream.as_raw_fd(), &mut [0], flags)
     }
 
+    /// The next message, for which there is to be room: it is waited for, but only for so long.
+    /// Safe to cancel: nothing is lost.
+    pub(super) async fn next_within(
+        &mut self,
+        account: &Account,
+        patience: Duration,
+    ) -> Result<FromAgent, ChannelError> {
+        loop {
+            if let Some(message) = self.whole()? {
+                return Ok(message);
+            }
+            self.make_room(account, patience).await?;
+            self.progress().await?;
+        }
+    }
+
+    /// Waits until what comes next may be read: until no more is in use than may be, and a large
+    /// message has its own room, before it is read. Without patience a small one is read as it is,
+    /// and large ones one at a time.
+    async fn make_room(
+        &mut self,
+        account: &Account,
+        patience: Duration,
+    ) -> Result<(), ChannelError> {
+        let announced = self.decoder.announced()?;
+        if announced > LARGE_BYTES {
+            if self.paid.is_none() {
+                // As it comes, and as it is then.
+                let bytes = announced.saturating_mul(2);
+                let left = self.left(patience);
+                self.paid = Some(match account.take_within(bytes, left).await {
+                    Ok(paid) => paid,
+                    Err(_) => account.overdraw(bytes).await,
+                });
+                self.short_since = None;
+            }
+        } else if account.excess().is_none() {
+            self.short_since = None;
+        } else {
+            let left = self.left(patience);
+            if timeout(left, account.settled()).await.is_ok() {
+                self.short_since = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left of the patience since it was first needed.
+    fn left(&mut self, patience: Duration) -> Duration {
+        let since = *self.short_since.get_or_insert_with(Instant::now);
+        patience.saturating_sub(since.elapsed())
+    }
+
     /// The next message. Safe to cancel: nothing is lost.
     pub(super) async fn next(&mut self) -> Result<FromAgent, ChannelError> {
         loop {
-            if let Some(refused) = self.refused.pop_front() {
-                return Ok(refused);
+            if let Some(message) = self.whole()? {
+                return Ok(message);
             }
-            if let Some(error) = self.failed.take() {
-                return Err(ChannelError::Io(error));
-            }
-            if self.fresh {
-                if let Some(message) = self.decoder.next_message()? {
-                    return Ok(message);
-                }
-                self.fresh = false;
-            }
-            let interest = if self.unsent.is_empty() {
-                Interest::READABLE
-            } else {
-                Interest::READABLE | Interest::WRITABLE
-            };
-            let ready = self.stream.ready(interest).await.map_err(ChannelError::Io)?;
-            if ready.is_writable() {
-                self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
-            }
-            if ready.is_readable() {
-                self.read()?;
-            }
+            self.progress().await?;
         }
+    }
+
+    /// The next message, if all of it is there.
+    fn whole(&mut self) -> Result<Option<FromAgent>, ChannelError> {
+        if let Some(refused) = self.refused.pop_front() {
+            return Ok(Some(refused));
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(ChannelError::Io(error));
+        }
+        if self.fresh {
+            if let Some(message) = self.decoder.next_message()? {
+                return Ok(Some(message));
+            }
+            self.fresh = false;
+        }
+        Ok(None)
+    }
+
+    /// Sends and reads what can be, waiting for something to be.
+    async fn progress(&mut self) -> Result<(), ChannelError> {
+        let interest = if self.unsent.is_empty() {
+            Interest::READABLE
+        } else {
+            Interest::READABLE | Interest::WRITABLE
+        };
+        let ready = self.stream.ready(interest).await.map_err(ChannelError::Io)?;
+        if ready.is_writable() {
+            self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
+        }
+        if ready.is_readable() { self.read() } else { Ok(()) }
     }
 
     fn read(&mut self) -> Result<(), ChannelError> {

@@ -13,6 +13,7 @@ use super::channel::Channel;
 use crate::backend::ids::{IdPool, Lease};
 use crate::backend::program::ProgramFile;
 use crate::backend::{Backend, LaunchSpec, Launched};
+use crate::budget::Account;
 use crate::cgroup::{Scope, Tree};
 use crate::engine::Results;
 use crate::observe::Observer;
@@ -47,6 +48,8 @@ pub struct Means {
     pub protection: Arc<[Report]>,
     /// Where executions can be asked for, also when the session is gone.
     pub results: Arc<Results>,
+    /// The tenant's part of what the daemon may hold for them.
+    pub account: Account,
     /// Whom it tells what happens.
     pub observer: Observer,
 }

@@ -48,6 +48,8 @@ pub(super) struct Collector {
     /// Of these, what value, displays and files have left.
     left: usize,
     oversized: bool,
+    /// Whether something was dropped because the daemon had no room for it.
+    starved: bool,
 }
 
 /// What was collected, in the words of the API.
@@ -65,6 +67,8 @@ pub(super) struct Collected {
     pub(super) files_changed_more: bool,
     /// Whether a result was dropped for its size.
     pub(super) oversized: bool,
+    /// Whether something was dropped because the daemon had no room for it.
+    pub(super) starved: bool,
 }
 
 impl Collector {
@@ -89,7 +93,30 @@ impl Collector {
             max_result_bytes,
             left: max_result_bytes,
             oversized: false,
+            starved: false,
         }
+    }
+
+    /// Bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let results = self.max_result_bytes - self.left;
+        let exception = self.exception.as_ref().map_or(0, |exception| {
+            exception.type_name.len() + exception.message.len() + exception.traceback.len()
+        });
+        self.stdout.kept_bytes() + self.stderr.kept_bytes() + results + exception
+    }
+
+    /// Forgets a message about the execution, of which the daemon can hold no more: it ends as it
+    /// would if it had reached its limits. What tells of its end is small, and taken in.
+    pub(super) fn forgo(&mut self, message: FromAgent) -> Option<Happened> {
+        match message {
+            FromAgent::Output { stream, .. } => self.stream(stream).close(),
+            FromAgent::Value { .. } | FromAgent::Display { .. } => {}
+            FromAgent::File { file, .. } => self.files.add(file, |_| false),
+            other => return self.fold(other),
+        }
+        self.starved = true;
+        None
     }
 
     /// Takes in one message about the execution, and says what happened by it.
@@ -160,7 +187,7 @@ impl Collector {
     }
 
     fn display(&mut self, display: Display) -> Option<Happened> {
-        if !self.fits(shown::bytes(&display)) {
+        if !self.fits(self.shown.bytes_for(&display)) {
             return None;
         }
         let display = Arc::new(display);
@@ -203,6 +230,7 @@ impl Collector {
             files_changed: self.changed,
             files_changed_more: self.changed_more,
             oversized: self.oversized,
+            starved: self.starved,
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::message::ExecutionNumber;
 
 use super::Refusal;
+use crate::budget::Reservation;
 use crate::engine::types::Outcome;
 
 mod event;
@@ -70,6 +71,8 @@ pub struct Record {
     abandoned: watch::Sender<bool>,
     /// When it was over. Outlives the record.
     ended: Arc<OnceLock<Instant>>,
+    /// What it takes of the daemon's memory once it is over.
+    reservation: OnceLock<Reservation>,
 }
 
 #[derive(Debug)]
@@ -111,6 +114,7 @@ impl Record {
             taken: Notify::new(),
             abandoned: watch::Sender::new(false),
             ended: Arc::default(),
+            reservation: OnceLock::new(),
         });
         (Arc::clone(&record), Writer::new(record))
     }
@@ -197,6 +201,17 @@ impl Record {
                 },
             }
         }
+    }
+
+    /// Bytes of its events.
+    pub(super) fn events_bytes(&self) -> usize {
+        self.lock().ring.bytes()
+    }
+
+    /// Has the daemon's memory that it takes counted until nobody has it any more. It is over.
+    pub(super) fn keep(&self, mut reservation: Reservation) {
+        reservation.set(self.weight_bytes());
+        self.reservation.get_or_init(|| reservation);
     }
 
     /// Bytes it takes.

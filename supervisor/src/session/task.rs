@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use vivarium_protocol::message::{ExecutionNumber, Failure, InputFile, Work};
 
 use super::record::Writer;
+use crate::budget::Reservation;
 use crate::engine::types::OutputSpec;
 
 /// Something to run.
@@ -23,8 +23,8 @@ pub struct Task {
     pub streamed: bool,
     /// Where is said what becomes of it.
     pub writer: Writer,
-    /// The room that it takes in the daemon until it is over.
-    pub room: Option<OwnedSemaphorePermit>,
+    /// The bytes that it takes in the daemon until it is over.
+    pub reservation: Reservation,
 }
 
 /// How a piece of work is treated.

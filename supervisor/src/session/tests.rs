@@ -20,6 +20,7 @@ use super::record::{Attached, Record};
 use super::{Command, Identity, Means, Recipe, Refusal, Session, Task, Timing, spawn};
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
+use crate::budget::{Account, Budget};
 use crate::engine::Results;
 use crate::engine::types::{Outcome, SessionState};
 use crate::observe::Observer;
@@ -30,6 +31,7 @@ mod clients;
 mod commands;
 mod death;
 mod queue;
+mod room;
 mod stopping;
 
 const NEVER: Duration = Duration::from_secs(3600);
@@ -47,6 +49,7 @@ pub(super) struct Bench {
     pub(super) agent: FakeAgent,
     backend: Arc<Fake>,
     results: Arc<Results>,
+    pub(super) account: Account,
 }
 
 pub(super) const PATIENT: Timing = Timing {
@@ -83,6 +86,7 @@ fn policy() -> Policy {
 
 /// How a session of this backend is started.
 pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
+    let results = Arc::default();
     let means = Means {
         backend: Arc::clone(backend) as _,
         tree: None,
@@ -91,7 +95,8 @@ pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
         program: ProgramFile::new(b"").unwrap(),
         protection: Arc::new([]),
         template: Arc::new(Template::new("default")),
-        results: Arc::default(),
+        account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results)).of("t"),
+        results,
         observer: Observer::default(),
     };
     Recipe { policy: policy(), means }
@@ -125,10 +130,11 @@ impl Bench {
         let (backend, mut launched): (_, mpsc::UnboundedReceiver<FakeAgent>) = Fake::new();
         let recipe = recipe(&backend);
         let results = Arc::clone(&recipe.means.results);
+        let account = recipe.means.account.clone();
         let identity = identity(limits);
         let session = spawn(identity, timing, recipe, |_| ());
         let agent = launched.recv().await.unwrap();
-        Self { session, agent, backend, results }
+        Self { session, agent, backend, results, account }
     }
 
     pub(super) async fn started(timing: Timing) -> Self {
@@ -147,8 +153,9 @@ impl Bench {
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
         let (record, writer) = Record::new(1 << 20, cancel);
         let attached = record.attach();
-        let (files, outputs, streamed, room) = (vec![], vec![], false, None);
-        let task = Task { work, files, outputs, timeout, streamed, writer, room };
+        let (files, outputs, streamed) = (vec![], vec![], false);
+        let reservation = self.account.hold(0);
+        let task = Task { work, files, outputs, timeout, streamed, writer, reservation };
         assert!(self.session.tell(Command::Execute(Box::new(task))).await);
         Reply { record, _attached: attached }
     }

@@ -39,7 +39,7 @@ fn executions_run_in_order_one_at_a_time() {
 
 #[test]
 fn code_that_waits_takes_bounded_room() {
-    let daemon = Daemon::start();
+    let daemon = Setup::default().config("server", "max_tenant_buffered_mb = 160").start();
     let session = daemon.session();
     let large = json!({"code": format!("#{}\n1", "x".repeat(30 << 20))});
     std::thread::scope(|scope| {

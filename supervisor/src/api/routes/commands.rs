@@ -34,5 +34,5 @@ async fn command(
 ) -> Result<Response, Problem> {
     let (request, delivery, wanted) = order.take();
     let ticket = api.engine.start_command(&tenant, &id, request, delivery).await?;
-    order::deliver(ticket, wanted).await
+    order::deliver(ticket, wanted, &api.engine, &tenant).await
 }

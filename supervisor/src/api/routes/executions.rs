@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Deserialize;
 use utoipa::{IntoParams, OpenApi};
@@ -14,7 +14,7 @@ use crate::api::auth::Caller;
 use crate::api::events;
 use crate::api::extract::{Id, Json, Params};
 use crate::api::order::{self, Order};
-use crate::api::{Problem, Shared};
+use crate::api::{Problem, Shared, reply};
 use crate::engine::EngineError;
 use crate::engine::types::{
     CompleteReply, DisplayEvent, DoneEvent, ExecuteRequest, ExecutionInfo, InspectReply,
@@ -69,7 +69,7 @@ async fn execute(
 ) -> Result<Response, Problem> {
     let (request, delivery, wanted) = order.take();
     let ticket = api.engine.start_code(&tenant, &id, request, params.create, delivery).await?;
-    order::deliver(ticket, wanted).await
+    order::deliver(ticket, wanted, &api.engine, &tenant).await
 }
 
 /// Run code or a command in a session of its own
@@ -83,7 +83,7 @@ async fn run(
 ) -> Result<Response, Problem> {
     let (request, delivery, wanted) = order.take();
     let ticket = api.engine.start_run(&tenant, request, delivery).await?;
-    order::deliver(ticket, wanted).await
+    order::deliver(ticket, wanted, &api.engine, &tenant).await
 }
 
 /// Show an execution, or follow its events
@@ -102,9 +102,12 @@ async fn show(
     let after = events::last_read(&headers)?;
     if events::is_wanted(&headers) {
         let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
-        return Ok(events::respond(reader, std::future::ready(())));
+        let account = api.engine.account(&tenant);
+        return Ok(events::respond(reader, std::future::ready(()), account));
     }
-    Ok(Answer(api.engine.execution(&tenant, &id, &execution_id)?).into_response())
+    let info = api.engine.execution(&tenant, &id, &execution_id)?;
+    let weight = info.outcome.as_ref().map_or(0, |outcome| outcome.weight_bytes());
+    reply::json(&api.engine, &tenant, weight, &info).await
 }
 
 /// Interrupt what is running
@@ -127,7 +130,7 @@ async fn complete(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-    Json(request): Json<ProbeRequest>,
+    Json(request, _reserved): Json<ProbeRequest>,
 ) -> Answered<CompleteReply> {
     Ok(Answer(api.engine.complete(&tenant, &id, request).await?))
 }
@@ -140,7 +143,7 @@ async fn inspect(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-    Json(request): Json<ProbeRequest>,
+    Json(request, _reserved): Json<ProbeRequest>,
 ) -> Answered<InspectReply> {
     Ok(Answer(api.engine.inspect(&tenant, &id, request).await?))
 }

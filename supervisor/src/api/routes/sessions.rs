@@ -38,7 +38,7 @@ pub(super) fn part() -> Part {
 async fn create(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    Keyed(spec, once): Keyed<SessionSpec>,
+    Keyed(spec, once, _reserved): Keyed<SessionSpec>,
 ) -> Result<Response, Problem> {
     // Nothing may be waited for between this and the answer: the session has its owner now.
     let Created { info, is_replay } = api.engine.create_once(&tenant, spec, once).await?;

@@ -193,7 +193,9 @@ async fn a_stream_with_nothing_to_say_says_that_it_is_there() {
     use http_body_util::BodyExt;
     let (record, writer) = crate::session::record::Record::new(1 << 10, false);
     let reader = record.follow(None).unwrap();
-    let mut body = crate::api::events::respond(reader, std::future::ready(())).into_body();
+    let account = echoing(settings()).0.account("t");
+    let response = crate::api::events::respond(reader, std::future::ready(()), account);
+    let mut body = response.into_body();
     let began = tokio::time::Instant::now();
     for _ in 0..2 {
         let frame = body.frame().await.unwrap().unwrap();

@@ -89,9 +89,9 @@ impl Claims {
 
 /// Whether nothing of these is in any of the ranges.
 pub(super) fn are_free(ids: &[SubordinateIds], ranges: &[Range]) -> bool {
-    ids.iter().map(ends).all(|(first, last)| {
-        ranges.iter().all(|(from, to)| last < *from || *to < first)
-    })
+    ids.iter()
+        .map(ends)
+        .all(|(first, last)| ranges.iter().all(|(from, to)| last < *from || *to < first))
 }
 
 fn ends(ids: &SubordinateIds) -> Range {

@@ -36,7 +36,7 @@ pub(super) async fn start(
     create: bool,
     streamed: bool,
 ) -> Result<Ticket, Failure> {
-    let delivery = Delivery { streamed, once: None };
+    let delivery = Delivery { streamed, ..Delivery::default() };
     let ticket = match work {
         Work::Code(code) => {
             engine.start_code(DEFAULT_TENANT, session, code, create, delivery).await

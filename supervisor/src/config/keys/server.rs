@@ -95,6 +95,39 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         section: Section::Server,
+        name: "max_buffered_mb",
+        kind: Kind::Count,
+        preset: Preset::Toml("512"),
+        flag: None,
+        reloads: false,
+        doc: "What the daemon itself may hold for all tenants together, in MiB: request bodies, \
+              executions that wait or run, kept results and events, and answers on their way. A \
+              request for which there is no room is refused with 503, `overloaded`, before its \
+              body is read; an execution is held back, and then loses what it prints beyond. At \
+              least 192.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_buffered_mb = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "max_tenant_buffered_mb",
+        kind: Kind::Count,
+        preset: Preset::Toml("256"),
+        flag: None,
+        reloads: false,
+        doc: "The same for each tenant, whose requests are then refused with 429, `no_room`. Its \
+              own kept results make room first. At least 160, so that a largest body and a \
+              largest result fit, and less than `server.max_buffered_mb`, or one tenant could \
+              hold everything.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_tenant_buffered_mb = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
         name: "log_format",
         kind: Kind::Choice(&["auto", "json", "text"]),
         preset: Preset::Toml("\"auto\""),

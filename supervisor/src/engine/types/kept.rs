@@ -34,10 +34,11 @@ impl Outcome {
     /// About how many bytes it takes.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        let displays = self.displays.iter().map(|display| bundle(&display.mime) + 64);
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let displays = self.displays.iter();
+        let displays = displays.map(|shown| length(&shown.id) + bundle(&shown.mime) + 64);
         let images = self.images.iter().chain(&self.video_frames);
         let images = images.map(|image| image.mime_type.len() + image.data.len() + 64);
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let files = self.files.iter().map(|file| {
             file.name.len() + length(&file.text) + length(&file.data) + length(&file.error) + 128
         });

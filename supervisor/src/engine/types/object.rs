@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// What is made of an object and of nothing else.
@@ -43,6 +43,44 @@ pub(super) fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    let objects = deserializer.deserialize_seq(Items::<Object<T>>(PhantomData))?;
     Ok(objects.into_iter().map(|object| object.0).collect())
+}
+
+/// The most items of a list in a request. An item of a few bytes becomes one of many: without
+/// this a body would take many times its length.
+pub(super) const MAX_ITEMS: usize = 1 << 16;
+
+/// An array of strings, or null.
+pub(super) fn strings<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    struct Strings(Vec<String>);
+    impl<'de> Deserialize<'de> for Strings {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_seq(Items(PhantomData)).map(Self)
+        }
+    }
+    Ok(Option::<Strings>::deserialize(deserializer)?.map(|strings| strings.0))
+}
+
+struct Items<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = sequence.next_element()? {
+            if items.len() == MAX_ITEMS {
+                return Err(Error::custom(format_args!("more than {MAX_ITEMS} items")));
+            }
+            items.push(item);
+        }
+        Ok(items)
+    }
 }

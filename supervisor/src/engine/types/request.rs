@@ -193,7 +193,11 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The program, looked for on PATH unless it has a slash, and its arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::strings"
+    )]
     pub argv: Option<Vec<String>>,
     /// A command line for `/bin/sh -c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

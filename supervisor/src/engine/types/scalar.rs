@@ -134,6 +134,9 @@ impl<'de> de::Visitor<'de> for UniqueMapVisitor {
             if map.contains_key(&key) {
                 return Err(de::Error::custom(format_args!("duplicate field `{key}`")));
             }
+            if map.len() == super::object::MAX_ITEMS {
+                return Err(de::Error::custom("too many members"));
+            }
             map.insert(key, value);
         }
         Ok(map)

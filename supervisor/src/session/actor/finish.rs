@@ -6,6 +6,7 @@ use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 use super::answer::Answer;
 use super::verdict::{self, Known, Verdict, join, limit_reached};
 use super::{Actor, Job, Running, Stop};
+use crate::budget::Reservation;
 use crate::engine::types::{ExecutionUsage, SessionState};
 use crate::session::cause;
 use crate::session::millis;
@@ -17,6 +18,10 @@ use crate::session::task::Kind;
 /// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
 /// Python's start would be charged with some of that.
 const TICK_US: u64 = 10_000;
+
+/// What an outcome says that lacks something for want of room.
+const STARVED: &str = "the daemon had no room for all that it printed or showed, and dropped the \
+                       rest (server.max_buffered_mb, server.max_tenant_buffered_mb)";
 
 impl Actor {
     /// The kernel said that it is over.
@@ -105,10 +110,14 @@ impl Actor {
             running.writer.push(happened);
         }
         let usage = self.usage_of(&running, usage);
-        let Running { number, kind, started, collector, writer, .. } = running;
+        let Running { number, kind, started, collector, writer, reservation, .. } = running;
         let collected = collector.finish();
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
+        }
+        if collected.starved {
+            self.means.observer.output_dropped();
+            join(&mut verdict.detail, STARVED);
         }
         let ran = started.map(|at| at.elapsed());
         if kind == Kind::Probe {
@@ -129,7 +138,7 @@ impl Actor {
         }
         self.session.touch();
         let answer = Answer { number, kind, verdict, collected, ran, usage };
-        self.publish(answer, &writer);
+        self.publish(answer, &writer, reservation);
     }
 
     /// Answers an execution that never had a turn.
@@ -143,11 +152,11 @@ impl Actor {
         let collected = Collector::new(limits, task.outputs, task.streamed).finish();
         let usage = ExecutionUsage::default();
         let answer = Answer { number, kind, verdict, collected, ran: None, usage };
-        self.publish(answer, &task.writer);
+        self.publish(answer, &task.writer, task.reservation);
     }
 
     /// Says what became of an execution to everybody who asks, now or later.
-    fn publish(&self, answer: Answer, writer: &Writer) {
+    fn publish(&self, answer: Answer, writer: &Writer, reservation: Reservation) {
         let Answer { number, kind, .. } = answer;
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
@@ -155,6 +164,7 @@ impl Actor {
             self.means.observer.execution_ended(&outcome, ran, printed);
         }
         writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
+        writer.record().keep(reservation);
         let keep = self.session.timing.results_kept;
         self.means.results.ended(&self.session.identity, number, keep);
     }

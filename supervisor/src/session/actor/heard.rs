@@ -6,6 +6,7 @@ use vivarium_protocol::message::{FromAgent, Origin, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::{Actor, End, Step, Stop};
+use crate::budget::Reservation;
 use crate::engine::types::SessionState;
 use crate::session::cause;
 use crate::session::channel::ChannelError;
@@ -15,6 +16,8 @@ use crate::session::task::Kind;
 
 impl Actor {
     pub(super) fn heard(&mut self, message: Result<FromAgent, ChannelError>) -> Step {
+        // Kept until what came is counted with the rest.
+        let paid = self.channel.take_paid();
         let message = match message {
             Ok(message) => message,
             Err(error @ ChannelError::Frame(_)) => return protocol(error.to_string()),
@@ -53,7 +56,7 @@ impl Actor {
                 Step::Continue(())
             }
             FromAgent::Done { completion, usage, .. } => {
-                self.fold(message);
+                self.fold(message, paid.as_ref());
                 let forks_refused = self.refusals();
                 self.over()?;
                 self.finish_done(completion, usage, forks_refused);
@@ -61,7 +64,7 @@ impl Actor {
             }
             FromAgent::KernelExited { execution, ref end, usage, .. } => {
                 let end = end.clone();
-                self.fold(message);
+                self.fold(message, paid.as_ref());
                 self.kernel_exited(execution.is_some(), &end, usage)
             }
             FromAgent::Output { .. }
@@ -69,7 +72,7 @@ impl Actor {
             | FromAgent::Exception { .. }
             | FromAgent::Display { .. }
             | FromAgent::File { .. } => {
-                self.fold(message);
+                self.fold(message, paid.as_ref());
                 Step::Continue(())
             }
             FromAgent::FileDone { transfer, reply } => {
@@ -81,12 +84,20 @@ impl Actor {
         }
     }
 
-    fn fold(&mut self, message: FromAgent) {
-        if let Some(running) = &mut self.running
-            && let Some(happened) = running.collector.fold(message)
-        {
+    /// Takes in what came of the execution, or forgets it where the daemon has no room for it.
+    fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>) {
+        let Some(running) = &mut self.running else { return };
+        let has_room =
+            paid.is_some_and(Reservation::is_covered) || self.means.account.excess().is_none();
+        let happened = if has_room {
+            running.collector.fold(message)
+        } else {
+            running.collector.forgo(message)
+        };
+        if let Some(happened) = happened {
             running.writer.push(happened);
         }
+        running.count();
     }
 
     fn kernel_ready(&mut self, origin: Origin, protection: Vec<Report>) -> Step {

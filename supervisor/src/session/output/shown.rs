@@ -27,6 +27,21 @@ pub(super) fn bytes(display: &Display) -> usize {
 }
 
 impl Shown {
+    /// Bytes that it takes to show this. What takes the place of several counts for each: in the
+    /// outcome it is there as often.
+    pub(super) fn bytes_for(&self, display: &Display) -> usize {
+        let places = match display.kind {
+            DisplayKind::Update => self.places(display).count().max(1),
+            _ => 1,
+        };
+        bytes(display).saturating_mul(places)
+    }
+
+    /// Those that an update is for.
+    fn places(&self, display: &Display) -> impl Iterator<Item = &Arc<Display>> {
+        self.displays.iter().filter(|shown| shown.id.is_some() && shown.id == display.id)
+    }
+
     /// Takes a display in, and returns how many bytes of earlier ones are forgotten for it.
     pub(super) fn add(&mut self, display: &Arc<Display>) -> usize {
         match display.kind {
@@ -45,13 +60,12 @@ impl Shown {
     /// Puts it in the place of those with its id. There may be several: the same object can be
     /// displayed twice. If there is none nothing is shown, as in notebooks.
     fn update(&mut self, display: &Arc<Display>) -> usize {
-        let mut places =
+        if self.places(display).next().is_none() {
+            return bytes(display);
+        }
+        let places =
             self.displays.iter_mut().filter(|shown| shown.id.is_some() && shown.id == display.id);
-        let Some(first) = places.next() else { return bytes(display) };
-        let before = std::mem::replace(first, Arc::clone(display));
-        // The others share the new one, and stay counted as they were.
-        places.for_each(|place| *place = Arc::clone(display));
-        bytes(&before)
+        places.map(|place| bytes(std::mem::replace(place, Arc::clone(display)).as_ref())).sum()
     }
 
     pub(super) fn displays(&self) -> Vec<DisplayInfo> {
@@ -98,7 +112,7 @@ mod tests {
             let part = MimePart { mime_type: mime_type.into(), data: text.as_bytes().to_vec() };
             let id = Some(*id).filter(|id| !id.is_empty()).map(str::to_owned);
             let display = Arc::new(Display { kind: *kind, id, mime: vec![part] });
-            bytes_kept += bytes(&display);
+            bytes_kept += shown.bytes_for(&display);
             bytes_kept -= shown.add(&display);
         }
         (shown, bytes_kept)
@@ -133,6 +147,16 @@ mod tests {
         let (updated, bytes_kept) = shown(&displays);
         assert_eq!(texts(&updated), ["1"]);
         assert_eq!(bytes_kept, shown(&[(Show, "a", "0")]).1);
+    }
+
+    #[test]
+    fn an_update_counts_for_each_place_it_takes() {
+        let large = "x".repeat(1000);
+        let twice = [(Show, "a", "0"), (Show, "a", "0"), (Update, "a", large.as_str())];
+        let (updated, bytes_kept) = shown(&twice);
+        assert_eq!(texts(&updated), [large.as_str(), large.as_str()]);
+        let (_, of_two) = shown(&[(Show, "a", large.as_str()), (Show, "a", large.as_str())]);
+        assert_eq!(bytes_kept, of_two);
     }
 
     #[test]

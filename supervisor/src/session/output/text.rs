@@ -98,6 +98,17 @@ impl Printed {
         text
     }
 
+    /// Takes in nothing more: there is more, and it is dropped.
+    pub(super) const fn close(&mut self) {
+        self.truncated = true;
+        self.room = 0;
+    }
+
+    /// Bytes that the text which is kept takes.
+    pub(super) const fn kept_bytes(&self) -> usize {
+        self.kept.capacity()
+    }
+
     /// Notes whether the agent has dropped some.
     pub(super) const fn dropped(&mut self, bytes: u64) {
         self.truncated |= bytes > 0;

@@ -55,6 +55,17 @@ pub enum Happened {
     },
 }
 
+impl Event {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.what {
+            Happened::Done { outcome, .. } => outcome.weight_bytes(),
+            other => other.bytes(),
+        }
+    }
+}
+
 impl Happened {
     /// Bytes of printed text in it.
     pub(super) const fn text_bytes(&self) -> usize {
@@ -70,7 +81,9 @@ impl Happened {
             Self::Started { .. } | Self::Done { .. } => 0,
             Self::Output(_, text) => text.len(),
             Self::Display(display) => {
-                display.mime.iter().map(|part| part.mime_type.len() + part.data.len()).sum()
+                let parts = display.mime.iter();
+                let id = display.id.as_ref().map_or(0, String::len);
+                id + parts.map(|part| part.mime_type.len() + part.data.len()).sum::<usize>()
             }
             Self::Value(value) => value.weight_bytes(),
             Self::Exception(exception) => {

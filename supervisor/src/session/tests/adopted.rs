@@ -7,13 +7,14 @@ async fn adopted() -> Bench {
     let (backend, mut launched) = Fake::new();
     let recipe = recipe(&backend);
     let results = Arc::clone(&recipe.means.results);
+    let account = recipe.means.account.clone();
     let never = std::future::pending::<&'static str>();
     let starting = tokio::spawn(Warm::start("t", recipe, never));
     let mut agent = launched.recv().await.unwrap();
     agent.start().await;
     let warm = starting.await.unwrap().unwrap();
     let session = adopt(identity(limits()), PATIENT, warm, |_| ());
-    Bench { session, agent, backend, results }
+    Bench { session, agent, backend, results, account }
 }
 
 #[tokio::test]

@@ -26,6 +26,20 @@ impl Bench {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_idle_time_begins_when_an_execution_ends() {
+    let hour = Duration::from_secs(3600);
+    let mut bench = Bench::started(Timing { idle_timeout: hour, ..PATIENT }).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    tokio::time::advance(hour * 2 / 3).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    outcome(reply).await;
+    tokio::time::advance(hour * 2 / 3).await;
+    assert!(!bench.session.claim_expired(), "it was in use two thirds of an hour ago");
+    tokio::time::advance(hour / 3).await;
+    assert!(bench.session.claim_expired());
+}
+
 #[tokio::test]
 async fn a_command_ends_with_a_code_and_the_kernel_goes_on() {
     let mut bench = Bench::started(PATIENT).await;

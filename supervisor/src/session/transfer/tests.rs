@@ -77,6 +77,33 @@ async fn a_content_comes_whole_or_with_an_error() {
 }
 
 #[tokio::test]
+async fn a_tenant_has_only_so_many_transfers_and_others_have_theirs() {
+    let room = Room::default();
+    let mut benches = Vec::new();
+    let mut waiting = Vec::new();
+    for _ in 0..MAX_TRANSFERS_OF_TENANT / MAX_TRANSFERS as usize {
+        let mut bench = Bench::started(PATIENT).await;
+        for _ in 0..MAX_TRANSFERS {
+            waiting.push(read(&bench, &room));
+            bench.agent.file().await;
+        }
+        benches.push(bench);
+    }
+    let another = Bench::started(PATIENT).await;
+    let refused = another.session.read_file(&room, "a".into(), 0, None).await;
+    assert!(matches!(refused, Err(TransferError::TooMany)), "the tenant has as many as it may");
+    let mut identity = another.session.identity.clone();
+    identity.tenant = "other".to_owned();
+    let (others, _) = Session::new(identity, PATIENT);
+    assert!(room.permit(&others).is_ok(), "there are more for others");
+    drop(benches);
+    for reading in waiting {
+        assert!(matches!(reading.await.unwrap(), Err(TransferError::Over)));
+    }
+    assert!(room.permit(&another.session).is_ok());
+}
+
+#[tokio::test]
 async fn a_content_goes_in_chunks_with_an_end() {
     let mut bench = Bench::started(PATIENT).await;
     let room = Room::default();

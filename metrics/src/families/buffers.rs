@@ -1,0 +1,61 @@
+//! What the daemon itself holds for its tenants: request bodies, executions, results, answers.
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::{Counter, Gauge};
+use crate::register::Register;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Buffers {
+    used: Gauge<1>,
+    limit: Gauge<0>,
+    dropped: Counter<1>,
+}
+
+impl Family for Buffers {
+    const TITLE: &'static str = "What the daemon holds for tenants";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        Ok(Self {
+            used: register.gauge(
+                "vivarium_buffered_bytes",
+                &["tenant"],
+                "Bytes of request bodies, executions that wait or run, kept results and events, \
+                 and answers on their way, that the daemon holds for the tenant.",
+            )?,
+            limit: register.gauge(
+                "vivarium_buffered_limit_bytes",
+                &[],
+                "The most of them for all tenants (`server.max_buffered_mb`).",
+            )?,
+            dropped: register.counter(
+                "vivarium_executions_without_room_total",
+                &["tenant"],
+                "Executions of whose output or results something was dropped because the daemon \
+                 had no room for it.",
+            )?,
+        })
+    }
+
+    fn introduce(&self, tenant: &str) {
+        self.dropped.begin([tenant]);
+    }
+}
+
+impl Buffers {
+    /// Scrape: what is held for a tenant.
+    pub fn are_used(&self, tenant: &str, bytes: u64) {
+        self.used.set_count([tenant], bytes);
+    }
+
+    /// Scrape: the most of all.
+    pub fn may_be(&self, bytes: u64) {
+        self.limit.set_count([], bytes);
+    }
+
+    /// Something of an execution was dropped.
+    pub fn dropped(&self, tenant: &str) {
+        self.dropped.add_one([tenant]);
+    }
+}
