@@ -12,6 +12,8 @@ OUTCOME: dict[str, Any] = {
     "cause": None,
     "detail": "",
     "state": "preserved",
+    "kernel": {"generation": 1, "fresh": True, "previous_end": None},
+    "session_created": True,
     "exit_code": None,
     "stdout": "hello\n",
     "stdout_truncated": False,

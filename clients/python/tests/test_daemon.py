@@ -71,6 +71,31 @@ def test_the_time_is_the_codes_own(session: Session) -> None:
     assert str(session.execute("x").value) == "1"
 
 
+def test_a_loss_is_told_with_every_outcome_after_it(session: Session) -> None:
+    first = session.execute("x = 1")
+    assert first.kernel is not None
+    assert (first.kernel.generation, first.kernel.fresh, first.session_created) == (1, True, False)
+    session.execute("import os; os._exit(3)")
+    session.command(["true"])
+    for fresh in (True, False):
+        outcome = session.execute("1")
+        assert outcome.kernel is not None
+        assert (outcome.kernel.generation, outcome.kernel.fresh) == (2, fresh)
+        assert outcome.kernel.previous_end is not None
+        assert outcome.kernel.previous_end.cause == "exited"
+    with session.stream("1") as stream:
+        streamed = stream.wait()
+    assert streamed.kernel is not None
+    assert (streamed.kernel.generation, streamed.kernel.fresh) == (2, False)
+
+
+def test_a_session_made_twice_with_a_key_is_one(real: Client) -> None:
+    key = f"create-{os.urandom(8).hex()}"
+    with real.session(idempotency_key=key) as session:
+        assert real.session(idempotency_key=key).id == session.id
+        assert real.session().id != session.id
+
+
 def test_deaths_have_a_cause(session: Session) -> None:
     session.execute("x = 1")
     with pytest.raises(errors.Killed) as raised:

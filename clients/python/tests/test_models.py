@@ -12,7 +12,15 @@ import pytest
 from samples import EXCEPTION, OUTCOME, PNG_BASE64, SESSION
 from vivarium_client import errors
 from vivarium_client._core.reading import Reader
-from vivarium_client.models import HostInfo, MemoryCapacity, Outcome, Pool, SessionInfo
+from vivarium_client.models import (
+    HostInfo,
+    Kernel,
+    MemoryCapacity,
+    Outcome,
+    Pool,
+    PreviousEnd,
+    SessionInfo,
+)
 
 
 def outcome(**changes: Any) -> Outcome:
@@ -50,7 +58,17 @@ def test_every_field_of_an_outcome() -> None:
         0.1,
         9437184,
     )
+    assert read.kernel == Kernel(1, True, None)
+    assert read.session_created
     assert read.raise_for_status() is read
+
+
+def test_the_end_of_the_kernel_before() -> None:
+    end = {"cause": "signal", "detail": "the kernel was killed by SIGSEGV (11)"}
+    read = outcome(kernel={"generation": 3, "fresh": False, "previous_end": end})
+    assert read.kernel == Kernel(3, False, PreviousEnd(**end))
+    earlier_version = Outcome._read(Reader({"status": "ok"}, "outcome"))
+    assert (earlier_version.kernel, earlier_version.session_created) == (None, False)
 
 
 def test_versions_may_differ() -> None:

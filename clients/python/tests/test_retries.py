@@ -13,7 +13,15 @@ from vivarium_client import Client, Session, TransportError, errors
 
 Use = Callable[[Session], object]
 
+
+def _client(session: Session) -> Client:
+    client = Client.__new__(Client)
+    client._calls = session._calls
+    return client
+
+
 REPEATED: list[Use] = [
+    lambda session: _client(session).session(idempotency_key="key"),
     lambda session: session.execute("1"),
     lambda session: session.command(["ls"]),
     lambda session: session.info(),
@@ -29,6 +37,8 @@ REPEATED: list[Use] = [
 ]
 
 ONCE: list[Use] = [
+    # The daemon ends a session that nobody was told of.
+    lambda session: _client(session).session(),
     lambda session: session.interrupt(),
     lambda session: session.reset(),
     lambda session: session.files.put("a", iter([b"con", b"tent"])),

@@ -40,9 +40,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let folder = args.code.folder()?;
     let place = Place::Daemon(args.url.or_configured()?);
     place::block_on(async {
-        let mut create = args.create;
+        let (mut create, mut prepared) = (args.create, None);
         if let Some(before) = job.before {
-            place.execute(&args.session, before, create).await?;
+            prepared = Some(place.execute(&args.session, before, create).await?);
             create = false;
         }
         if create && matches!(job.work, Work::Command(_)) {
@@ -50,7 +50,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
             place.find_or_create(&args.session).await?;
             create = false;
         }
-        let task = Task { place: &place, session: &args.session, work: job.work, create };
+        let task = Task { place: &place, session: &args.session, work: job.work, create, prepared };
         task.perform(&args.code, folder, OnStubborn::Leave).await
     })
 }

@@ -4,7 +4,7 @@ use vivarium_protocol::layer::{Report, Status as LayerStatus};
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 
 use super::exit::Exit;
-use crate::engine::types::{DoneEvent, Outcome};
+use crate::engine::types::{DoneEvent, KernelInfo, Outcome};
 
 /// What of an outcome counts for the exit code, and for what is said about it.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +109,14 @@ fn exit_status(message: &str) -> Option<u8> {
     message.parse::<i64>().ok().and_then(|status| u8::try_from(status.rem_euclid(256)).ok())
 }
 
+/// What to say where variables of earlier executions are not there any more: the kernel before this
+/// one ended. Nothing about a command, which uses none.
+pub(super) fn lost_before(kernel: Option<&KernelInfo>, exit_code: Option<i32>) -> Option<String> {
+    let kernel = kernel.filter(|kernel| kernel.fresh && exit_code.is_none())?;
+    let end = kernel.previous_end.as_ref()?;
+    Some(format!("this ran in a fresh kernel, without the variables from before: {}", end.detail))
+}
+
 /// One line about what of the sandbox is missing, if anything is.
 pub(super) fn missing_layers(protection: &[Report]) -> Option<String> {
     if !protection.is_empty() && protection.iter().all(|r| r.status == LayerStatus::Off) {
@@ -129,6 +137,7 @@ pub(super) fn missing_layers(protection: &[Report]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::types::PreviousEnd;
     use vivarium_protocol::layer::Layer;
 
     #[test]
@@ -139,6 +148,20 @@ mod tests {
         assert_eq!(exit_status("-1"), Some(255));
         assert_eq!(exit_status("256"), Some(0));
         assert_eq!(exit_status("no input"), None);
+    }
+
+    #[test]
+    fn the_first_code_after_a_loss_is_told_of_it_and_nothing_else_is() {
+        let end = PreviousEnd { cause: Cause::Signal, detail: "killed by SIGSEGV (11)".into() };
+        let kernel = KernelInfo { generation: 2, fresh: true, previous_end: Some(end) };
+        let said = lost_before(Some(&kernel), None).unwrap_or_default();
+        assert!(said.ends_with("killed by SIGSEGV (11)"), "{said}");
+        assert_eq!(lost_before(Some(&kernel), Some(0)), None, "a command");
+        let later = KernelInfo { fresh: false, ..kernel };
+        let first = KernelInfo { generation: 1, fresh: true, previous_end: None };
+        for kernel in [None, Some(&later), Some(&first)] {
+            assert_eq!(lost_before(kernel, None), None);
+        }
     }
 
     #[test]

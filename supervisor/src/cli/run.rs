@@ -85,7 +85,7 @@ async fn perform(place: &Place, plan: Plan, options: &CodeOptions) -> Result<Exi
     if let Some(before) = job.before {
         place.execute(&session.id, before, false).await?;
     }
-    let task = Task { place, session: &session.id, work: job.work, create: false };
+    let task = Task { place, session: &session.id, work: job.work, create: false, prepared: None };
     let ended = task.perform(options, folder, OnStubborn::Delete).await;
     if let Err(failure) = place.delete(&session.id).await {
         // It may be gone already; a daemon reaps it in any case.

@@ -4,11 +4,12 @@ use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
 use super::inputs::CodeOptions;
 use super::interrupt::{self, OnStubborn};
-use super::outcome::Verdict;
+use super::outcome::{Verdict, lost_before};
 use super::place::Place;
 use super::print;
 use super::view::View;
 use super::work::Work;
+use crate::engine::types::Outcome;
 
 /// What is to be run, and where.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Task<'a> {
     pub(super) work: Work,
     /// Whether the session is made if there is none.
     pub(super) create: bool,
+    /// What became of what had to run first: it is a part of the same request.
+    pub(super) prepared: Option<Outcome>,
 }
 
 impl Task<'_> {
@@ -28,14 +31,24 @@ impl Task<'_> {
         folder: Option<Folder>,
         on_stubborn: OnStubborn,
     ) -> Result<Exit, Failure> {
-        let Self { place, session, work, create } = self;
+        let Self { place, session, work, create, prepared } = self;
         let mut view = View::new(folder, options.value, options.quiet);
         if !options.json {
+            let before = prepared.as_ref().and_then(|prepared| prepared.kernel.as_ref());
+            if let Some(lost) = lost_before(before, None) {
+                print::note(&lost);
+            }
             let execution = async { view.follow(place.follow(session, work, create).await?).await };
             return interrupt::watch(place, session, on_stubborn, execution).await;
         }
         let execution = place.execute(session, work, create);
-        let outcome = interrupt::watch(place, session, on_stubborn, execution).await?;
+        let mut outcome = interrupt::watch(place, session, on_stubborn, execution).await?;
+        if let Some(prepared) = prepared {
+            outcome.session_created |= prepared.session_created;
+            if let (Some(kernel), Some(before)) = (&mut outcome.kernel, prepared.kernel) {
+                kernel.fresh |= before.fresh && before.generation == kernel.generation;
+            }
+        }
         print::json(&outcome)?;
         let exit = Verdict::from(&outcome).exit();
         view.keep_all(&outcome);

@@ -10,7 +10,7 @@ use vivarium_protocol::outcome::{DisplayKind, Exception};
 
 use super::artifacts::{ArtifactError, Folder};
 use super::exit::{Exit, Failure};
-use super::outcome::Verdict;
+use super::outcome::{Verdict, lost_before};
 use super::place::Events;
 use super::print;
 use super::terminal::{Filter, Terminals, escape};
@@ -99,6 +99,9 @@ impl View {
         if self.unseen > 0 && !self.is_quiet {
             let unseen = self.unseen;
             print::note(&format!("{unseen} images not shown: --output-dir DIR writes them"));
+        }
+        if let Some(lost) = lost_before(done.kernel.as_deref(), done.exit_code) {
+            print::note(&lost);
         }
         let verdict = Verdict::of(done, exception);
         if let Some(text) = verdict.explain() {

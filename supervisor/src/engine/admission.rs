@@ -17,14 +17,18 @@ impl Engine {
         session.ok_or_else(|| EngineError::UnknownSession(id.to_owned()))
     }
 
+    /// A tenant's session, made if there is none, and whether it was.
     pub(super) async fn find_or_add(
         &self,
         tenant: &str,
         id: &str,
-    ) -> Result<Arc<Session>, EngineError> {
+    ) -> Result<(Arc<Session>, bool), EngineError> {
         let spec = SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() };
-        // Somebody else may be faster.
-        Ok(self.add(tenant, spec).await?.unwrap_or_else(|existing| existing))
+        Ok(match self.add(tenant, spec).await? {
+            Ok(made) => (made, true),
+            // Somebody else was faster.
+            Err(existing) => (existing, false),
+        })
     }
 
     /// Adds a session, without waiting for it to start; the inner error is the one that has its

@@ -179,7 +179,7 @@ impl Engine {
                 .add(&owner, spec)
                 .await?
                 .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-            match engine.hand_over(&session, order, streamed, reservation).await {
+            match engine.hand_over(&session, order, streamed, true, reservation).await {
                 Ok(mut ticket) => {
                     ticket.gone = Some(tokio::spawn(end_with(session, Arc::clone(&ticket.record))));
                     Ok(ticket)
@@ -205,13 +205,13 @@ impl Engine {
         let Delivery { streamed, once, reservation } = delivery;
         self.once(tenant, once, async move {
             engine.check_open(&owner)?;
-            let session = match engine.find(&owner, &id) {
+            let (session, is_new) = match engine.find(&owner, &id) {
                 Err(EngineError::UnknownSession(_)) if create => {
                     engine.find_or_add(&owner, &id).await?
                 }
-                found => found?,
+                found => (found?, false),
             };
-            engine.hand_over(&session, order, streamed, reservation).await
+            engine.hand_over(&session, order, streamed, is_new, reservation).await
         })
         .await
     }
@@ -268,6 +268,7 @@ impl Engine {
         session: &Arc<Session>,
         order: Order,
         streamed: bool,
+        session_created: bool,
         reservation: Option<Reservation>,
     ) -> Result<Ticket, EngineError> {
         let reservation = match reservation {
@@ -283,7 +284,8 @@ impl Engine {
         let (record, writer) =
             Record::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
         let attached = record.attach();
-        let task = Task { work, files, outputs, timeout, streamed, writer, reservation };
+        let task =
+            Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
         let session_id = session.identity.id.clone();
         // One that is not told is dropped, which refuses it.
         session.tell(Command::Execute(Box::new(task))).await;

@@ -62,7 +62,7 @@ impl Engine {
             timeout: ANSWER_WITHIN,
             cancel_on_disconnect: true,
         };
-        let outcome = self.hand_over(&session, order, false, None).await?.outcome().await?;
+        let outcome = self.hand_over(&session, order, false, false, None).await?.outcome().await?;
         let answer = outcome.result.as_ref().and_then(|value| value.mime.get(JSON));
         let Some(answer) = answer else {
             match outcome.cause {

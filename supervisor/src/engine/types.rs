@@ -26,8 +26,8 @@ pub use request::{
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
-    InterruptReply, KeepaliveReply, LimitsInfo, MemoryCapacity, MimeBundle, Outcome, OutputFile,
-    PoolInfo, ResetReply, SessionInfo, SessionPage, SessionState, SessionUsage, TemplateInfo,
-    ValueInfo,
+    InterruptReply, KeepaliveReply, KernelInfo, LimitsInfo, MemoryCapacity, MimeBundle, Outcome,
+    OutputFile, PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState,
+    SessionUsage, TemplateInfo, ValueInfo,
 };
 pub use scalar::{Cores, CoresError};

@@ -29,16 +29,18 @@ use super::warm::Warm;
 use super::{Command, Identity, Session, Task, Timing};
 use crate::budget::{Account, Reservation};
 use crate::cgroup::{Blame, Mark, Meter, Scope};
-use crate::engine::types::SessionState;
+use crate::engine::types::{KernelInfo, SessionState};
 
 mod answer;
 mod end;
 mod finish;
 mod heard;
+mod kernels;
 mod tally;
 mod told;
 mod verdict;
 
+use kernels::Kernels;
 pub(super) use tally::Tally;
 
 /// How long an execution is held back where the daemon has no room for what it prints or shows.
@@ -80,6 +82,10 @@ struct Running {
     killed: bool,
     collector: Collector,
     writer: Writer,
+    /// Whether its request made the session.
+    session_created: bool,
+    /// The kernel it runs in, and what is to be told of the one before, once it runs.
+    kernel: Option<(Option<KernelInfo>, Option<String>)>,
     /// Dropped, and so told, when the execution has ended.
     interrupts: Vec<oneshot::Sender<()>>,
     /// What it takes of the daemon's memory until then, and its result for as long as it is kept.
@@ -133,8 +139,7 @@ struct Actor {
     resets: Vec<Reset>,
     describes: Vec<oneshot::Sender<Description>>,
     idle_waiters: Vec<oneshot::Sender<()>>,
-    /// What happened between executions, for the next one's answer.
-    notice: Option<String>,
+    kernels: Kernels,
     /// Whether a kernel that would not start has been tried once more.
     retried: bool,
     tally: Tally,
@@ -199,6 +204,7 @@ pub fn adopt(
     tokio::spawn(async move {
         let mut actor = Actor::new(Arc::clone(&own), body, means);
         actor.state = SessionState::Idle;
+        actor.kernels.ready();
         Box::pin(actor.run(commands)).await;
         on_gone(&own);
         own.gone.send_replace(true);
@@ -225,7 +231,7 @@ impl Actor {
             resets: Vec::new(),
             describes: Vec::new(),
             idle_waiters: Vec::new(),
-            notice: None,
+            kernels: Kernels::default(),
             retried: false,
             tally,
             blame,
@@ -290,6 +296,12 @@ impl Actor {
 
     /// Has the kernel killed, and waits for the next one.
     fn replace(&mut self) -> Step {
+        let (cause, detail) = self.order();
+        // Nobody reads the answer to a probe.
+        let is_told = !self.running.as_ref().is_some_and(|running| {
+            running.kind == Kind::Probe && running.stop != Some(Stop::Reset)
+        });
+        self.kernels.ended(cause, &detail, is_told);
         self.set_state(Event::KernelGone)?;
         self.send(&ToAgent::Replace)?;
         self.wait_for(Awaited::Kernel)
@@ -324,7 +336,8 @@ impl Actor {
     fn take_up(&mut self, job: Job) -> ToAgent {
         let Job { number, task, queued } = job;
         let kind = task.kind();
-        let Task { work, files, outputs, timeout, streamed, writer, reservation } = task;
+        let Task { work, files, outputs, timeout, streamed, session_created, writer, reservation } =
+            task;
         let names = outputs.iter().map(|output| output.name.clone()).collect();
         self.running = Some(Running {
             number,
@@ -337,6 +350,8 @@ impl Actor {
             killed: false,
             collector: Collector::new(&self.session.identity.limits, outputs, streamed),
             writer,
+            session_created,
+            kernel: None,
             interrupts: Vec::new(),
             order_bytes: reservation.bytes(),
             reservation,

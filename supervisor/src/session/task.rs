@@ -21,6 +21,8 @@ pub struct Task {
     pub timeout: Duration,
     /// Whether its client follows what it prints, and so needs no copy of that at the end.
     pub streamed: bool,
+    /// Whether its request made the session.
+    pub session_created: bool,
     /// Where is said what becomes of it.
     pub writer: Writer,
     /// The bytes that it takes in the daemon until it is over.

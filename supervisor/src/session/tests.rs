@@ -153,9 +153,10 @@ impl Bench {
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
         let (record, writer) = Record::new(1 << 20, cancel);
         let attached = record.attach();
-        let (files, outputs, streamed) = (vec![], vec![], false);
+        let (files, outputs, streamed, session_created) = (vec![], vec![], false, false);
         let reservation = self.account.hold(0);
-        let task = Task { work, files, outputs, timeout, streamed, writer, reservation };
+        let task =
+            Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
         assert!(self.session.tell(Command::Execute(Box::new(task))).await);
         Reply { record, _attached: attached }
     }

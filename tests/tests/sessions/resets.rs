@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use vivarium_tests::{Daemon, processes, wait};
+use serde_json::json;
+use vivarium_tests::{Daemon, Outcome, processes, wait};
 
 #[test]
 fn nothing_but_the_workdir_is_left() {
@@ -81,4 +82,66 @@ fn many_at_once_are_one_or_more_and_never_stick() {
     let left: Vec<_> = daemon.descendants();
     assert_eq!(left.len(), 3, "launcher, agent and kernel: {left:?}");
     assert!(left.iter().all(processes::Process::is_alive));
+}
+
+/// The kernel that an outcome tells of: its generation, whether it is fresh, and the cause of the
+/// end of the one before.
+fn kernel(outcome: &Outcome) -> (u64, bool, String) {
+    let kernel = &outcome.0["kernel"];
+    let cause = kernel["previous_end"]["cause"].as_str().unwrap_or_default();
+    (kernel["generation"].as_u64().unwrap(), kernel["fresh"].as_bool().unwrap(), cause.to_owned())
+}
+
+#[test]
+fn every_outcome_tells_of_the_kernel_whatever_way_the_one_before_was_lost() {
+    let daemon = Daemon::start();
+    let session = vivarium_tests::Session::named(&daemon, "made");
+    let create = || {
+        let body = json!({"code": "x = 1"});
+        let path = "/v1/sessions/made/execute?create=true";
+        Outcome(daemon.request("POST", path, Some(&body)).expect_success())
+    };
+    let (first, second) = (create(), create());
+    assert_eq!(kernel(&first), (1, true, String::new()));
+    assert_eq!(kernel(&second), (1, false, String::new()));
+    assert_eq!(
+        (&first.0["session_created"], &second.0["session_created"]),
+        (&json!(true), &json!(false))
+    );
+    let run = daemon.run(&json!({"code": "1"}));
+    assert_eq!((kernel(&run), &run.0["session_created"]), ((1, true, String::new()), &json!(true)));
+    // Between executions: nobody has an answer that tells of it.
+    let quit = "import os, threading\nthreading.Timer(0.05, os._exit, (7,)).start()";
+    let resets = |session: &vivarium_tests::Session<'_>| drop(session.reset());
+    let dies = |session: &vivarium_tests::Session<'_>| {
+        let kernel = session.kernel();
+        let _set = session.execute(quit).ok();
+        wait::until_true("the end of the kernel", || !kernel.is_alive());
+        session.until_state("idle");
+    };
+    let exits = |session: &vivarium_tests::Session<'_>| {
+        let _out = session.execute("import os; os._exit(3)").ended("killed", "exited", "lost");
+    };
+    let stubborn = "import signal; signal.signal(2, signal.SIG_IGN)\nwhile True: pass";
+    let overruns = |session: &vivarium_tests::Session<'_>| {
+        let _out = session.execute_for(10, stubborn).ended("timed_out", "wall_time", "lost");
+    };
+    type Lose<'l> = (&'l str, &'l dyn Fn(&vivarium_tests::Session<'_>));
+    let ways: [Lose<'_>; 4] =
+        [("reset", &resets), ("exited", &dies), ("exited", &exits), ("wall_time", &overruns)];
+    for (number, (cause, lose)) in ways.into_iter().enumerate() {
+        lose(&session);
+        let generation = number as u64 + 2;
+        let command = session.command(&json!({"argv": ["true"]})).ok();
+        assert_eq!(kernel(&command), (generation, true, cause.to_owned()));
+        for fresh in [true, false] {
+            let outcome = session.execute("x");
+            assert_eq!(kernel(&outcome), (generation, fresh, cause.to_owned()), "{outcome}");
+            assert_eq!(outcome.exception(), "NameError");
+        }
+        let done = session.stream("1").rest().pop().unwrap();
+        assert_eq!(done.data["kernel"]["generation"], generation);
+        assert_eq!(done.data["session_created"], false);
+    }
+    daemon.stop_and_check();
 }

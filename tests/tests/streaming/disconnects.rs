@@ -179,6 +179,9 @@ fn a_session_made_by_an_execution_has_a_name_and_stays() {
     wait::until_true("its session", || ids(&daemon).contains("mine"));
     drop(client);
     let session = vivarium_tests::Session::named(&daemon, "mine");
+    wait::until_true("its execution", || {
+        session.request("GET", "/executions/1", None).status == 200
+    });
     let _ran = session.until_done("1").ok();
     assert_eq!(session.value("x"), "1");
     daemon.stop_and_check();

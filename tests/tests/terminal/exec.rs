@@ -138,3 +138,25 @@ fn ctrl_c_ends_what_exec_runs_and_keeps_the_session() {
     assert_eq!(vivarium_tests::Session::named(&daemon, "demo").value("x"), "1");
     daemon.stop_and_check();
 }
+
+#[test]
+fn exec_tells_that_the_variables_from_before_are_gone() {
+    let daemon = Daemon::start();
+    let url = url(&daemon);
+    let exec = |arguments: &[&str]| {
+        let all = [&["exec", "--url", &url, "--create", "demo"], arguments].concat();
+        program::finish(&mut vivarium(daemon.dir(), &all), "")
+    };
+    let lost = "without the variables from before: the session was reset";
+    assert!(!exec(&["-c", "x = 1"]).expect_code(0).stderr().contains("fresh kernel"));
+    vivarium_tests::Session::named(&daemon, "demo").reset();
+    // A command neither tells of it nor takes the news away.
+    assert!(!exec(&["--shell", "true"]).expect_code(0).stderr().contains("fresh kernel"));
+    let script = daemon.dir().join("script.py");
+    fs::write(&script, "import sys; print(sys.argv[1])").unwrap();
+    let told = exec(&[script.to_str().unwrap(), "argument"]).expect_code(0);
+    assert!(told.stderr().contains(lost), "{}", told.stderr());
+    assert_eq!(told.stdout(), "argument\n");
+    assert!(!exec(&["-c", "1"]).expect_code(0).stderr().contains("fresh kernel"));
+    daemon.stop_and_check();
+}

@@ -133,6 +133,7 @@ fn owned(done: DoneEvent<'_>) -> DoneEvent<'static> {
         execution_id: Cow::Owned(done.execution_id.into_owned()),
         session_id: Cow::Owned(done.session_id.into_owned()),
         detail: Cow::Owned(done.detail.into_owned()),
+        kernel: done.kernel.map(|kernel| Cow::Owned(kernel.into_owned())),
         files: Cow::Owned(done.files.into_owned()),
         files_changed: Cow::Owned(done.files_changed.into_owned()),
         ..done

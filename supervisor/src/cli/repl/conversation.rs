@@ -120,6 +120,7 @@ impl<'a> Conversation<'a> {
             }
             Input::Reset => {
                 self.place.reset(&self.session).await?;
+                self.screen.was_reset();
                 self.screen.note("reset: variables are gone, files are there")?;
             }
             Input::Session => self.describe().await?,

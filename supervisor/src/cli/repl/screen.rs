@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use vivarium_protocol::outcome::{DisplayKind, Exception, Status};
+use vivarium_protocol::outcome::{DisplayKind, Exception, State, Status};
 
 use crate::chain::chain;
 use crate::cli::artifacts::Folder;
 use crate::cli::exit::Failure;
 use crate::cli::images::{self, Protocol};
-use crate::cli::outcome::Verdict;
+use crate::cli::outcome::{Verdict, lost_before};
 use crate::cli::terminal::{Filter, Terminals, escape};
 use crate::engine::types::{DisplayEvent, DoneEvent, InspectReply, MimeBundle, ValueInfo};
 
@@ -24,6 +24,8 @@ pub(super) struct Screen {
     stderr: Filter,
     /// Whether the last line has been ended.
     is_at_start: bool,
+    /// Whether the user knows that there are no variables.
+    knows_of_loss: bool,
     pictures: Pictures,
 }
 
@@ -60,6 +62,7 @@ impl Screen {
             stdout: Filter::default(),
             stderr: Filter::default(),
             is_at_start: true,
+            knows_of_loss: false,
             pictures: Pictures::new(protocol, folder),
         }
     }
@@ -141,6 +144,11 @@ impl Screen {
         }
     }
 
+    /// The user has reset the session.
+    pub(super) const fn was_reset(&mut self) {
+        self.knows_of_loss = true;
+    }
+
     /// How it ended, where that is to be told.
     pub(super) fn end(
         &mut self,
@@ -159,6 +167,12 @@ impl Screen {
                 self.note(&format!("there was more {stream} than max_output_bytes"))?;
             }
         }
+        if !self.knows_of_loss
+            && let Some(lost) = lost_before(done.kernel.as_deref(), done.exit_code)
+        {
+            self.note(&lost)?;
+        }
+        self.knows_of_loss = done.state == State::Lost;
         let Some(text) = Verdict::of(done, exception).explain() else { return Ok(()) };
         let text = escape(&text);
         // The last line is ours where the code did not end by itself.

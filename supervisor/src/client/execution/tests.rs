@@ -15,7 +15,7 @@ const EVENTS: [&str; 5] = [
     ": keep-alive\n\n",
     "id: 3\nevent: stderr\ndata: {\"text\":\"b\"}\n\n",
     "id: 4\nevent: done\ndata: {\"execution_id\":\"7\",\"session_id\":\"s\",\"status\":\"ok\",\
-     \"cause\":null,\"detail\":\"\",\"exit_code\":null,\"files\":[],\"files_changed\":[],\
+     \"cause\":null,\"detail\":\"\",\"exit_code\":null,\"kernel\":null,\"session_created\":false,\"files\":[],\"files_changed\":[],\
      \"files_changed_more\":false,\"state\":\"preserved\",\"stdout_truncated\":false,\
      \"stderr_truncated\":false,\"duration_ms\":1,\"usage\":{\"cpu_ms\":1,\
      \"memory_peak_bytes\":1}}\n\n",

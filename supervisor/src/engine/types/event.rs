@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::outcome::{Cause, DisplayKind, State, Status};
 
 use super::response::{cause_schema, display_kind_schema, state_schema, status_schema};
-use super::{ChangedFile, ExecutionUsage, MimeBundle, Outcome, OutputFile};
+use super::{ChangedFile, ExecutionUsage, KernelInfo, MimeBundle, Outcome, OutputFile};
 
 /// `started`: it begins to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -56,6 +56,10 @@ pub struct DoneEvent<'a> {
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = state_schema)]
     pub state: State,
+    /// The kernel it ran in; null if it was rejected before there was one.
+    pub kernel: Option<Cow<'a, KernelInfo>>,
+    /// Whether this request made the session.
+    pub session_created: bool,
     /// What a command exited with; null for code, and for a command that was killed.
     pub exit_code: Option<i32>,
     /// Whether it printed more to stdout than was sent.
@@ -85,6 +89,8 @@ impl<'a> DoneEvent<'a> {
             cause: outcome.cause,
             detail: Cow::Borrowed(&outcome.detail),
             state: outcome.state,
+            kernel: outcome.kernel.as_ref().map(Cow::Borrowed),
+            session_created: outcome.session_created,
             exit_code: outcome.exit_code,
             stdout_truncated,
             stderr_truncated,

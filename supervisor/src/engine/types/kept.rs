@@ -46,9 +46,11 @@ impl Outcome {
         let exception = self.exception.as_ref().map_or(0, |exception| {
             exception.type_name.len() + exception.message.len() + exception.traceback.len()
         });
+        let previous = self.kernel.as_ref().and_then(|kernel| kernel.previous_end.as_ref());
         let result = self.result.as_ref().map_or(0, super::ValueInfo::weight_bytes);
         size_of::<Self>()
             + self.detail.len()
+            + previous.map_or(0, |end| end.detail.len())
             + self.stdout.len()
             + self.stderr.len()
             + exception

@@ -43,6 +43,10 @@ pub struct Outcome {
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::state_schema)]
     pub state: State,
+    /// The kernel it ran in; null if it was rejected before there was one.
+    pub kernel: Option<KernelInfo>,
+    /// Whether this request made the session.
+    pub session_created: bool,
     /// What a command exited with; null for code, and for a command that was killed.
     pub exit_code: Option<i32>,
     /// What it printed.
@@ -74,6 +78,28 @@ pub struct Outcome {
     pub duration_ms: f64,
     /// What it used.
     pub usage: ExecutionUsage,
+}
+
+/// The kernel that an execution ran in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KernelInfo {
+    /// Which of the session's kernels, counted from 1. Where it has changed between two
+    /// executions, variables and modules are lost.
+    pub generation: u64,
+    /// Whether no code had run in it before this.
+    pub fresh: bool,
+    /// Why the kernel before it ended; null for the first.
+    pub previous_end: Option<PreviousEnd>,
+}
+
+/// Why a kernel ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreviousEnd {
+    /// The cause.
+    #[schema(schema_with = schema::some_cause_schema)]
+    pub cause: Cause,
+    /// The evidence, in words.
+    pub detail: String,
 }
 
 /// The value of a final expression.

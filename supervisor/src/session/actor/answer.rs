@@ -5,7 +5,7 @@ use std::time::Duration;
 use vivarium_protocol::message::ExecutionNumber;
 
 use super::verdict::Verdict;
-use crate::engine::types::{ExecutionUsage, Outcome};
+use crate::engine::types::{ExecutionUsage, KernelInfo, Outcome};
 use crate::observe::Printed;
 use crate::session::output::Collected;
 use crate::session::task::Kind;
@@ -20,6 +20,8 @@ pub(super) struct Answer {
     /// How long it ran, if it did.
     pub(super) ran: Option<Duration>,
     pub(super) usage: ExecutionUsage,
+    pub(super) kernel: Option<KernelInfo>,
+    pub(super) session_created: bool,
 }
 
 impl Answer {
@@ -35,7 +37,7 @@ impl Answer {
     }
 
     pub(super) fn outcome(self, session: &Session) -> Outcome {
-        let Self { number, verdict, collected, ran, usage, .. } = self;
+        let Self { number, verdict, collected, ran, usage, kernel, session_created, .. } = self;
         let ran_us = ran.map_or(0, |ran| u64::try_from(ran.as_micros()).unwrap_or(u64::MAX));
         Outcome {
             execution_id: number.to_string(),
@@ -44,6 +46,8 @@ impl Answer {
             cause: verdict.cause,
             detail: verdict.detail,
             state: verdict.state,
+            kernel,
+            session_created,
             exit_code: verdict.exit_code,
             stdout: collected.stdout.text,
             stdout_truncated: collected.stdout.truncated,

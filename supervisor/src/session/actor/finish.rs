@@ -78,7 +78,20 @@ impl Actor {
             _ if cause == Cause::CpuLimit => (Status::TimedOut, cause, detail.to_owned()),
             _ => (Status::Killed, cause, detail.to_owned()),
         };
+        self.kernels.ended(cause, &detail, running.kind != Kind::Probe);
         self.answer(running, lost(status, cause, detail), usage);
+    }
+
+    /// Why the kernel is told to go.
+    pub(super) fn order(&self) -> (Cause, String) {
+        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
+        match self.running.as_ref().and_then(|running| Some((running.stop?, running.timeout))) {
+            Some((stop @ (Stop::WallTime | Stop::CpuTime(_)), timeout)) => {
+                let (cause, limit) = limit_reached(stop, timeout, limits);
+                (cause, format!("{limit}, and {}", verdict::ignored("code", grace)))
+            }
+            _ => (Cause::Reset, "the session was reset".to_owned()),
+        }
     }
 
     /// The session is over.
@@ -110,7 +123,19 @@ impl Actor {
             running.writer.push(happened);
         }
         let usage = self.usage_of(&running, usage);
-        let Running { number, kind, started, collector, writer, reservation, .. } = running;
+        let Running {
+            number,
+            kind,
+            started,
+            collector,
+            writer,
+            session_created,
+            kernel,
+            reservation,
+            ..
+        } = running;
+        let (kernel, untold) =
+            kernel.unwrap_or_else(|| (self.kernels.current(), self.kernels.untold()));
         let collected = collector.finish();
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
@@ -120,15 +145,10 @@ impl Actor {
             join(&mut verdict.detail, STARVED);
         }
         let ran = started.map(|at| at.elapsed());
-        if kind == Kind::Probe {
-            // Nobody asks for its outcome: the next one's is to say what it has cost.
-            if verdict.state == State::Lost {
-                self.notice =
-                    Some(format!("{}: this one found a fresh kernel", verdict.detail.clone()));
-            }
-        } else {
-            if let Some(notice) = self.notice.take() {
-                join(&mut verdict.detail, &notice);
+        // Nobody asks for the outcome of a probe: the next one's says what it has cost.
+        if kind != Kind::Probe {
+            if let Some(untold) = untold {
+                join(&mut verdict.detail, &untold);
             }
             let mut notes = self.session.notes();
             notes.usage.executions += 1;
@@ -137,7 +157,8 @@ impl Actor {
                 notes.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
         }
         self.session.touch();
-        let answer = Answer { number, kind, verdict, collected, ran, usage };
+        let answer =
+            Answer { number, kind, verdict, collected, ran, usage, kernel, session_created };
         self.publish(answer, &writer, reservation);
     }
 
@@ -151,7 +172,9 @@ impl Actor {
         let limits = &self.session.identity.limits;
         let collected = Collector::new(limits, task.outputs, task.streamed).finish();
         let usage = ExecutionUsage::default();
-        let answer = Answer { number, kind, verdict, collected, ran: None, usage };
+        let (kernel, session_created) = (self.kernels.current(), task.session_created);
+        let answer =
+            Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
         self.publish(answer, &task.writer, task.reservation);
     }
 

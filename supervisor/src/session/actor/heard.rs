@@ -108,6 +108,7 @@ impl Actor {
             notes.origin = Some(origin);
         }
         self.means.observer.kernel_started(origin);
+        self.kernels.ready();
         for reset in self.resets.drain(..) {
             reset.reply.send(reset.ended).unwrap_or(());
         }
@@ -137,6 +138,10 @@ impl Actor {
         let Some(running) = &mut self.running else { return Step::Continue(()) };
         let now = Instant::now();
         running.started = Some(now);
+        running.kernel = Some((self.kernels.current(), self.kernels.untold()));
+        if running.kind == Kind::Code {
+            self.kernels.code_began();
+        }
         running.writer.started(running.number, &self.session.identity.id);
         if running.kind != Kind::Probe {
             self.means.observer.execution_started(now - running.queued);
@@ -176,10 +181,11 @@ impl Actor {
         }
         if took_execution {
             self.finish_killed(cause, &detail, usage, evidence.forks_refused);
-        } else if !by_order && self.state != SessionState::Starting {
-            tracing::info!(session = self.session.identity.id, detail, "a kernel died");
-            self.notice =
-                Some(format!("between executions {detail}: this one found a fresh kernel"));
+        } else {
+            if !by_order && self.state != SessionState::Starting {
+                tracing::info!(session = self.session.identity.id, detail, "a kernel died");
+            }
+            self.kernels.ended(cause, &detail, false);
         }
         self.set_state(Event::KernelGone)?;
         self.note_queue();

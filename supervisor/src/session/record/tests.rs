@@ -22,6 +22,8 @@ pub(crate) fn outcome(execution_id: &str, session_id: &str) -> Outcome {
         cause: None,
         detail: String::new(),
         state: State::Preserved,
+        kernel: None,
+        session_created: false,
         exit_code: None,
         stdout: String::new(),
         stdout_truncated: false,

@@ -92,3 +92,73 @@ async fn an_agent_that_dies_takes_the_session_with_it() {
     session.gone().await;
     assert_eq!(backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
+
+/// The kernel that an answer tells of: its generation, whether it is fresh, why the one before
+/// ended.
+fn kernel(outcome: &Arc<Outcome>) -> (u64, bool, Option<Cause>) {
+    let kernel = outcome.kernel.clone().unwrap();
+    (kernel.generation, kernel.fresh, kernel.previous_end.map(|end| end.cause))
+}
+
+#[tokio::test]
+async fn every_answer_tells_which_kernel_it_ran_in_and_why_the_one_before_ended() {
+    let mut bench = Bench::started(PATIENT).await;
+    for fresh in [true, false] {
+        let (execution, reply) = bench.running(NEVER).await;
+        bench.agent.done(execution, Completion::Ok).await;
+        assert_eq!(kernel(&outcome(reply).await), (1, fresh, None));
+    }
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.exited(1, Some(execution), KernelEnd::Exited(3)).await;
+    assert_eq!(kernel(&outcome(reply).await), (1, false, None), "the one it ran in");
+    bench.agent.ready(2).await;
+    // One that ends between executions, before any code has run in it.
+    bench.agent.exited(2, None, KernelEnd::Signaled { signal: 11, by_agent: false }).await;
+    bench.agent.ready(3).await;
+    for fresh in [true, false] {
+        let (execution, reply) = bench.running(NEVER).await;
+        bench.agent.done(execution, Completion::Ok).await;
+        let outcome = outcome(reply).await;
+        assert_eq!(kernel(&outcome), (3, fresh, Some(Cause::Signal)));
+        assert_eq!(outcome.detail.contains("found a fresh kernel"), fresh, "{}", outcome.detail);
+    }
+}
+
+#[tokio::test]
+async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
+    let mut bench = Bench::started(PATIENT).await;
+    bench.agent.exited(1, None, KernelEnd::Exited(7)).await;
+    bench.agent.ready(2).await;
+    let work = Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() };
+    let reply = bench.submit_work(work, NEVER, false).await;
+    let Some(ToAgent::Execute { execution, .. }) = bench.agent.hear().await else {
+        panic!("not an execution");
+    };
+    bench.agent.say(FromAgent::Started { execution }).await;
+    bench.agent.done(execution, Completion::Exited(0)).await;
+    assert_eq!(kernel(&outcome(reply).await), (2, true, Some(Cause::Exited)));
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(kernel(&outcome), (2, true, Some(Cause::Exited)));
+    assert!(outcome.detail.contains("code 7"), "{}", outcome.detail);
+}
+
+#[tokio::test]
+async fn what_was_killed_for_its_time_says_so_to_the_next() {
+    let short = Timing { interrupt_grace: SOON, ..PATIENT };
+    let mut bench = Bench::started(short).await;
+    let (execution, reply) = bench.running(SOON).await;
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    // It ended by itself as the order was on its way.
+    bench.agent.done(execution, Completion::Ok).await;
+    assert_eq!(outcome(reply).await.state, State::Lost);
+    bench.agent.exited(1, None, KernelEnd::Signaled { signal: 9, by_agent: true }).await;
+    bench.agent.ready(2).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(kernel(&outcome), (2, true, Some(Cause::WallTime)));
+    assert_eq!(outcome.detail, "", "its answer has told");
+}

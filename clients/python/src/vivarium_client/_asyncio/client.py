@@ -161,11 +161,14 @@ class AsyncClient:
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        idempotency_key: Optional[str] = None,
     ) -> Opening:
         """Makes a session, whose kernel is ready when this has been awaited.
 
         As `async with client.session() as session` it is deleted at the end. `id` is up to 64 of
         `A-Z a-z 0-9 _ -`, a random one if not given. `idle_timeout` is in seconds.
+        With an `idempotency_key` a second call gets the session that the first one made, also if
+        its answer was lost, and a call whose connection broke is made again.
         """
         request = requests.create_session(
             id=id,
@@ -175,6 +178,7 @@ class AsyncClient:
             env=env,
             idle_timeout=idle_timeout,
             metadata=metadata,
+            idempotency_key=idempotency_key,
         )
         return Opening(self._calls, request)
 

@@ -37,6 +37,7 @@ def create_session(
     env: Optional[Mapping[str, str]],
     idle_timeout: Optional[float],
     metadata: Optional[Mapping[str, str]],
+    idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions"""
     fields = {
@@ -48,8 +49,12 @@ def create_session(
         "idle_timeout_ms": _milliseconds(idle_timeout),
         "metadata": metadata,
     }
+    # No key but the caller's: with one that nobody knows the daemon would keep a session that
+    # nobody knows.
+    headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+    once = idempotency_key is not None
     # A kernel is started meanwhile, which takes as long as the daemon allows.
-    return post(path("sessions"), fields, patience=Patience.WORK)
+    return post(path("sessions"), fields, headers=headers, idempotent=once, patience=Patience.WORK)
 
 
 def execute(

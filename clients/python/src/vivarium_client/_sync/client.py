@@ -162,11 +162,14 @@ class Client:
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        idempotency_key: Optional[str] = None,
     ) -> Session:
         """Makes a session, whose kernel is ready when this returns.
 
         As a context manager it is deleted at the end. `id` is up to 64 of `A-Z a-z 0-9 _ -`, a
         random one if not given. `idle_timeout` is in seconds.
+        With an `idempotency_key` a second call gets the session that the first one made, also if
+        its answer was lost, and a call whose connection broke is made again.
         """
         request = requests.create_session(
             id=id,
@@ -176,6 +179,7 @@ class Client:
             env=env,
             idle_timeout=idle_timeout,
             metadata=metadata,
+            idempotency_key=idempotency_key,
         )
         info = run(self._calls.fetch(request, SessionInfo._read))
         return Session(self._calls, info.id, deletes_itself=True)

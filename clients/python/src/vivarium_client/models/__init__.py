@@ -2,7 +2,7 @@
 
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
-from .outcome import ExceptionInfo, Execution, Outcome, Usage
+from .outcome import ExceptionInfo, Execution, Kernel, Outcome, PreviousEnd, Usage
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
 from .workspace import Completion, Completions, FileEntry, Inspection
 
@@ -20,6 +20,7 @@ __all__ = [
     "Image",
     "Inspection",
     "Interrupt",
+    "Kernel",
     "LayerReport",
     "Limit",
     "Limits",
@@ -27,6 +28,7 @@ __all__ = [
     "Outcome",
     "OutputFile",
     "Pool",
+    "PreviousEnd",
     "Representations",
     "SessionInfo",
     "SessionUsage",

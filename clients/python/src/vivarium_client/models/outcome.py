@@ -44,6 +44,42 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class PreviousEnd:
+    """Why the kernel before ended."""
+
+    cause: str
+    """Such as `signal`, `memory_limit`, `wall_time` or `reset`."""
+    detail: str
+    """The evidence, in words."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> PreviousEnd:
+        return cls(reader.required_text("cause"), reader.text("detail"))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel that an execution ran in."""
+
+    generation: int
+    """Which of the session's kernels, counted from 1. Where it has changed between two
+    executions, variables and modules are lost."""
+    fresh: bool
+    """Whether no code had run in it before."""
+    previous_end: Optional[PreviousEnd]
+    """Why the kernel before it ended; None for the first."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Kernel:
+        end = reader.optional_object("previous_end")
+        return cls(
+            reader.integer("generation"),
+            reader.flag("fresh"),
+            None if end is None else PreviousEnd._read(end),
+        )
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What became of an execution. An exception of the code is an outcome like any other.
 
@@ -62,6 +98,10 @@ class Outcome:
     """The evidence, in words."""
     state: str
     """Whether variables and modules of the session survived: `preserved` or `lost`."""
+    kernel: Optional[Kernel]
+    """The kernel that it ran in; None if it was rejected before there was one."""
+    session_created: bool
+    """Whether this call made the session."""
     exit_code: Optional[int]
     """Of a command that exited; else None."""
     stdout: str = field(repr=False)
@@ -139,6 +179,7 @@ class Outcome:
     def _read(cls, reader: Reader) -> Outcome:
         value = reader.optional_object("result")
         exception = reader.optional_object("exception")
+        kernel = reader.optional_object("kernel")
         files = [OutputFile._read(file) for file in reader.objects("files")]
         return cls(
             execution_id=reader.text("execution_id"),
@@ -147,6 +188,8 @@ class Outcome:
             cause=reader.optional_text("cause"),
             detail=reader.text("detail"),
             state=reader.text("state"),
+            kernel=None if kernel is None else Kernel._read(kernel),
+            session_created=reader.flag("session_created"),
             exit_code=reader.optional_integer("exit_code"),
             stdout=reader.text("stdout"),
             stdout_truncated=reader.flag("stdout_truncated"),

@@ -75,6 +75,11 @@ pub(crate) fn cause_schema() -> Schema {
     nullable(ObjectBuilder::new().enum_values(Some(values)), Type::String).into()
 }
 
+/// The same where there always is one.
+pub(super) fn some_cause_schema() -> Schema {
+    names(CAUSES).into()
+}
+
 /// Schema of [`vivarium_protocol::policy::Network`].
 pub(crate) fn network_schema() -> Schema {
     names(NETWORKS).into()
