@@ -9,6 +9,7 @@
 //! workdir that is nothing of anybody else's: its filesystem holds only what the tenant made or
 //! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`.
 
+mod chunks;
 mod delete;
 mod error;
 mod list;

@@ -1,6 +1,5 @@
-//! Content on its way from the supervisor: chunks of a little-endian `u32` length and so many
-//! bytes, until one of length 0. That end is needed: the end of the stream alone is that of a
-//! client that went away, and then nothing is replaced.
+//! Content on its way from the supervisor, in [`chunks`](super::chunks), into a file or an archive's
+//! files.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -9,11 +8,9 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use vivarium_protocol::message::FileReply;
 
+use super::chunks::{Chunks, Piece};
 use super::unpack::Unpacker;
 use super::{FileError, NewFile, Workdir, checked};
-
-/// The largest chunk.
-const CHUNK_MAX_BYTES: usize = 1 << 20;
 
 const ENDED_EARLY: FileError = FileError::Aborted("the content ended before its end");
 
@@ -123,87 +120,5 @@ impl Sink {
             }
             Self::Archive(unpacker) => unpacker.finish(),
         }
-    }
-}
-
-/// Where in the chunks we are.
-#[derive(Debug, Default)]
-struct Chunks {
-    prefix: [u8; 4],
-    prefix_len: usize,
-    left: usize,
-}
-
-/// The next of the content.
-#[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
-    /// Not yet here.
-    Nothing,
-    /// This.
-    Data(&'a [u8]),
-    /// None: that was all.
-    End,
-}
-
-impl Chunks {
-    fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Piece<'a>, FileError> {
-        while self.left == 0 {
-            let Some((byte, rest)) = input.split_first() else {
-                return Ok(Piece::Nothing);
-            };
-            *input = rest;
-            if let Some(slot) = self.prefix.get_mut(self.prefix_len) {
-                *slot = *byte;
-            }
-            self.prefix_len += 1;
-            if self.prefix_len < self.prefix.len() {
-                continue;
-            }
-            self.prefix_len = 0;
-            self.left = usize::try_from(u32::from_le_bytes(self.prefix)).unwrap_or(usize::MAX);
-            match self.left {
-                0 => return Ok(Piece::End),
-                1..=CHUNK_MAX_BYTES => {}
-                _ => return Err(FileError::Aborted("a chunk of the content is too long")),
-            }
-        }
-        let (data, rest) = input.split_at(self.left.min(input.len()));
-        *input = rest;
-        self.left -= data.len();
-        Ok(if data.is_empty() { Piece::Nothing } else { Piece::Data(data) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::*;
-
-    #[test]
-    fn chunks_survive_being_cut_anywhere() {
-        let mut wire = Vec::new();
-        for chunk in [b"ab".as_slice(), b"cde", b""] {
-            wire.extend(u32::try_from(chunk.len()).unwrap().to_le_bytes());
-            wire.extend(chunk);
-        }
-        for cut in 0..wire.len() {
-            let (mut chunks, mut content) = (Chunks::default(), Vec::<u8>::new());
-            let (mut first, mut second) = wire.split_at(cut);
-            for input in [&mut first, &mut second] {
-                while let Piece::Data(data) = chunks.next(input).unwrap() {
-                    content.extend(data);
-                }
-            }
-            assert_eq!(content, b"abcde", "cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn a_chunk_that_is_too_long_ends_it() {
-        let max = u32::try_from(CHUNK_MAX_BYTES).unwrap();
-        let wire = (max + 1).to_le_bytes();
-        assert!(Chunks::default().next(&mut wire.as_slice()).is_err());
-        let wire = max.to_le_bytes();
-        assert_eq!(Chunks::default().next(&mut wire.as_slice()).unwrap(), Piece::Nothing);
     }
 }

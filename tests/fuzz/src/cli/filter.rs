@@ -1,0 +1,1 @@
+../../../../supervisor/src/cli/terminal/filter.rs

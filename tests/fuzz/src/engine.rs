@@ -1,0 +1,7 @@
+//! What the configuration uses of the engine.
+
+/// As `supervisor/src/engine/request.rs` has it.
+pub fn is_plain_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}

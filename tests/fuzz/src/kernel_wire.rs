@@ -1,0 +1,1 @@
+../../../agent/src/kernel_wire.rs

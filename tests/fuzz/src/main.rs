@@ -1,0 +1,48 @@
+//! Fuzz targets: everything that parses bytes of tenants or strangers, under libFuzzer.
+//!
+//! `./run TARGET` runs one ([docs/testing.md](../../../docs/testing.md)). The parsers are links to
+//! their own files, so that they are reached without being public and built without what is beside
+//! them. A target has to hold more than that nothing panics: most parsers are fed the same bytes
+//! whole and in parts, and have to say the same.
+
+#![no_main]
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "the parsers have more users where they are at home"
+)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is a finding")]
+
+mod chunks;
+mod cli;
+mod config;
+mod engine;
+mod kernel_wire;
+mod settings;
+mod sse;
+mod tar;
+mod targets;
+mod tenant;
+
+use std::sync::LazyLock;
+
+/// What [`chunks`] uses of the module that it is in.
+#[derive(Debug)]
+pub(crate) enum FileError {
+    /// It could not go on.
+    Aborted(&'static str),
+}
+
+/// Which target this process runs.
+static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+    let name = std::env::var("VIVARIUM_FUZZ_TARGET").unwrap_or_default();
+    let found = targets::ALL.iter().find(|(known, _)| *known == name);
+    let Some((_, target)) = found else {
+        let known: Vec<_> = targets::ALL.iter().map(|(known, _)| *known).collect();
+        panic!("VIVARIUM_FUZZ_TARGET is {name:?}, and none of {}", known.join(", "));
+    };
+    *target
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| TARGET(data));

@@ -1,0 +1,1 @@
+../../../supervisor/src/settings.rs

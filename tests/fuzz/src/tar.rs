@@ -1,0 +1,1 @@
+../../../agent/src/files/tar.rs
