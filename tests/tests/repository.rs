@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use vivarium_protocol::layer::Layer;
 use vivarium_tests::program::{self, Runner};
@@ -226,4 +227,22 @@ fn anchors(page: &str) -> Vec<String> {
             kept.map(|c| if c == ' ' { '-' } else { c }).collect()
         })
         .collect()
+}
+
+/// What `./test` runs test programs by (tests/limit), as libtest tells of one test and of many.
+#[test]
+fn a_test_that_hangs_is_ended_and_named() {
+    let limit = program::workspace().join("tests/limit");
+    let many = "echo 'test a::hangs has been running for over 60 seconds'; \
+                while echo 'test b ... ok'; do sleep 0.1; done";
+    for said in ["printf 'test a::hangs ... '; sleep 1000", many] {
+        let mut command = Command::new(&limit);
+        command.args(["/bin/sh", "-c", said]).env("VIVARIUM_TEST_LIMIT_SECS", "1");
+        let ended = program::finish(&mut command, "").expect_code(101);
+        assert!(ended.stderr().contains("HUNG: a::hangs ran"), "{}", ended.stderr());
+    }
+    let mut command = Command::new(&limit);
+    command.args(["/bin/sh", "-c", "echo 'test a ... ok'; exit 3"]);
+    let ended = program::finish(&mut command, "").expect_code(3);
+    assert_eq!(ended.stdout(), "test a ... ok\n");
 }
