@@ -1,7 +1,7 @@
 //! A blocking HTTP/1.1 client over TCP or a Unix socket, one request at a time on a connection
 //! that is kept. Small enough to send what no well-behaved client would.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -98,20 +98,28 @@ impl Client {
     /// Connects.
     #[must_use]
     pub fn connect(endpoint: &Endpoint) -> Self {
+        Self::try_connect(endpoint).unwrap()
+    }
+
+    /// Connects, if somebody listens.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_connect(endpoint: &Endpoint) -> io::Result<Self> {
         let stream: Box<dyn Stream> = match endpoint {
             Endpoint::Tcp(port) => {
-                let stream = TcpStream::connect(("127.0.0.1", *port)).unwrap();
-                stream.set_read_timeout(Some(DEADLINE)).unwrap();
-                stream.set_nodelay(true).unwrap();
+                let stream = TcpStream::connect(("127.0.0.1", *port))?;
+                stream.set_read_timeout(Some(DEADLINE))?;
+                stream.set_nodelay(true)?;
                 Box::new(stream)
             }
             Endpoint::Unix(path) => {
-                let stream = UnixStream::connect(path).unwrap();
-                stream.set_read_timeout(Some(DEADLINE)).unwrap();
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(DEADLINE))?;
                 Box::new(stream)
             }
         };
-        Self { stream: BufReader::new(stream) }
+        Ok(Self { stream: BufReader::new(stream) })
     }
 
     /// Sends these bytes as they are.

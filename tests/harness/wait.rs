@@ -1,4 +1,4 @@
-//! Waiting for events. The only sleep of the tests is in here.
+//! Waiting for events. The only sleeps of the tests are in here.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,11 @@ pub fn until<T>(what: &str, mut event: impl FnMut() -> Option<T>) -> T {
         assert!(start.elapsed() < DEADLINE, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Lets time pass between two things that are to happen at random times.
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Polls until `condition` holds.
