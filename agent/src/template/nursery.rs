@@ -6,8 +6,10 @@
 //! launchers, in small messages sent at once.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
@@ -86,6 +88,11 @@ impl Nursery {
     pub(crate) fn open(control: UnixStream) -> Result<Self, StreamError> {
         // Where there is no pid namespace a kernel's orphans become ours, who collects them: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
+        // Executed by descriptor, it has the descriptor's number for a name before Linux 6.14.
+        let program = std::fs::read_link("/proc/self/exe")?;
+        let name = program.file_name().unwrap_or_default().as_bytes();
+        let name = CString::new(name).map_err(io::Error::from)?;
+        prctl::set_name(&name).map_err(io::Error::from)?;
         let children = Children::watch()?;
         let started_with = StartedWith::find()?;
         // For those that are forked: what they receive is not their tenants' to find.
