@@ -63,6 +63,33 @@ fn no_further_namespaces_can_be_made_without_the_filter() {
     probe::check(&daemon.session(), &writes);
 }
 
+/// Each birth takes a cgroup namespace, and gives it back at its end.
+#[test]
+fn what_is_counted_is_limited_to_what_births_need() {
+    let daemon = setup().start();
+    let session = daemon.session_with(&json!({"limits": {"max_procs": 3}}));
+    let counts = "
+import os
+place = '/proc/sys/user'
+{name: int(open(f'{place}/{name}').read()) for name in os.listdir(place)}";
+    let counts = session.value(counts);
+    let cgroups = if session.layer("cgroup")["status"] == "unavailable" { 0 } else { 11 };
+    for (name, most) in [
+        ("cgroup_namespaces", cgroups),
+        ("user_namespaces", 0),
+        ("mnt_namespaces", 0),
+        ("net_namespaces", 0),
+        ("inotify_instances", 2),
+        ("inotify_watches", 1024),
+    ] {
+        assert!(counts.contains(&format!("'max_{name}': {most}")), "{name}: {counts}");
+    }
+    for _ in 0..12 {
+        assert_eq!(session.command(&json!({"argv": ["echo", "born"]})).ok().stdout(), "born\n");
+    }
+    daemon.stop_and_check();
+}
+
 /// The host counts inotify instances for all sessions together, so what one has the others lack.
 #[test]
 fn no_session_uses_up_the_hosts_inotify() {

@@ -53,10 +53,10 @@ fn limits(context: &Context) -> Vec<(&'static str, u64)> {
     all
 }
 
-/// Sets the limits of the caller's user namespace, by the `/proc` below `root`.
+/// Sets the limits of the caller's user namespace, by the `/proc` below `root`, and reads each back.
 ///
 /// # Errors
-/// If one can not be set.
+/// If one can not be set, or is another then.
 pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), LayerError> {
     let directory = root.join(DIRECTORY.trim_start_matches('/'));
     limits(context).into_iter().try_for_each(|(name, most)| {
@@ -64,29 +64,30 @@ pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), La
         match fs::write(&path, most.to_string()) {
             // This kernel does not have all of them.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            written => written.map_err(|error| {
-                LayerError::new(format!("write {most} to {}", path.display()), error)
-            }),
+            Err(error) => {
+                Err(LayerError::new(format!("write {most} to {}", path.display()), error))
+            }
+            Ok(()) => is(&path, most),
         }
     })
 }
 
-/// Reads them back; how many there are.
+/// Checks that the caller is where they are set, by the one that the others rest on: whatever takes
+/// a namespace needs a capability, which a user namespace would give.
 ///
 /// # Errors
-/// [`LayerError`] naming the first that is higher.
-pub(super) fn verify(context: &Context) -> Result<usize, LayerError> {
-    let mut held = 0_usize;
-    for (name, most) in limits(context) {
-        let path = format!("{DIRECTORY}/{name}");
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            read => read.map_err(|error| LayerError::new(format!("read {path}"), error))?,
-        };
-        if text.trim().parse() != Ok(most) {
-            return Err(LayerError::not_in_force(format!("{most} in {path}"), text.trim()));
-        }
-        held = held.saturating_add(1);
+/// [`LayerError`] if it is not.
+pub(super) fn verify() -> Result<(), LayerError> {
+    is(&Path::new(DIRECTORY).join("max_user_namespaces"), 0)
+}
+
+/// Checks one.
+fn is(path: &Path, expected: u64) -> Result<(), LayerError> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| LayerError::new(format!("read {}", path.display()), error))?;
+    if text.trim().parse() == Ok(expected) {
+        return Ok(());
     }
-    Ok(held)
+    let wanted = format!("{expected} in {}", path.display());
+    Err(LayerError::not_in_force(wanted, text.trim()))
 }

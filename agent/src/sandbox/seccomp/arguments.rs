@@ -79,7 +79,11 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Result<Rules, BackendErro
         libc::SYS_clone => clone(),
         libc::SYS_ioctl => one_of(1, &IOCTLS.map(u64::from)),
         // Pages that processes of different sessions would share tell of each other by time.
-        libc::SYS_madvise => one(differs(2, bits(libc::MADV_MERGEABLE))?),
+        // MADV_PAGEOUT takes what others have read of a file from memory.
+        libc::SYS_madvise => Ok(vec![rule(vec![
+            differs(2, bits(libc::MADV_MERGEABLE))?,
+            differs(2, bits(libc::MADV_PAGEOUT))?,
+        ])?]),
         // Huge pages that an administrator has set aside are for whom they were set aside.
         libc::SYS_memfd_create => one(masked(1, libc::MFD_HUGETLB.into(), 0)?),
         libc::SYS_mmap => one(masked(3, bits(libc::MAP_HUGETLB), 0)?),

@@ -71,6 +71,7 @@ fn the_page_cache_tells_nothing_and_forgets_nothing() {
             (&read.replace("%s", "os.RWF_NOWAIT"), "ENOTSUP|EOPNOTSUPP", "works|EAGAIN"),
             (&read.replace("%s", "0"), "works", "works"),
             ("call('mincore', page(), 4096, zeroed(1))", "ENOSYS", "works"),
+            ("call('madvise', page(), 4096, 21)", "EPERM", "works"), // MADV_PAGEOUT
             // POSIX_FADV_DONTNEED is answered and not done; POSIX_FADV_SEQUENTIAL is done.
             ("call('fadvise64', -1, 0, 0, 4)", "works", "EBADF"),
             ("call('fadvise64', -1, 0, 0, 2)", "EBADF", "EBADF"),

@@ -110,7 +110,9 @@ fn memory_and_page_cache_tell_nothing_of_others() {
     assert_eq!(call(SYS_memfd_create, with(1, MFD_CLOEXEC.into())), ALLOW);
     assert_eq!(call(SYS_memfd_create, with(1, MFD_HUGETLB.into())), NOT_PERMITTED);
     assert_eq!(call(SYS_madvise, with(2, MADV_DONTNEED as u64)), ALLOW);
-    assert_eq!(call(SYS_madvise, with(2, MADV_MERGEABLE as u64)), NOT_PERMITTED);
+    for advice in [MADV_MERGEABLE, MADV_PAGEOUT] {
+        assert_eq!(call(SYS_madvise, with(2, advice as u64)), NOT_PERMITTED, "{advice}");
+    }
     assert_eq!(call(SYS_fadvise64, with(3, POSIX_FADV_SEQUENTIAL as u64)), ALLOW);
     assert_eq!(call(SYS_fadvise64, with(3, POSIX_FADV_DONTNEED as u64)), SECCOMP_RET_ERRNO);
     for number in [SYS_preadv2, SYS_pwritev2] {
