@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -40,14 +41,19 @@ impl AsFd for Children {
     }
 }
 
+/// How a process ended, as wait(2) has it.
+pub(crate) fn end(status: ExitStatus) -> KernelEnd {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => KernelEnd::Exited(code),
+        (None, Some(signal)) => KernelEnd::Signaled { signal, by_agent: false },
+        (None, None) => KernelEnd::NotStarted(format!("it ended by {status}")),
+    }
+}
+
 impl Ended {
     /// How it ended.
     pub(crate) fn end(&self) -> KernelEnd {
-        match (self.status.code(), self.status.signal()) {
-            (Some(code), _) => KernelEnd::Exited(code),
-            (None, Some(signal)) => KernelEnd::Signaled { signal, by_agent: false },
-            (None, None) => KernelEnd::NotStarted(format!("it ended by {}", self.status)),
-        }
+        end(self.status)
     }
 
     /// What it used in all its life, with the children it waited for.

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
@@ -40,8 +41,8 @@ use crate::{init, range, stream};
 pub(crate) use fork_server::main;
 
 /// Is a launcher, until its session is over.
-fn launch(control: &UnixStream) -> ExitCode {
-    match run(control) {
+fn launch(control: &UnixStream, told: UnixStream) -> ExitCode {
+    match run(control, told) {
         Ok(code) => code,
         Err(failure) => {
             // If the supervisor is gone there is nobody left to tell.
@@ -82,7 +83,7 @@ pub(crate) fn agree(protocol_version: u32) -> Result<(), Failure> {
     Err(failure("agree on the protocol", reason))
 }
 
-fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
+fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
     let nursery = template.map(|socket| Nursery::new(socket, &policy));
     let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
@@ -104,9 +105,29 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     })?;
     let Some(agent) = cloned else {
         drop((to_agent, nursery));
-        return Ok(init::main(&context, control, to_launcher));
+        let code = init::main(&context, control, to_launcher);
+        drop(told); // with the agent, and not before
+        return Ok(code);
     };
     drop(to_launcher);
+    let served = serve(control, told, context, agent, to_agent, nursery);
+    if served.is_err() {
+        // A launcher that exits leaves nobody behind.
+        let _gone = kill(agent, Signal::SIGKILL).is_err();
+        await_end(agent);
+    }
+    served
+}
+
+/// Finishes the session whose agent is there, and has kernels born in it until that ends.
+fn serve(
+    control: &UnixStream,
+    told: UnixStream,
+    context: Context,
+    agent: Pid,
+    to_agent: UnixStream,
+    nursery: Option<Nursery>,
+) -> Result<ExitCode, Failure> {
     if context.applies(Layer::Namespaces) {
         idmap::write(&context, agent)?;
     }
@@ -119,7 +140,8 @@ fn run(control: &UnixStream) -> Result<ExitCode, Failure> {
     sandbox::confine_launcher(&context)?;
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
-    Midwife { context, inside, agent, to_agent, nursery, born: Vec::new() }.serve()
+    let told = Some(told);
+    Midwife { context, inside, agent, to_agent, told, nursery, born: Vec::new() }.serve()
 }
 
 /// What a launcher is given.
@@ -165,6 +187,8 @@ struct Midwife {
     inside: Inside,
     agent: Pid,
     to_agent: UnixStream,
+    /// Until the supervisor lets go of it.
+    told: Option<UnixStream>,
     nursery: Option<Nursery>,
     /// Those that are this process's own children, once they have joined the session.
     born: Vec<(BirthNumber, Pid)>,
@@ -178,8 +202,11 @@ impl Midwife {
             if self.reap(&children) {
                 return Ok(ExitCode::SUCCESS);
             }
-            let (has_message, has_news) = self.wait(children.as_fd())?;
-            if has_news {
+            let Ready { message: has_message, news, over } = self.wait(children.as_fd())?;
+            if over {
+                self.end_agent();
+            }
+            if news {
                 self.hear_nursery();
             }
             if !has_message {
@@ -227,21 +254,32 @@ impl Midwife {
         }
     }
 
-    /// Waits; whether there is a message of the agent's, and news of the template's, for which a
-    /// child's end leaves time later.
-    fn wait(&self, children: BorrowedFd<'_>) -> Result<(bool, bool), Failure> {
+    /// Waits for any of it. A child's end leaves time for the agent's message later.
+    fn wait(&self, children: BorrowedFd<'_>) -> Result<Ready, Failure> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        let mut fds = vec![readable(self.to_agent.as_fd()), readable(children)];
+        // Without it, once more something that is waited for anyway.
+        let told = self.told.as_ref().map_or(children, AsFd::as_fd);
+        let mut fds = vec![readable(self.to_agent.as_fd()), readable(children), readable(told)];
         fds.extend(self.nursery.iter().flat_map(Nursery::fds).map(readable));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(failure("poll", error)),
         }
         let has = |fd: &PollFd<'_>| fd.any() == Some(true);
-        let [message, child, news @ ..] = fds.as_slice() else {
-            return Ok((false, false));
+        let [message, child, told, news @ ..] = fds.as_slice() else {
+            return Ok(Ready::default());
         };
-        Ok((!has(child) && has(message), news.iter().any(has)))
+        Ok(Ready {
+            message: !has(child) && has(message),
+            news: news.iter().any(has),
+            over: self.told.is_some() && has(told),
+        })
+    }
+
+    /// The supervisor let go, which an agent that hangs does not follow. Its end is collected as any.
+    fn end_agent(&mut self) {
+        self.told = None;
+        let _gone = kill(self.agent, Signal::SIGKILL).is_err();
     }
 
     /// Collects every child that has ended and tells the agent of those that were born for it;
@@ -258,6 +296,17 @@ impl Midwife {
         }
         agent_ended
     }
+}
+
+/// What a launcher has heard.
+#[derive(Debug, Default)]
+struct Ready {
+    /// There is a message of the agent's.
+    message: bool,
+    /// There is news of the template's, or of kernels that it forked.
+    news: bool,
+    /// The supervisor let go.
+    over: bool,
 }
 
 /// Says on standard error, which the supervisor logs, why a kernel was not forked.

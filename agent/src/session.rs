@@ -179,6 +179,7 @@ impl<'a> Session<'a> {
                     let description = self.describe();
                     self.control.tell(&FromAgent::Described(description))?;
                 }
+                ToAgent::Ping => self.control.tell(&FromAgent::Pong)?,
                 ToAgent::Close => return Ok(Next::Over),
             }
         }
@@ -285,8 +286,7 @@ impl<'a> Session<'a> {
             self.changes.read(&self.workdir);
         }
         if is_due(self.kernel.patience) {
-            self.kernel.patience = None;
-            self.doom(KernelEnd::Protocol("it closed its channel to the agent".to_owned()));
+            self.give_up_kernel(now)?;
         }
         self.check_cpu(now)
     }

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
-    Ended, Wait, clone3, exit_now, fork, fork_sibling, pidfd_open, probe_clone3,
+    Ended, Wait, clone3, exit_now, exit_status, fork, fork_sibling, pidfd_open, probe_clone3,
     set_cpu_soft_limit, wait,
 };
 pub(crate) use rebirth::{go_on_as_another, thread_id_address};
@@ -33,8 +33,8 @@ fn owned(result: c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes over the descriptor that the supervisor made our control socket: 0, or 3 in a template's
-/// Python. To be called once, and first.
+/// Takes over a descriptor that stands at this number as we begin: the supervisor's socket at 0, or
+/// at 3 in a template's Python and in a launcher. To be called once for each, and first.
 pub(crate) fn take_inherited(number: RawFd) -> OwnedFd {
     // SAFETY: called once, before anything else could own it.
     // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.

@@ -9,6 +9,8 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -152,6 +154,35 @@ fn has_died(status: &str) -> bool {
     })
 }
 
+/// What there is of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It runs, or it can not be told.
+    Lives,
+    /// It has ended, and nobody has waited for it.
+    Dead(ExitStatus),
+    /// There is none.
+    Gone,
+}
+
+/// Whether a process has ended, and how: proc_pid_stat(5), which tells that to who may trace it.
+pub(crate) fn fate(pid: Pid) -> Fate {
+    if !proc_is_ours() {
+        return Fate::Lives;
+    }
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => exit_status(&stat).map_or(Fate::Lives, Fate::Dead),
+        Err(_) => Fate::Gone,
+    }
+}
+
+/// `exit_code`, field 52 of a stat line, if `state`, field 3, is that of a zombie.
+fn exit_status(stat: &str) -> Option<ExitStatus> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    fields.next().filter(|state| *state == "Z")?;
+    fields.nth(48)?.parse().ok().map(ExitStatus::from_raw)
+}
+
 /// CPU time of a process and its threads, in microseconds; 0 when it is gone.
 fn process_us(pid: Pid) -> u64 {
     ClockId::pid_cpu_clock_id(pid)
@@ -203,6 +234,16 @@ mod tests {
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let stat = "7 (a) b) c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0";
         assert_eq!(waited_ticks(stat), Some(78));
+    }
+
+    #[test]
+    fn how_a_process_ended_is_told_once_it_has() {
+        let fields: Vec<_> = (4..52).map(|field| field.to_string()).collect();
+        let stat = |state: &str| format!("7 (a) b) {state} {} 139", fields.join(" "));
+        assert_eq!(exit_status(&stat("Z")).and_then(|status| status.signal()), Some(11));
+        assert_eq!(exit_status(&stat("S")), None);
+        assert_eq!(fate(getpid()), Fate::Lives);
+        assert_eq!(fate(Pid::from_raw(i32::MAX)), Fate::Gone);
     }
 
     #[test]

@@ -54,8 +54,9 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// [`LaunchError`] if not even its first process could be started.
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;
 
-    /// Ends what one of the others started, and returns when it is gone.
-    fn kill(&self, launched: Launched) -> Later<'static, ()>;
+    /// Ends what one of the others started, and returns when its outermost process is gone: whether
+    /// it is certain that all the others are too.
+    fn kill(&self, launched: Launched) -> Later<'static, bool>;
 }
 
 /// What a trait's async function gives, where the trait is used as an object.
@@ -75,6 +76,16 @@ pub struct Launched {
     pub stream: Option<UnixStream>,
     /// Its outermost process, where it has one.
     pub outermost: Option<Outermost>,
+}
+
+impl Launched {
+    /// Waits until its outermost process is there; whether it is.
+    pub async fn begun(&mut self) -> bool {
+        match &mut self.outermost {
+            Some(Outermost::Forked(launcher)) => launcher.begun().await,
+            Some(Outermost::Executed(_)) | None => true,
+        }
+    }
 }
 
 /// A process that was executed, and its socket.

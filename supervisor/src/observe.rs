@@ -174,6 +174,7 @@ const fn cause_name(cause: Cause) -> &'static str {
         Cause::Draining => "draining",
         Cause::QueueFull => "queue_full",
         Cause::KernelStart => "kernel_start",
+        Cause::Unknown => "unknown",
         Cause::Agent => "agent",
     }
 }
@@ -224,6 +225,7 @@ mod tests {
             Cause::QueueFull,
             Cause::KernelStart,
             Cause::Agent,
+            Cause::Unknown,
         ] {
             assert_eq!(json(cause), cause_name(cause));
         }

@@ -28,6 +28,7 @@ mod cause;
 mod channel;
 mod deadlines;
 mod launch;
+mod liveness;
 mod output;
 pub mod record;
 pub mod registry;

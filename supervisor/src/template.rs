@@ -12,10 +12,10 @@ mod keeper;
 mod process;
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use vivarium_metrics::Metrics;
 use vivarium_protocol::message::{TemplateOrder, ToTemplate};
 
@@ -87,6 +87,25 @@ impl State {
     }
 }
 
+/// That a template may hang. No session is sent to it until it has answered.
+#[derive(Debug, Default)]
+pub(super) struct Suspicion {
+    raised: AtomicBool,
+    news: Notify,
+}
+
+impl Suspicion {
+    /// Waits until it is raised.
+    async fn raised(&self) {
+        self.news.notified().await;
+    }
+
+    /// It was unfounded.
+    fn clear(&self) {
+        self.raised.store(false, Ordering::Release);
+    }
+}
+
 /// The template of one environment.
 #[derive(Debug)]
 pub struct Template {
@@ -94,6 +113,7 @@ pub struct Template {
     state: watch::Sender<State>,
     wanted: watch::Sender<Option<Build>>,
     replaced: AtomicU64,
+    suspicion: Suspicion,
     keeper: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
@@ -106,6 +126,7 @@ impl Template {
             state: watch::Sender::new(State::Off),
             wanted: watch::Sender::new(None),
             replaced: AtomicU64::new(0),
+            suspicion: Suspicion::default(),
             keeper: Mutex::new(None),
         }
     }
@@ -151,6 +172,12 @@ impl Template {
         self.replaced.load(Ordering::Acquire)
     }
 
+    /// It did not fork a kernel that it was asked for: it is asked at once whether it is there.
+    pub(crate) fn suspect(&self) {
+        self.suspicion.raised.store(true, Ordering::Release);
+        self.suspicion.news.notify_one();
+    }
+
     /// Its interpreter is another.
     pub(crate) fn replace(&self) {
         self.replaced.fetch_add(1, Ordering::AcqRel);
@@ -174,6 +201,9 @@ impl Template {
     #[must_use]
     pub fn connect(&self, env: &[(String, String)]) -> Option<OwnedFd> {
         let State::Ready(sender) = &*self.state.borrow() else { return None };
+        if self.suspicion.raised.load(Ordering::Acquire) {
+            return None;
+        }
         if !self.wanted.borrow().as_ref().is_some_and(|build| suits(&build.order.env, env)) {
             return None;
         }

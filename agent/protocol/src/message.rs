@@ -134,6 +134,8 @@ pub enum ToAgent {
     Describe,
     /// End the session in an orderly way.
     Close,
+    /// Answer with [`FromAgent::Pong`], whatever else is being done.
+    Ping,
 }
 
 /// Which output stream.
@@ -289,6 +291,8 @@ pub enum FromAgent {
     },
     /// The answer to [`ToAgent::Describe`].
     Described(Description),
+    /// The answer to [`ToAgent::Ping`].
+    Pong,
 }
 
 /// The session as the agent sees it.

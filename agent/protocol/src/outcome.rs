@@ -54,6 +54,8 @@ pub enum Cause {
     KernelStart,
     /// The agent is gone or did not answer.
     Agent,
+    /// The kernel ended, and nobody saw how.
+    Unknown,
 }
 
 /// Whether variables and modules of the session survived.
@@ -168,6 +170,7 @@ pub enum KernelEnd {
     },
     /// It could not be started.
     NotStarted(String),
-    /// It ended after the template that it was forked from, which alone could have told how.
+    /// It ended after the template that it was forked from, and the host's kernel is too old to tell
+    /// anybody else how.
     Unseen,
 }

@@ -58,7 +58,9 @@ impl Sequence {
         use Phase::{Over, Ready, Running, Sent, Starting};
         let next = match (self.phase, message) {
             (Over, _) => None,
-            (phase, FromAgent::Described(_) | FromAgent::FileDone { .. }) => Some(phase),
+            (phase, FromAgent::Described(_) | FromAgent::FileDone { .. } | FromAgent::Pong) => {
+                Some(phase)
+            }
             (_, FromAgent::Failed(_)) => Some(Over),
             (Starting, FromAgent::KernelReady { protection, .. }) if is_whole(protection) => {
                 Some(Ready)
@@ -117,6 +119,7 @@ const fn name(message: &FromAgent) -> &'static str {
         FromAgent::KernelExited { .. } => "kernel_exited",
         FromAgent::CpuLimitReached { .. } => "cpu_limit_reached",
         FromAgent::Described(_) => "described",
+        FromAgent::Pong => "pong",
     }
 }
 

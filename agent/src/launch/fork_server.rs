@@ -28,7 +28,7 @@ pub(crate) fn main() -> ExitCode {
     let orders = UnixStream::from(sys::take_inherited(0));
     match serve(orders) {
         Ok(Served::Over) => ExitCode::SUCCESS,
-        Ok(Served::AsLauncher(control)) => launch(&control),
+        Ok(Served::AsLauncher { control, told }) => launch(&control, told),
         Err(failed) => {
             eprintln!("{failed}");
             ExitCode::FAILURE
@@ -40,8 +40,13 @@ pub(crate) fn main() -> ExitCode {
 enum Served {
     /// The supervisor let go.
     Over,
-    /// This is a launcher, with this socket.
-    AsLauncher(UnixStream),
+    /// This is a launcher, with these sockets.
+    AsLauncher {
+        /// To the supervisor.
+        control: UnixStream,
+        /// The supervisor's, at whose end the session is to end, whatever the agent does.
+        told: UnixStream,
+    },
 }
 
 fn serve(orders: UnixStream) -> Result<Served, Failure> {
@@ -65,7 +70,7 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
             Ok(None) => {
                 // All others are closed by their numbers.
                 std::mem::forget(orders);
-                return become_launcher(control, stderr, told).map(Served::AsLauncher);
+                return become_launcher(control, stderr, told);
             }
             Ok(Some(_)) => {}
             Err(failed) => {
@@ -83,7 +88,7 @@ fn become_launcher(
     control: UnixStream,
     stderr: OwnedFd,
     told: UnixStream,
-) -> Result<UnixStream, Failure> {
+) -> Result<Served, Failure> {
     // First, so that none is there that the supervisor does not know of.
     let forked = LauncherForked { pid: getpid().as_raw() };
     stream::send(&told, &forked, MAX_SMALL_FRAME_BYTES)
@@ -96,5 +101,5 @@ fn become_launcher(
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), told.as_fd()];
     let own = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
     std::mem::forget((control, stderr, told, null));
-    Ok(own.into())
+    Ok(Served::AsLauncher { control: own.into(), told: sys::take_inherited(3).into() })
 }

@@ -19,13 +19,17 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
 use super::failure;
-use crate::birth;
 use crate::sandbox::{Context, Inside};
 use crate::stream;
+use crate::{birth, children, sys};
 
 /// How long a template may take to fork before the kernel is started without it: a hundred times
-/// what it takes. The supervisor ends a template that hangs.
-const PATIENCE_MS: u16 = 2000;
+/// what it takes. The supervisor, which hears of that, ends a template that hangs.
+const PATIENCE_MS: u16 = 1000;
+
+/// How long who collects the children of a template that has ended may take for it. The agent looks
+/// at what is not collected by then.
+const COLLECTED_WITHIN_MS: u16 = 100;
 
 /// Where the kernel program is among the descriptors of a kernel that is executed. One that is
 /// forked has it already.
@@ -159,9 +163,24 @@ impl Nursery {
             .into_iter()
             .partition(|kernel| is_readable(kernel.pidfd.as_fd(), PollTimeout::ZERO));
         self.born = alive;
-        let unseen = |kernel: Born| (kernel.birth, KernelEnd::Unseen, Usage::default());
-        ended.into_iter().map(unseen).collect()
+        let told = |kernel: Born| (kernel.birth, end_by(&kernel.pidfd), Usage::default());
+        ended.into_iter().map(told).collect()
     }
+}
+
+/// How a kernel ended that somebody else collects. The host's kernel tells by the pidfd, as soon as
+/// that is done (Linux 6.15).
+fn end_by(pidfd: &OwnedFd) -> KernelEnd {
+    match sys::exit_status(pidfd.as_fd()) {
+        Ok(None) => {
+            // POLLHUP, which is always looked for.
+            let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::empty())];
+            let _late = poll(&mut fds, PollTimeout::from(COLLECTED_WITHIN_MS)).is_err();
+            sys::exit_status(pidfd.as_fd()).ok().flatten()
+        }
+        known => known.ok().flatten(),
+    }
+    .map_or(KernelEnd::Unseen, children::end)
 }
 
 /// Waits for the word that the kernel is in the session; its pidfd.

@@ -1,19 +1,21 @@
 //! The end of a kernel, and of everything it started.
 
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
-use vivarium_protocol::message::{Changes, Failure, FromAgent};
+use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
-use super::Session;
 use super::execution::Running;
+use super::{PATIENCE, Session};
+use crate::children;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::launch::failure;
 use crate::sys::{self, Wait};
-use crate::usage;
+use crate::usage::{self, Fate};
 
 impl Session<'_> {
     /// Kills the kernel and all the session's processes; `end` is what is told of it, unless
@@ -26,8 +28,32 @@ impl Session<'_> {
         kill_all();
     }
 
+    /// The kernel let go of its channel, and its end was not told in time. Unless it is dead already
+    /// it has broken the protocol.
+    pub(super) fn give_up_kernel(&mut self, now: Instant) -> Result<(), Failure> {
+        self.kernel.patience = None;
+        let is_forked = self.kernel.origin == Origin::Forked;
+        match self.kernel.pid().filter(|_| is_forked).map_or(Fate::Lives, usage::fate) {
+            Fate::Lives => {
+                self.doom(KernelEnd::Protocol("it closed its channel to the agent".to_owned()));
+                Ok(())
+            }
+            // Its template, which is to collect it and to tell, hangs.
+            Fate::Dead(status) => self.kernel_ended(children::end(status), Usage::default()),
+            // Its end is being told.
+            Fate::Gone => {
+                self.kernel.patience = Some(now + PATIENCE);
+                Ok(())
+            }
+        }
+    }
+
     /// The launcher says how the kernel ended: tells the supervisor, and starts the next.
     pub(super) fn kernel_ended(&mut self, end: KernelEnd, lifetime: Usage) -> Result<(), Failure> {
+        let end = match (end, self.kernel.pid().map(usage::fate)) {
+            (KernelEnd::Unseen, Some(Fate::Dead(status))) => children::end(status),
+            (end, _) => end,
+        };
         // It may have said that it was done before it ended.
         while self.kernel.doom.is_none() && self.read_kernel()? == Heard::Something {}
         clear_processes();

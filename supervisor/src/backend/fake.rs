@@ -68,9 +68,12 @@ impl Backend for Fake {
         Ok(None)
     }
 
-    fn kill(&self, launched: Launched) -> Later<'static, ()> {
+    fn kill(&self, launched: Launched) -> Later<'static, bool> {
         self.killed.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move { drop(launched) })
+        Box::pin(async move {
+            drop(launched);
+            true
+        })
     }
 }
 
@@ -155,7 +158,12 @@ impl FakeAgent {
 
     /// The next message; `None` at end of file.
     pub(crate) async fn hear(&mut self) -> Option<ToAgent> {
-        self.read().await
+        loop {
+            match self.read().await {
+                Some(ToAgent::Ping) => self.say(FromAgent::Pong).await,
+                other => return other,
+            }
+        }
     }
 
     /// The policy it is launched with.

@@ -3,21 +3,22 @@
 //!
 //! All launchers and agents of one fork server have one layout of memory. So that nobody can find
 //! it out by trying on one session after the other, another is executed after every
-//! [`FORKS`] sessions, and where one has ended or hangs.
+//! [`FORKS`] sessions, and where one has ended or hangs. Each order is its own question whether it is
+//! there: one that forks nothing [`FORKED_WITHIN`] is killed, and its orders go to the next.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use tokio::io::Interest;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
+use tokio::process::Child;
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, encode};
@@ -31,7 +32,10 @@ use crate::hear::hear;
 const FORKS: u32 = 256;
 
 /// How long it may take to take an order, behind as many others as its socket holds.
-const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long it may take to fork once it has an order: some thousand times what it takes.
+const FORKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long it may take for those that it has when no more come.
 const RETIRED_WITHIN: Duration = Duration::from_secs(10);
@@ -43,16 +47,28 @@ pub(super) struct ForkServer(Mutex<Option<Server>>);
 /// One that runs.
 #[derive(Debug)]
 struct Server {
-    process: Executed,
+    orders: UnixStream,
     /// How many launchers it is to fork yet.
     left: u32,
-    /// Whether a session has ended that it was asked for and has not forked.
-    hangs: Arc<AtomicBool>,
+    fate: Arc<watch::Sender<Fate>>,
+}
+
+/// What is to become of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It forks launchers.
+    Serves,
+    /// It does what it was ordered, and ends.
+    Retires,
+    /// It hangs, and is killed.
+    Hangs,
 }
 
 impl From<Executed> for Server {
-    fn from(process: Executed) -> Self {
-        Self { process, left: FORKS, hangs: Arc::default() }
+    fn from(Executed { stream, child }: Executed) -> Self {
+        let fate = Arc::new(watch::Sender::new(Fate::Serves));
+        tokio::spawn(keep(child, fate.subscribe()));
+        Self { orders: stream, left: FORKS, fate }
     }
 }
 
@@ -76,21 +92,20 @@ impl ForkServer {
         let given = [control, stderr, tells.into()];
         let mut current = self.0.lock().await;
         loop {
-            if let Some(server) = current.take_if(|server| server.hangs.load(Ordering::Relaxed)) {
+            if current.take_if(|server| *server.fate.borrow() == Fate::Hangs).is_some() {
                 tracing::warn!("the launchers' fork server hangs: another is started");
-                retire(server.process);
             }
             // It stays in its place meanwhile: it may have others' orders.
             let server = match &mut *current {
                 Some(used) => used,
                 none => none.insert(start()?.into()),
             };
-            let sent = timeout(TAKEN_WITHIN, send(&server.process.stream, &order, &given)).await;
+            let sent = timeout(TAKEN_WITHIN, send(&server.orders, &order, &given)).await;
             match sent.unwrap_or_else(|late| Err(late.into())) {
                 Ok(()) => server.left -= 1,
                 // As many orders wait as its socket holds.
                 Err(error) if error.kind() == io::ErrorKind::TimedOut && server.left < FORKS => {
-                    server.hangs.store(true, Ordering::Relaxed);
+                    server.fate.send_replace(Fate::Hangs);
                     continue;
                 }
                 // Nothing of it was taken, and another may.
@@ -104,11 +119,11 @@ impl ForkServer {
                     return Err(LaunchError::Ask(error));
                 }
             }
-            let hangs = Arc::clone(&server.hangs);
-            if let Some(server) = current.take_if(|server| server.left == 0) {
-                retire(server.process);
+            let fate = Arc::clone(&server.fate);
+            if current.take_if(|server| server.left == 0).is_some() {
+                fate.send_replace(Fate::Retires);
             }
-            return Ok(Forked { told: Some(told), hangs });
+            return Ok(Forked { told: Some(told), pid: None, fate });
         }
     }
 }
@@ -124,18 +139,25 @@ fn has_ended(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// Lets go of one, which then does what it was ordered, and ends; killed, if it does not.
-fn retire(Executed { stream, mut child }: Executed) {
-    drop(stream);
-    tokio::spawn(async move {
-        let ended = match timeout(RETIRED_WITHIN, child.wait()).await {
-            Ok(ended) => ended.map(drop),
-            Err(_) => child.kill().await,
-        };
-        if let Err(error) = ended {
-            tracing::warn!(%error, "waiting for a fork server's end");
+/// Waits for one's end, and kills it where it hangs, or does not end when no more orders come.
+async fn keep(mut child: Child, mut fate: watch::Receiver<Fate>) {
+    let hangs = async {
+        match fate.wait_for(|fate| *fate != Fate::Serves).await.map(|fate| *fate) {
+            Ok(Fate::Hangs) => {}
+            _ => {
+                // Until somebody finds that it hangs.
+                let hangs = fate.wait_for(|fate| *fate == Fate::Hangs);
+                let _late = timeout(RETIRED_WITHIN, async { hangs.await.is_ok() }).await;
+            }
         }
-    });
+    };
+    let ended = tokio::select! {
+        ended = child.wait() => ended.map(drop),
+        () = hangs => child.kill().await,
+    };
+    if let Err(error) = ended {
+        tracing::warn!(%error, "waiting for a fork server's end");
+    }
 }
 
 /// A launcher, which has to be waited for: [`Forked::follow`]. One that is dropped is waited for all
@@ -143,55 +165,97 @@ fn retire(Executed { stream, mut child }: Executed) {
 #[derive(Debug)]
 pub struct Forked {
     told: Option<UnixStream>,
-    hangs: Arc<AtomicBool>,
+    /// Its pid, once that was heard.
+    pid: Option<Pid>,
+    fate: Arc<watch::Sender<Fate>>,
 }
 
 impl Forked {
-    /// Returns when it has ended, which it is given a reason for before; killed, if it does not
-    /// follow `within` this time. One that does not even begin is the fork server's fault.
-    pub(super) async fn follow(mut self, within: Duration) {
-        let Some(mut told) = self.told.take() else { return };
-        if let Ok(heard) = timeout(within, hear_pid(&mut told)).await {
-            return wait(told, heard, within).await;
+    /// Waits until it is there; whether it is. Where it is not, its fork server has ended, or could
+    /// not fork, or hung and is killed for it: there is none, and none will be.
+    pub(crate) async fn begun(&mut self) -> bool {
+        let Some(told) = &mut self.told else { return false };
+        let heard = match timeout(FORKED_WITHIN, hear_pid(told)).await {
+            Ok(heard) => heard,
+            Err(_) => {
+                self.fate.send_replace(Fate::Hangs);
+                hear_pid(told).await
+            }
+        };
+        self.pid = heard.unwrap_or_else(|error| {
+            tracing::error!(%error, "hearing of a launcher");
+            None
+        });
+        self.pid.is_some()
+    }
+
+    /// Returns when it has ended, which it is given a reason for before, and with it its session:
+    /// whether that is certain. One that does not follow `within` this time is told to kill its
+    /// agent, and killed itself if it does not follow that.
+    pub(super) async fn follow(mut self, within: Duration) -> bool {
+        if self.pid.is_none() && !self.begun().await {
+            return true;
         }
-        self.hangs.store(true, Ordering::Relaxed);
-        tokio::spawn(late(told));
+        match (self.told.take(), self.pid) {
+            (Some(told), Some(pid)) => wait(told, pid, within).await,
+            _ => true,
+        }
     }
 }
 
 impl Drop for Forked {
     fn drop(&mut self) {
         if let (Some(told), Ok(runtime)) = (self.told.take(), Handle::try_current()) {
-            runtime.spawn(late(told));
+            runtime.spawn(late(told, self.pid));
         }
     }
 }
 
 /// Waits for one that nobody else waits for.
-async fn late(mut told: UnixStream) {
-    let heard = hear_pid(&mut told).await;
-    wait(told, heard, Duration::from_secs(60)).await;
+async fn late(mut told: UnixStream, pid: Option<Pid>) {
+    let pid = match pid {
+        Some(pid) => Some(pid),
+        None => hear_pid(&mut told).await.unwrap_or_default(),
+    };
+    if let Some(pid) = pid {
+        wait(told, pid, Duration::from_secs(60)).await;
+    }
 }
 
-async fn wait(mut told: UnixStream, heard: io::Result<Option<Pid>>, within: Duration) {
+/// Waits for the end of a launcher; whether its session has ended with it for certain. A launcher
+/// that exits has waited for its agent, and the host's kernel reports the end of an agent, PID 1,
+/// only after that of every process in its namespace. One that was killed has waited for nobody.
+async fn wait(mut told: UnixStream, pid: Pid, within: Duration) -> bool {
     let ended = async {
-        let Some(pid) = heard? else { return Ok(()) };
-        // Nobody has the other end once launcher and agent are gone; what an agent says there is
-        // nothing to go by.
-        if timeout(within, tokio::io::copy(&mut told, &mut tokio::io::sink())).await.is_err() {
-            tracing::warn!("a launcher did not follow the end of its session: killing it");
-            // The pid is nobody else's before we have waited.
-            kill(pid, Signal::SIGKILL)?;
+        if !is_silent(&mut told, within).await {
+            tracing::warn!("an agent did not follow the end of its session: it is killed");
+            told.shutdown().await?;
+            // Both pids are nobody else's before we have waited. It may have been stopped.
+            kill(pid, Signal::SIGCONT)?;
+            if !is_silent(&mut told, within).await {
+                tracing::warn!("a launcher did not follow the end of its session: it is killed");
+                kill(pid, Signal::SIGKILL)?;
+            }
         }
         let flags = WaitPidFlag::WEXITED;
-        if waitid(Id::Pid(pid), flags | WaitPidFlag::WNOHANG)? == WaitStatus::StillAlive {
-            tokio::task::spawn_blocking(move || waitid(Id::Pid(pid), flags)).await??;
-        }
-        io::Result::Ok(())
+        let status = match waitid(Id::Pid(pid), flags | WaitPidFlag::WNOHANG)? {
+            WaitStatus::StillAlive => {
+                tokio::task::spawn_blocking(move || waitid(Id::Pid(pid), flags)).await??
+            }
+            ended => ended,
+        };
+        io::Result::Ok(matches!(status, WaitStatus::Exited(..)))
     };
-    if let Err(error) = ended.await {
+    ended.await.unwrap_or_else(|error| {
         tracing::error!(%error, "waiting for a launcher's end");
-    }
+        false
+    })
+}
+
+/// Whether nobody has the other end any more, as launcher and agent are gone. What an agent says
+/// there is nothing to go by.
+async fn is_silent(told: &mut UnixStream, within: Duration) -> bool {
+    timeout(within, tokio::io::copy(told, &mut tokio::io::sink())).await.is_ok()
 }
 
 /// Its pid; `None` if there is none, as the fork server could not, or is gone.

@@ -53,6 +53,11 @@ impl Lease {
     pub const fn ids(&self) -> SubordinateIds {
         self.ids
     }
+
+    /// Keeps them in use for as long as this daemon lives.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Lease {
@@ -86,6 +91,12 @@ impl IdPool {
 
     fn new(ranges: Vec<(u32, u32)>, claims: Claims) -> Self {
         Self { ranges, namespace: OnceLock::new(), claims, state: Mutex::default() }
+    }
+
+    /// One of ids that nothing else here uses.
+    #[cfg(test)]
+    pub(crate) fn of_one_pair(first: u32) -> std::io::Result<Self> {
+        Ok(Self::new(vec![(first, first.saturating_add(1))], Claims::new()?))
     }
 
     /// The ranges, first and last id of each.

@@ -105,14 +105,17 @@ impl Backend for Linux {
         Ok(Some(TemplateParts { launched: started.into(), library }))
     }
 
-    fn kill(&self, mut launched: Launched) -> Later<'static, ()> {
+    fn kill(&self, mut launched: Launched) -> Later<'static, bool> {
         Box::pin(async move {
             // End of file ends the agent, with it its pid namespace, and then the launcher.
             drop(launched.stream.take());
             match launched.outermost.take() {
                 Some(Outermost::Forked(launcher)) => launcher.follow(FOLLOW_WITHIN).await,
-                Some(Outermost::Executed(child)) => follow(child).await,
-                None => {}
+                Some(Outermost::Executed(child)) => {
+                    follow(child).await;
+                    true
+                }
+                None => true,
             }
         })
     }

@@ -20,6 +20,7 @@ use super::body::Body;
 use super::channel::{Channel, ChannelError};
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::launch::{Means, Place, Recipe, Resources};
+use super::liveness::Liveness;
 use super::output::Collector;
 use super::record::Writer;
 use super::state::{self, Event};
@@ -133,6 +134,7 @@ struct Actor {
     sequence: Sequence,
     state: SessionState,
     deadline: Deadline,
+    liveness: Liveness,
     queue: VecDeque<Job>,
     running: Option<Running>,
     last_number: ExecutionNumber,
@@ -225,6 +227,7 @@ impl Actor {
             sequence,
             state: SessionState::Starting,
             deadline: Deadline::default(),
+            liveness: Liveness::default(),
             queue: VecDeque::new(),
             running: None,
             last_number: 0,
@@ -242,7 +245,7 @@ impl Actor {
 
     async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let end = loop {
-            let deadline = self.deadline;
+            let (deadline, look) = (self.deadline, self.liveness.due());
             let step = tokio::select! {
                 message = hear(&mut self.channel, self.running.as_ref(), &self.means.account) => {
                     self.heard(message)
@@ -254,6 +257,7 @@ impl Actor {
                 () = self.tally.changed() => self.notified(),
                 () = abandoned(self.running.as_ref()) => self.interrupt_abandoned(),
                 awaited = deadline.passed() => self.late(awaited),
+                () = reached(look) => self.look_at_agent(),
             };
             if let Step::Break(end) = step {
                 break end;
@@ -321,6 +325,7 @@ impl Actor {
                 self.reject(None, error.to_string());
                 continue;
             }
+            self.liveness.wanted();
             self.sequence.sent(number);
             self.set_state(Event::Sent)?;
             self.wait_for(Awaited::Handover)?;
@@ -360,6 +365,7 @@ impl Actor {
     }
 
     fn send(&mut self, message: &ToAgent) -> Step {
+        self.liveness.wanted();
         match self.channel.send(message) {
             Ok(()) => Step::Continue(()),
             Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
@@ -407,6 +413,14 @@ async fn hear(
         None => Duration::ZERO,
     };
     channel.next_within(account, patience).await
+}
+
+/// Resolves at this time; never if there is none.
+async fn reached(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Resolves when everybody went away for whom this runs, if it is to stop then.

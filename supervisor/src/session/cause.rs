@@ -55,9 +55,9 @@ pub(super) fn explain(end: &KernelEnd, limits: &Limits, evidence: Evidence) -> (
             (Cause::KernelStart, format!("no kernel could be started: {}", bounded(why)))
         }
         KernelEnd::Unseen => (
-            Cause::Exited,
+            Cause::Unknown,
             "the kernel ended, and how is not known: the template that it was forked from had \
-             ended before it"
+             ended before it, and before Linux 6.15 nobody else is told"
                 .to_owned(),
         ),
     };
@@ -164,6 +164,7 @@ mod tests {
             (KernelEnd::CpuLimit { used_us: 2_500_000 }, Cause::CpuLimit, "2 s used"),
             (KernelEnd::Protocol("frame of 9 GB".into()), Cause::Protocol, "frame of 9 GB"),
             (KernelEnd::NotStarted("ENOEXEC".into()), Cause::KernelStart, "ENOEXEC"),
+            (KernelEnd::Unseen, Cause::Unknown, "not known"),
         ] {
             let (found, detail) = cause_of(end);
             assert_eq!(found, cause, "{detail}");

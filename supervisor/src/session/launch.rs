@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::layer::{Layer, Report};
-use vivarium_protocol::message::{Failure, Launch};
+use vivarium_protocol::message::{Failure, Launch, Origin};
 use vivarium_protocol::policy::Policy;
 
 use super::channel::Channel;
@@ -87,6 +87,8 @@ pub(super) struct Resources {
     lease: Option<Lease>,
     /// Its workdir on the host.
     workdir: Option<PathBuf>,
+    /// The template that its kernels are to be forked from, unless that has failed once.
+    template: Option<Arc<Template>>,
 }
 
 impl Resources {
@@ -99,20 +101,42 @@ impl Resources {
         }
     }
 
+    /// A kernel came about: one that was executed though there is a template tells that this may
+    /// hang.
+    pub(super) fn kernel_came(&mut self, origin: Origin) {
+        if origin == Origin::Executed
+            && let Some(template) = self.template.take()
+        {
+            template.suspect();
+        }
+    }
+
     /// Returns when nothing of it is left.
     pub(super) async fn tear_down(self, backend: &dyn Backend) {
-        let Self { name, launched, scope, lease, workdir } = self;
-        backend.kill(launched).await;
-        if let Some(scope) = scope
-            && let Err(error) = scope.remove().await
-        {
-            tracing::error!(session = name, %error, source = ?error.source, "a scope is left behind");
+        let Self { name, launched, scope, lease, workdir, template: _ } = self;
+        let mut is_gone = backend.kill(launched).await;
+        if let Some(scope) = scope {
+            match scope.remove().await {
+                // It could not be removed with a process in it.
+                Ok(()) => is_gone = true,
+                Err(error) => {
+                    let source = &error.source;
+                    tracing::error!(session = name, %error, ?source, "a scope is left behind");
+                    is_gone = false;
+                }
+            }
         }
         if let Some(workdir) = workdir {
             remove_workdir(&workdir);
         }
-        // Its ids may be given to the next session only now, when no process has them any more.
-        drop(lease);
+        match lease {
+            Some(lease) if !is_gone => {
+                tracing::warn!(session = name, "its ids stay taken: a process may still have them");
+                lease.keep();
+            }
+            // Its ids may be given to the next session only now, when no process has them any more.
+            lease => drop(lease),
+        }
     }
 }
 
@@ -122,12 +146,34 @@ pub(super) async fn launch(
     policy: Policy,
     means: &Means,
 ) -> Result<(Channel, Resources), Failure> {
+    for _ in 0..FORKS_TRIED {
+        let (channel, mut resources) = try_launch(place, policy.clone(), means).await?;
+        if resources.launched.begun().await {
+            return Ok((channel, resources));
+        }
+        tracing::warn!(session = place.name, "no launcher was forked: trying once more");
+        resources.tear_down(&*means.backend).await;
+    }
+    // Whatever is wrong, the launcher's socket says it.
+    try_launch(place, policy, means).await
+}
+
+/// How often a launch is repeated whose launcher was not forked: what was wrong with its fork server
+/// is not with the next.
+const FORKS_TRIED: u32 = 1;
+
+async fn try_launch(
+    place: Place<'_>,
+    policy: Policy,
+    means: &Means,
+) -> Result<(Channel, Resources), Failure> {
     // The launcher starts while its session is prepared, and then waits for the policy.
     let spec = LaunchSpec { session_id: place.name.to_owned() };
     let launched = means.backend.launch(spec).await;
     let launched = launched.map_err(|error| failure(None, "start the launcher", &error))?;
     let name = place.name.to_owned();
-    let mut resources = Resources { name, launched, scope: None, lease: None, workdir: None };
+    let mut resources =
+        Resources { name, launched, scope: None, lease: None, workdir: None, template: None };
     match equip(place, policy, means, &mut resources) {
         Ok(channel) => Ok((channel, resources)),
         Err(failure) => {
@@ -185,7 +231,9 @@ fn equip(
             .map_err(|error| failure(Some(Layer::Credentials), "duplicate a descriptor", &error))?;
         alongside.extend(namespace);
     }
-    alongside.extend(means.template.connect(&policy.env));
+    let template = means.template.connect(&policy.env);
+    resources.template = template.is_some().then(|| Arc::clone(&means.template));
+    alongside.extend(template);
     let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
     channel
         .send_with(&launch, alongside)
@@ -223,3 +271,6 @@ fn remove_workdir(dir: &std::path::Path) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,6 +214,12 @@ impl Record {
         self.reservation.get_or_init(|| reservation);
     }
 
+    /// Whether there is room for more events now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        !self.lock().readers.is_any_behind(self.capacity_bytes)
+    }
+
     /// Bytes it takes.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {

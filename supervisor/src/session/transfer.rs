@@ -209,6 +209,11 @@ impl Session {
         Ok(Writing::new(Arc::clone(self), stream, answer))
     }
 
+    /// Whether an operation on its files is under way.
+    pub(super) fn is_transferring(&self) -> bool {
+        self.transfers.available_permits() < MAX_TRANSFERS as usize
+    }
+
     /// Waits until no transfer is under way, and lets none begin.
     pub async fn transfers_ended(&self) {
         // Nobody closes it.

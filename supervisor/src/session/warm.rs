@@ -46,6 +46,7 @@ impl Warm {
         };
         match ready {
             Ok((origin, protection)) => {
+                body.resources.kernel_came(origin);
                 let protection = means.usual(protection);
                 Ok(Self { body, means, origin, protection })
             }

@@ -52,10 +52,11 @@ pub(super) async fn keep(
                     Ok(sender) => {
                         tracing::info!(environment, "template ready");
                         metrics.templates.built(&environment, true);
+                        template.suspicion.clear();
                         template.state.send_replace(State::Ready(Arc::clone(&sender)));
                         let since = Instant::now();
                         let fault = tokio::select! {
-                            fault = process.watch(&sender) => Some(fault),
+                            fault = process.watch(&sender, &template.suspicion) => Some(fault),
                             () = changed(&mut wanted) => None,
                             () = replaced(&build.order.interpreter.path, interpreter) => None,
                         };

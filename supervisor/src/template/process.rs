@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, encode};
 use vivarium_protocol::message::{FromTemplate, TemplateOrder, ToTemplate};
 
+use super::Suspicion;
 use crate::backend::ids::IdPool;
 use crate::backend::{Backend, Launched, Outermost, TemplateParts};
 use crate::descriptors::send_some;
@@ -21,9 +22,9 @@ use crate::hear;
 const BUILD_WITHIN: Duration = Duration::from_secs(120);
 
 /// How often a template is asked whether it is there, and how long it may take to answer. Forks
-/// are what it does in between, each of some milliseconds.
+/// are what it does in between, each of some milliseconds. Where one is missed it is asked at once.
 const PING_EVERY: Duration = Duration::from_secs(5);
-const PONG_WITHIN: Duration = Duration::from_secs(5);
+const PONG_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why there is no template, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -124,20 +125,24 @@ impl Process {
     }
 
     /// Asks it now and then whether it is there; why it is not any more.
-    pub(super) async fn watch(&mut self, sender: &Sender) -> TemplateError {
+    pub(super) async fn watch(&mut self, sender: &Sender, doubt: &Suspicion) -> TemplateError {
         let mut number = 0;
         loop {
             // Whatever it says between two questions, be it that it ends, is out of turn.
-            match timeout(PING_EVERY, hear(&mut self.stream, &mut self.decoder)).await {
-                Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
-                Ok(Err(error)) => return error,
-                Err(_) => number += 1,
+            tokio::select! {
+                said = timeout(PING_EVERY, hear(&mut self.stream, &mut self.decoder)) => match said {
+                    Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
+                    Ok(Err(error)) => return error,
+                    Err(_) => {}
+                },
+                () = doubt.raised() => {}
             }
+            number += 1;
             if let Err(error) = sender.send(&ToTemplate::Ping(number), None) {
                 return error.into();
             }
             match timeout(PONG_WITHIN, hear(&mut self.stream, &mut self.decoder)).await {
-                Ok(Ok(FromTemplate::Pong(answer))) if answer == number => {}
+                Ok(Ok(FromTemplate::Pong(answer))) if answer == number => doubt.clear(),
                 Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
                 Ok(Err(error)) => return error,
                 Err(_) => return TemplateError::Hangs(PONG_WITHIN),

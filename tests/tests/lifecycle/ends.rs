@@ -214,3 +214,69 @@ fn an_agent_that_stops_answering_is_given_up() {
     wait::until_true("the end of its processes", || daemon.descendants().is_empty());
     daemon.stop_and_check();
 }
+
+/// Whatever it was asked for: nothing of it waits for ever.
+#[test]
+fn an_agent_that_hangs_ends_its_session_whatever_was_asked_of_it() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    let daemon = Daemon::start();
+    let stopped = |daemon: &Daemon| {
+        let before = daemon.descendants();
+        let session = daemon.session();
+        assert_eq!(session.value("1 + 1"), "2");
+        let is_agent = |one: &&Process| one.name == "viv-agent" && !before.contains(one);
+        let agent = daemon.descendants().iter().find(is_agent).unwrap().clone();
+        (session.id.clone(), agent)
+    };
+    let asked = [("GET", "files"), ("DELETE", "files/a"), ("POST", "reset")];
+    let sessions = asked.map(|what| (what, stopped(&daemon)));
+    let executes = stopped(&daemon);
+    for (_, agent) in sessions.iter().map(|(_, session)| session).chain([&executes]) {
+        kill(Pid::from_raw(agent.pid), Signal::SIGSTOP).unwrap();
+    }
+    thread::scope(|scope| {
+        for ((method, path), (id, _)) in &sessions {
+            let daemon = &daemon;
+            scope.spawn(move || {
+                let path = format!("/v1/sessions/{id}/{path}");
+                assert_eq!(daemon.request(method, &path, None).status, 404, "{method} {path}");
+            });
+        }
+        let body = json!({"code": "1"});
+        let path = format!("/v1/sessions/{}/execute", executes.0);
+        let outcome = Outcome(daemon.request("POST", &path, Some(&body)).expect_success());
+        let outcome = outcome.ended("killed", "agent", "lost");
+        assert!(outcome.detail().contains("did not answer within"), "{outcome}");
+    });
+    let ended = "vivarium_sessions_ended_total{cause=\"agent\",tenant=\"default\"}";
+    wait::until_true("the end of all four", || daemon.metric(ended) == Some(4));
+    wait::until_true("the end of their processes", || daemon.descendants().is_empty());
+    daemon.stop_and_check();
+}
+
+/// Where there is no cgroup to be killed and seen empty: an agent that is stopped does not follow
+/// the end of its session, nor does a launcher.
+#[test]
+fn a_session_that_is_over_has_no_process_left_that_has_its_ids() {
+    if !host::has(&[Requirement::SubordinateIds]) {
+        return;
+    }
+    let daemon = Setup::default().without(&["cgroup"]).start();
+    for both in [false, true] {
+        let session = daemon.session();
+        assert_eq!(session.value("1 + 1"), "2");
+        let family = Family::of(&daemon);
+        kill(Pid::from_raw(family.agent.pid), Signal::SIGSTOP).unwrap();
+        if both {
+            kill(Pid::from_raw(family.launcher.pid), Signal::SIGSTOP).unwrap();
+        }
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+        // At once: its ids are free for the next session.
+        for process in [&family.launcher, &family.agent, &family.kernel] {
+            assert!(!process.is_alive(), "{process:?}");
+        }
+    }
+    daemon.stop_and_check();
+}

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::processes::Process;
-use vivarium_tests::{Daemon, Session, wait};
+use vivarium_tests::{Daemon, Outcome, Session, wait};
 
 use crate::{any_session, built, template};
 
@@ -110,6 +110,39 @@ fn a_kernel_that_is_killed_after_its_template_is_noticed() {
     until_another(&daemon, &before);
     daemon.until_only(2);
     daemon.stop_and_check();
+}
+
+/// Its template is to collect it, and to tell.
+#[test]
+fn how_a_kernel_ended_is_told_though_its_template_hangs_or_is_gone() {
+    if !host::has(&[Requirement::Root]) {
+        return;
+    }
+    for (signal, sees) in
+        [(Signal::SIGSTOP, true), (Signal::SIGKILL, host::kernel_version() >= (6, 15))]
+    {
+        let daemon = template(&[], "").start();
+        let [one, other] = two(&daemon);
+        let before = the_template(&daemon);
+        send(&before, signal);
+        if signal == Signal::SIGKILL {
+            wait::until_true("its end", || !before.is_alive());
+        }
+        let code = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)";
+        let is = |outcome: &Outcome, cause: &str, evidence: &str| {
+            assert_eq!((outcome.status(), outcome.state()), ("killed", "lost"), "{outcome}");
+            let told = outcome.0["cause"] == cause && outcome.detail().contains(evidence);
+            assert!(told || (!sees && outcome.0["cause"] == "unknown"), "{outcome}");
+        };
+        is(&one.execute(code), "signal", "SIGSEGV (11)");
+        is(&other.execute("import os; os._exit(7)"), "exited", "code 7");
+        for session in [&one, &other] {
+            assert_eq!(session.value("'x' in globals()"), "False");
+        }
+        until_another(&daemon, &before);
+        daemon.until_only(2);
+        daemon.stop_and_check();
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::engine::types::SessionState;
 use crate::session::cause;
 use crate::session::channel::ChannelError;
 use crate::session::deadlines::Awaited;
+use crate::session::liveness::{ANSWERS_WITHIN, Check};
 use crate::session::state::Event;
 use crate::session::task::Kind;
 
@@ -26,7 +27,9 @@ impl Actor {
         if let Err(error) = self.sequence.accept(&message) {
             return protocol(error.to_string());
         }
+        self.liveness.heard();
         match message {
+            FromAgent::Pong => Step::Continue(()),
             FromAgent::Failed(failure) => Step::Break(End {
                 cause: Cause::Agent,
                 detail: cause::bounded(&failure.to_string()),
@@ -84,6 +87,28 @@ impl Actor {
         }
     }
 
+    /// Asks an agent that is silent whether it is there, and gives up one that does not answer.
+    pub(super) fn look_at_agent(&mut self) -> Step {
+        let is_wanted = self.running.is_some()
+            || !self.describes.is_empty()
+            || self.state == SessionState::Replacing
+            || self.session.is_transferring();
+        let listens = self.running.as_ref().is_none_or(|running| {
+            let has_room =
+                || running.writer.record().has_room() && self.means.account.excess().is_none();
+            running.stop.is_some() || has_room()
+        });
+        match self.liveness.check(is_wanted, listens) {
+            Check::Fine => Step::Continue(()),
+            Check::Ask => self.send(&ToAgent::Ping),
+            Check::Hangs => {
+                let within = ANSWERS_WITHIN.as_secs();
+                let why = format!("the agent did not answer within {within} s");
+                Step::Break(End::new(Cause::Agent, why))
+            }
+        }
+    }
+
     /// Takes in what came of the execution, or forgets it where the daemon has no room for it.
     fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>) {
         let Some(running) = &mut self.running else { return };
@@ -102,6 +127,7 @@ impl Actor {
 
     fn kernel_ready(&mut self, origin: Origin, protection: Vec<Report>) -> Step {
         self.retried = false;
+        self.resources.kernel_came(origin);
         {
             let mut notes = self.session.notes();
             notes.protection = self.means.usual(protection);

@@ -44,6 +44,7 @@ impl Actor {
     fn file(&mut self, job: FileJob) -> Step {
         let FileJob { operation, socket, waiting } = job;
         let transfer = self.transfers.begin(waiting);
+        self.liveness.wanted();
         match self.channel.send_file(transfer, operation, socket) {
             Ok(()) => Step::Continue(()),
             Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),

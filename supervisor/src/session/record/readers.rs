@@ -97,6 +97,11 @@ impl Readers {
         self.positions.retain(|_, position| position.next >= first);
     }
 
+    /// Whether a reader is behind by `capacity`.
+    pub(super) fn is_any_behind(&self, capacity: usize) -> bool {
+        self.positions.values().any(|position| position.behind >= capacity)
+    }
+
     /// Whether a reader is behind by `capacity`. One that has been for too long is cut off.
     pub(super) fn hold(&mut self, now: Instant, capacity: usize) -> Hold {
         let mut hold = Hold::No;

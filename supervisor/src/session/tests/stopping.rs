@@ -202,3 +202,26 @@ async fn a_deletion_ends_what_runs_and_rejects_what_waits() {
     // A second one finds nothing to do.
     bench.session.close(Cause::Deleted).await;
 }
+
+/// Nothing else bounds an operation on files.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_answer_a_ping_is_given_up() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (session, room) = (Arc::clone(&bench.session), crate::session::transfer::Room::default());
+    let deleted = tokio::spawn(async move { session.delete_file(&room, "a".into()).await });
+    bench.agent.file().await;
+    // It hears nothing more, and so no ping.
+    let error = deleted.await.unwrap().unwrap_err();
+    assert!(matches!(error, crate::session::transfer::TransferError::Over), "{error}");
+    bench.is_gone().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_answers_pings_may_take_its_time() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (_, reply) = bench.running(Duration::from_secs(300)).await;
+    // All this time it does nothing but answer.
+    assert!(matches!(bench.agent.hear().await, Some(ToAgent::Interrupt { .. })));
+    assert_eq!(bench.session.info().state, SessionState::Interrupting);
+    drop(reply);
+}

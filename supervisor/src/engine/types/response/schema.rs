@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{
 const STATUSES: [&str; 6] = ["ok", "error", "timed_out", "interrupted", "killed", "rejected"];
 
 /// Names of `outcome::Cause`.
-const CAUSES: [&str; 15] = [
+const CAUSES: [&str; 16] = [
     "memory_limit",
     "cpu_limit",
     "pids_limit",
@@ -25,6 +25,7 @@ const CAUSES: [&str; 15] = [
     "queue_full",
     "kernel_start",
     "agent",
+    "unknown",
 ];
 
 /// Names of `policy::Network`.

@@ -1,0 +1,71 @@
+#![allow(clippy::unwrap_used)]
+use tokio::sync::watch;
+
+use super::*;
+use crate::backend::{Later, LaunchError, TemplateParts};
+
+/// A backend whose processes end when the test says so, for certain or not.
+#[derive(Debug)]
+struct Slow(watch::Receiver<Option<bool>>);
+
+impl Backend for Slow {
+    fn probe(&self) -> Result<(), LaunchError> {
+        Ok(())
+    }
+
+    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
+        Vec::new()
+    }
+
+    fn launch(&self, _: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
+        Box::pin(async { Ok(Launched { stream: None, outermost: None }) })
+    }
+
+    fn range(&self) -> Result<Option<Launched>, LaunchError> {
+        Ok(None)
+    }
+
+    fn template(&self, _: &str) -> Result<Option<TemplateParts>, LaunchError> {
+        Ok(None)
+    }
+
+    fn kill(&self, _: Launched) -> Later<'static, bool> {
+        let mut ended = self.0.clone();
+        Box::pin(async move { ended.wait_for(Option::is_some).await.unwrap().unwrap() })
+    }
+}
+
+/// What a session has that takes the only pair of ids of a pool.
+fn resources(pool: &Arc<IdPool>) -> Resources {
+    Resources {
+        name: "s".to_owned(),
+        launched: Launched { stream: None, outermost: None },
+        scope: None,
+        lease: pool.lease(),
+        workdir: None,
+        template: None,
+    }
+}
+
+#[tokio::test]
+async fn ids_are_free_when_the_processes_are_gone_and_not_before() {
+    for is_certain in [true, false] {
+        let pool = Arc::new(IdPool::of_one_pair(3_100_000_001).unwrap());
+        let (ended, ends) = watch::channel(None);
+        let resources = resources(&pool);
+        assert!(resources.lease.is_some() && pool.lease().is_none());
+        let backend = Arc::new(Slow(ends));
+        let tearing = tokio::spawn({
+            let backend = Arc::clone(&backend);
+            async move { resources.tear_down(&*backend).await }
+        });
+        // It has come as far as it can: the backend is asked, and has a second receiver.
+        while ended.receiver_count() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(pool.lease().is_none(), "free while processes have them");
+        ended.send_replace(Some(is_certain));
+        tearing.await.unwrap();
+        assert_eq!(pool.lease().is_some(), is_certain);
+    }
+}
