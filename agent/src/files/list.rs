@@ -1,9 +1,9 @@
 //! What is in a directory, in byte order of the paths, a page at a time.
 //!
 //! A directory is read in no order, so all of it is read for each page. However much there is,
-//! what is kept is one page of paths, and one open directory for each level: the walk is depth
-//! first, goes [`DEPTH_MAX`] levels deep, and leaves out what can not be on the page. It is done
-//! in steps, so that nothing else waits for it.
+//! what is kept is one page of paths, bounded in entries and in bytes, and one open directory for
+//! each level: the walk is depth first, goes [`DEPTH_MAX`] levels deep, and leaves out what can not
+//! be on the page. It is done in steps, so that nothing else waits for it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -21,6 +21,12 @@ use super::{FileError, Workdir, checked, entry, kind, open_beneath};
 /// The most entries of one page.
 const PAGE_MAX: usize = 1000;
 
+/// The most bytes of the paths of one page. Tenant code chooses how long they are.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// The longest path that is listed: no request can name a longer one (`PATH_MAX`).
+const PATH_BYTES: usize = 4096;
+
 /// How many levels of directories are gone into. What is deeper is not listed.
 const DEPTH_MAX: usize = 64;
 
@@ -35,6 +41,10 @@ pub(crate) struct Listing {
     after: String,
     limit: usize,
     page: BTreeSet<Found>,
+    /// Bytes of the page's paths.
+    bytes: usize,
+    /// The first that the page has no room for: neither has it for what comes after.
+    cut: Option<String>,
 }
 
 /// What has been found: ordered by what is told of it, by which the next page begins.
@@ -42,6 +52,12 @@ pub(crate) struct Listing {
 struct Found {
     told: String,
     path: PathBuf,
+}
+
+impl Found {
+    fn bytes(&self) -> usize {
+        self.told.len().saturating_add(self.path.as_os_str().len())
+    }
 }
 
 /// A directory that is being read.
@@ -76,7 +92,8 @@ impl Listing {
         let path = if path.is_empty() { PathBuf::new() } else { checked(path)? };
         let name = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
         let levels = vec![Level::open(&workdir.root, name, path.clone())?];
-        Ok(Self { levels, recursive, after, limit, page: BTreeSet::new() })
+        let (page, bytes, cut) = (BTreeSet::new(), 0, None);
+        Ok(Self { levels, recursive, after, limit, page, bytes, cut })
     }
 
     /// Reads some more. The page, once it is certain. Files with the inodes `hidden` are not
@@ -107,6 +124,9 @@ impl Listing {
         };
         let path = level.path.join(name);
         let told = path.to_string_lossy().into_owned();
+        if told.len() > PATH_BYTES {
+            return;
+        }
         if self.recursive && self.levels.len() < DEPTH_MAX && self.may_hold_some(&told) {
             let is_directory = kind.map_or_else(
                 || is_directory(&level.directory, name),
@@ -117,12 +137,19 @@ impl Listing {
                 self.levels.push(next);
             }
         }
-        if told > self.after {
-            self.page.insert(Found { told, path });
-            // One more than asked for tells that there is more.
-            if self.page.len() > self.limit + 1 {
-                self.page.pop_last();
-            }
+        if told > self.after && self.cut.as_ref().is_none_or(|cut| told < *cut) {
+            self.insert(Found { told, path });
+        }
+    }
+
+    /// Puts an entry on the page, and takes the last ones off that there is then no room for.
+    fn insert(&mut self, found: Found) {
+        self.bytes = self.bytes.saturating_add(found.bytes());
+        self.page.insert(found);
+        while self.page.len() > self.limit || (self.bytes > PAGE_BYTES && self.page.len() > 1) {
+            let Some(last) = self.page.pop_last() else { return };
+            self.bytes = self.bytes.saturating_sub(last.bytes());
+            self.cut = Some(last.told);
         }
     }
 
@@ -130,16 +157,14 @@ impl Listing {
     /// `told/` and before `told0`, as 0 is the character after the slash.
     fn may_hold_some(&self, told: &str) -> bool {
         let ends_before = format!("{told}0") <= self.after;
-        let begins_after = self.page.len() > self.limit
-            && self.page.last().is_some_and(|last| last.told < format!("{told}/"));
+        let begins_after = self.cut.as_ref().is_some_and(|cut| *cut < format!("{told}/"));
         !ends_before && !begins_after
     }
 
     fn reply(&mut self, workdir: &Workdir) -> FileReply {
-        let more = self.page.len() > self.limit;
+        let more = self.cut.is_some();
         let entries = std::mem::take(&mut self.page)
             .into_iter()
-            .take(self.limit)
             // What is gone by now is not there.
             .filter_map(|found| {
                 let stat = workdir.stat(&found.path).ok()?;

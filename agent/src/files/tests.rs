@@ -204,6 +204,43 @@ mod listing {
     }
 
     #[test]
+    fn a_page_is_bounded_in_bytes_and_none_is_left_out() {
+        let (directory, workdir) = workdir();
+        let mut deep = std::path::PathBuf::new();
+        for _ in 0..14 {
+            deep.push("d".repeat(250));
+        }
+        let files = ["a", "0", "z"].map(|first| deep.join(first)).into_iter().chain(
+            (0..400).map(|number| deep.join(format!("{number:03}-{}", "f".repeat(number % 200)))),
+        );
+        fs::create_dir_all(directory.path().join(&deep)).unwrap();
+        let mut expected: Vec<_> = files
+            .map(|file| {
+                fs::write(directory.path().join(&file), "").unwrap();
+                file.to_string_lossy().into_owned()
+            })
+            .chain(deep.ancestors().filter_map(|path| path.to_str()).map(str::to_owned))
+            .filter(|path| !path.is_empty())
+            .collect();
+        fs::write(directory.path().join("short"), "").unwrap();
+        expected.push("short".to_owned());
+        expected.sort();
+        let (mut found, mut pages): (Vec<String>, usize) = Default::default();
+        loop {
+            let after = found.last().cloned().unwrap_or_default();
+            let (page, more) = told(list(&workdir, "", true, &after, 1000));
+            assert!(page.iter().map(String::len).sum::<usize>() <= 1 << 20);
+            found.extend(page);
+            pages += 1;
+            if !more {
+                break;
+            }
+        }
+        assert!(found == expected, "{} and not {}", found.len(), expected.len());
+        assert!(pages > 2, "{pages} page");
+    }
+
+    #[test]
     fn an_upload_is_not_there_before_it_is_whole() {
         let (_directory, workdir) = workdir();
         let new = NewFile::create(&workdir, Path::new("f")).unwrap();

@@ -58,7 +58,9 @@ impl Session<'_> {
     /// # Errors
     /// If poll(2) fails.
     pub(super) fn wait(&self) -> Result<Vec<Event>, Failure> {
-        let jobs: Vec<_> = self.transfers.jobs().map(Event::Transfer).collect();
+        // What they tell is bulk: a supervisor that does not keep up is not given more.
+        let jobs = self.transfers.jobs().filter(|_| !self.control.is_full());
+        let jobs: Vec<_> = jobs.map(Event::Transfer).collect();
         let (mut polled, events): (Vec<_>, Vec<_>) = self.sources().into_iter().unzip();
         loop {
             let timeout =
