@@ -15,6 +15,7 @@ mod relinquish;
 
 use std::path::PathBuf;
 
+use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::listen::{self, ListenError, Listener, Sockets};
@@ -61,6 +62,9 @@ pub enum PrivilegeError {
         /// What went wrong.
         why: String,
     },
+    /// Others could look into us.
+    #[error("prctl(PR_SET_DUMPABLE, 0)")]
+    Dumpable(#[source] nix::Error),
     /// A directory is missing and can not be made, or is not ours.
     #[error("{key}: {path}: {why}", path = path.display())]
     Directory {
@@ -124,6 +128,9 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, Priv
     } else {
         None
     };
+    // Other processes of this id, sessions' where they have none of their own, may neither trace us
+    // nor read our memory (PR_SET_DUMPABLE(2const)).
+    set_dumpable(false).map_err(PrivilegeError::Dumpable)?;
     raise_descriptor_limit();
     settings.agent_binary = agent::open()?;
     let local_only = settings.why_local_only();

@@ -23,8 +23,7 @@ pub(super) fn root(account: &Account) -> Result<(), PrivilegeError> {
     call("setresgid", setresgid(gid, gid, gid))?;
     // Takes all capabilities with it (capabilities(7), "Effect of user ID changes").
     call("setresuid", setresuid(uid, uid, uid))?;
-    // Sessions' processes may be of this id too: none of them may trace the daemon
-    // (PR_SET_DUMPABLE(2const); fs.suid_dumpable could say otherwise).
+    // Once more, as a change of ids sets it to what fs.suid_dumpable says.
     call("prctl(PR_SET_DUMPABLE)", nix::sys::prctl::set_dumpable(false))?;
     // Where we were started need not be readable any more.
     call("chdir", chdir("/"))?;

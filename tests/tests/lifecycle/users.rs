@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -76,6 +77,22 @@ fn an_ordinary_user_can_serve() {
     session.reset();
     assert_eq!(session.processes(), 1);
     daemon.stop_and_check();
+}
+
+/// proc_pid(5): the files of a process that is not dumpable are root's, so that nobody of its own id
+/// reads its memory.
+#[test]
+fn the_daemon_is_not_dumpable_whoever_starts_it() {
+    let runners = [Runner::Self_, if host::is_root() { nobody() } else { Runner::Self_ }];
+    for runner in runners {
+        let daemon = Setup::default().runner(runner).start();
+        assert_eq!(daemon.session().value("6 * 7"), "42");
+        let owner = |pid: i32| std::fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid();
+        assert_eq!(owner(daemon.pid()), 0);
+        // The control: another process of its id.
+        assert_ne!(owner(daemon.fork_server().unwrap().pid), 0);
+        daemon.stop_and_check();
+    }
 }
 
 #[test]
