@@ -62,14 +62,8 @@ impl LayerCode for Landlock {
         let workdir = context.policy.inner_workdir();
         open_directory(workdir)
             .map_err(|error| LayerError::new(format!("open {}", workdir.display()), error))?;
-        let mut report = abi::report(abi::running()?);
-        if !mounts {
-            report.detail.push_str(
-                "; without the mounts layer /dev/shm and /tmp are the host's and stay closed, so \
-                 multiprocessing has no locks",
-            );
-        }
-        Ok(report)
+        let abi = abi::running()?;
+        Ok(if mounts { abi::report(abi) } else { abi::report_alone(abi) })
     }
 }
 

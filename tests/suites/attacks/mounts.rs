@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use serde_json::json;
 use vivarium_tests::Setup;
@@ -317,6 +317,31 @@ fn a_directory_that_overlayfs_refuses_is_reported() {
     assert_eq!(report["status"], "partial");
     assert!(report["detail"].as_str().unwrap().contains("/sys/fs"), "{report}");
     probe::check(&session, &[(&attack, "ECONNREFUSED")]);
+}
+
+/// Landlock has no right for these: with it alone they work, and its report says so.
+#[test]
+fn names_modes_and_times_of_the_hosts_files_are_out_of_reach() {
+    let files = Files::plant();
+    let file = files.path("secret");
+    if nix::unistd::geteuid().is_root() {
+        let owner = host::service_user();
+        nix::unistd::chown(&file, Some(owner.uid), Some(owner.gid)).unwrap();
+    }
+    let attacks = ["os.stat('%').st_size", "os.chmod('%', 0o646)", "os.utime('%', (1, 1))"]
+        .map(|attack| attack.replace('%', &file.display().to_string()));
+    let rows = |word| attacks.each_ref().map(|attack| (&**attack, word));
+    probe::check(&daemon().session(), &rows("ENOENT"));
+    let outside = setup().without(&["mounts"]).start();
+    let session = outside.session();
+    probe::check(&session, &rows("works"));
+    let data = fs::metadata(&file).unwrap();
+    assert_eq!((data.permissions().mode() & 0o777, data.mtime()), (0o646, 1));
+    if host::has(&[Requirement::Landlock]) {
+        let report = session.layer("landlock");
+        assert_eq!(report["status"], "partial");
+        assert!(report["detail"].as_str().unwrap().contains("modes"), "{report}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What can be reached from a session.
 
 use serde_json::json;
+use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe::{self, Attempt};
 
 use super::planted::{self, GREETING};
@@ -51,6 +52,23 @@ fn without_a_network_namespace_loopback_is_none() {
         for daemon in [daemon, open] {
             daemon.stop_and_check();
         }
+    }
+}
+
+/// seccomp refuses the socket and the namespace has no route, so both are off.
+#[test]
+fn landlock_alone_refuses_tcp_under_none() {
+    if !host::has(&[Requirement::Landlock]) || host::kernel_version() < (6, 7) {
+        return; // ABI 4
+    }
+    let service = tcp(planted::tcp_service());
+    let listen = "socket.create_server(('127.0.0.1', 0)).close()";
+    let none = json!({"network": "none"});
+    for (without, word) in
+        [(&["network", "seccomp"][..], "EACCES"), (&["network", "seccomp", "landlock"], "works")]
+    {
+        let daemon = setup().without(without).start();
+        probe::check(&daemon.session_with(&none), &[(&service, word), (listen, word)]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ends: the daemon's, and those of its parts, orderly and not.
 
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 
 use nix::sys::signal::{Signal, kill};
@@ -9,7 +10,7 @@ use serde_json::json;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::Client;
 use vivarium_tests::processes::Process;
-use vivarium_tests::{Daemon, Outcome, Setup, wait};
+use vivarium_tests::{Daemon, Outcome, Session, Setup, wait};
 
 use crate::Family;
 
@@ -40,6 +41,25 @@ fn after_sigterm_without_mounts_no_workdir_is_left() {
     // Not what its owner has locked itself out of, either.
     let locked = "import os; os.mkdir('d'); open('d/x', 'w').write('x'); os.chmod('d', 0)";
     let _written = session.execute(locked).ok();
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_without_mounts_takes_its_workdir_with_it() {
+    let daemon = Setup::default().without(&["mounts"]).start();
+    let (ended, kept) = (daemon.session(), daemon.session());
+    let workdir = |session: &Session<'_>| {
+        let path = session.value("__import__('os').getcwd()");
+        PathBuf::from(path.trim_matches('\''))
+    };
+    let (gone, there) = (workdir(&ended), workdir(&kept));
+    let _written = ended.execute("open('x', 'w').write('x')").ok();
+    assert!(gone.join("x").exists());
+    assert_ne!(gone, there);
+    assert_eq!(ended.request("DELETE", "", None).status, 204);
+    ended.until_gone();
+    wait::until_true("the end of the workdir", || !gone.exists());
+    assert!(there.exists(), "another session's");
     daemon.stop_and_check();
 }
 

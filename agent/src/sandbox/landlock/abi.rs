@@ -13,8 +13,11 @@ const ADDED: [(i32, &str); 6] = [
     (4, "TCP"),
     (5, "device ioctls"),
     (6, "signals and abstract sockets"),
-    (9, "sockets that have a path"),
+    (SOCKETS, "sockets that have a path"),
 ];
+
+/// Since when connecting to a socket that has a path takes a right.
+const SOCKETS: i32 = 9;
 
 /// From here on the layer counts as whole. ABI 1 can not allow a move between directories, so
 /// under it `os.rename` fails inside the workdir. What later ABIs add, other layers have as
@@ -67,6 +70,23 @@ pub(super) fn report(abi: i32) -> Report {
     }
 }
 
+/// The same where the mounts layer does not hide the host's files. Landlock has no right for what
+/// is said here: landlock(7), "Filesystem actions".
+pub(super) fn report_alone(abi: i32) -> Report {
+    let Report { detail, .. } = report(abi);
+    let sockets = if abi < SOCKETS { ", and sockets that have a path be connected to" } else { "" };
+    Report::partial(
+        Layer::Landlock,
+        format!(
+            "{detail}; without the mounts layer names, sizes and times of the host's files can be \
+             seen, modes, times, owners and attributes of what the daemon's user owns be \
+             changed{sockets}; /dev/shm and /tmp are the host's and stay closed, so \
+             multiprocessing has no locks"
+        ),
+        "make the mounts layer available: its own entry says how",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use vivarium_protocol::layer::Status;
@@ -81,5 +101,15 @@ mod tests {
         assert!(!debian_12.detail.contains("moves"));
         assert_eq!(report(1).status, Status::Partial);
         assert!(!report(9).detail.contains("newer"));
+    }
+
+    #[test]
+    fn alone_it_is_partial_and_says_what_is_open() {
+        for (abi, sockets) in [(7, true), (9, false)] {
+            let alone = report_alone(abi);
+            assert_eq!(alone.status, Status::Partial);
+            assert!(alone.detail.contains("modes, times"), "{alone:?}");
+            assert_eq!(alone.detail.contains("connected to"), sockets, "{alone:?}");
+        }
     }
 }
