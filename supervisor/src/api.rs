@@ -15,6 +15,7 @@ use crate::engine::Engine;
 
 mod auth;
 mod body;
+mod connections;
 mod events;
 mod extract;
 mod guard;

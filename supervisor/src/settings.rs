@@ -94,6 +94,8 @@ pub struct Server {
     pub user: String,
     /// The largest request body, in bytes.
     pub max_body_bytes: u64,
+    /// Connections of each listener at one time.
+    pub max_connections: u64,
     /// What the daemon may hold of requests, executions and results, in MiB.
     pub max_buffered_mb: u64,
     /// What it may hold for one tenant.

@@ -10,9 +10,34 @@ use crate::register::Register;
 /// Methods that have a name of their own.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
 
+/// Why the daemon closes a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// It was silent, and another needed its place.
+    Crowded,
+    /// There was no place for it.
+    Refused,
+    /// Its client was too slow to take an answer.
+    Slow,
+    /// It was open for too long after the daemon had been told to stop.
+    Drained,
+}
+
+impl Closed {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Crowded => "crowded",
+            Self::Refused => "refused",
+            Self::Slow => "slow",
+            Self::Drained => "drained",
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Http {
+    closed: Counter<1>,
     requests: Counter<3>,
     duration: Durations<2>,
 }
@@ -22,6 +47,13 @@ impl Family for Http {
 
     fn declare(register: &mut Register) -> Result<Self, MetricsError> {
         Ok(Self {
+            closed: register.counter(
+                "vivarium_http_connections_closed_total",
+                &["reason"],
+                "Connections closed by the daemon: `crowded`, silent when another needed the \
+                 place; `refused`, for want of one; `slow`, a client that took too little of an \
+                 answer; `drained`, still open some seconds after the end of a drain.",
+            )?,
             requests: register.counter(
                 "vivarium_http_requests_total",
                 &["route", "method", "status"],
@@ -38,6 +70,11 @@ impl Family for Http {
 }
 
 impl Http {
+    /// A connection was closed.
+    pub fn closed(&self, reason: Closed) {
+        self.closed.add_one([reason.name()]);
+    }
+
     /// A request was answered. `route` is the template that matched, never the path.
     pub fn answered(&self, route: Option<&str>, method: &str, status: u16, duration: Duration) {
         let route = route.unwrap_or("unknown");

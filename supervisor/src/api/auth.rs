@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 
+use super::connections::Activity;
 use super::problem::Challenge;
 use super::{Problem, Shared};
 use crate::settings::{DEFAULT_TENANT, Settings};
@@ -21,6 +22,11 @@ impl FromRequestParts<Shared> for Caller {
             return Ok(Self(DEFAULT_TENANT.to_owned()));
         }
         let tenant = present(&settings, &parts.headers)?;
+        if settings.tenants.len() > 1
+            && let Some(activity) = parts.extensions.get::<Activity>()
+        {
+            activity.is_of(tenant)?;
+        }
         Ok(Self(tenant.to_owned()))
     }
 }

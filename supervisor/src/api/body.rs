@@ -13,6 +13,15 @@ use super::Problem;
 /// How long a client may pause within a body, and how long it may take nothing of an answer.
 pub(super) const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
 
+/// The least rate, in bytes a second, at which a client is to send a body or take an answer while
+/// it is waited for. [`PAUSE_AT_MOST`] is allowed on top of that, once.
+pub(super) const MIN_RATE: u64 = 8 << 10;
+
+/// How long may be waited for so many bytes.
+pub(super) const fn allowed_for(bytes: u64) -> Duration {
+    PAUSE_AT_MOST.saturating_add(Duration::from_millis(bytes.saturating_mul(1000) / MIN_RATE))
+}
+
 /// How much of a body that is refused is still read, so that a client which does not look
 /// before it has sent everything gets an answer instead of a reset connection.
 const DRAIN_BYTES: usize = 64 << 20;
@@ -30,17 +39,23 @@ pub(super) struct Pieces {
     body: Body,
     /// One timer for all pieces: to move one is cheap, to make one wakes the runtime.
     pause: Pin<Box<Sleep>>,
+    /// How long it has been waited for, whatever else took time.
+    waited: Duration,
+    received: u64,
 }
 
 impl Pieces {
     pub(super) fn new(body: Body) -> Self {
-        Self { body, pause: Box::pin(sleep(PAUSE_AT_MOST)) }
+        let pause = Box::pin(sleep(PAUSE_AT_MOST));
+        Self { body, pause, waited: Duration::ZERO, received: 0 }
     }
 
     /// The next piece; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
-            if let Some(until) = Instant::now().checked_add(PAUSE_AT_MOST) {
+            let since = Instant::now();
+            let left = allowed_for(self.received).saturating_sub(self.waited);
+            if let Some(until) = since.checked_add(left.min(PAUSE_AT_MOST)) {
                 self.pause.as_mut().reset(until);
             }
             let frame = tokio::select! {
@@ -48,6 +63,7 @@ impl Pieces {
                 frame = self.body.frame() => frame,
                 () = self.pause.as_mut() => return Err(too_slow()),
             };
+            self.waited += since.elapsed();
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| {
                 let detail = format!("the body could not be read: {error}");
@@ -55,6 +71,7 @@ impl Pieces {
             })?;
             // What is no data are trailers, which mean nothing here.
             if let Ok(data) = frame.into_data() {
+                self.received += data.len() as u64;
                 return Ok(Some(data));
             }
         }
@@ -78,6 +95,7 @@ impl Pieces {
 }
 
 fn too_slow() -> Problem {
-    let detail = format!("the body paused for more than {} s", PAUSE_AT_MOST.as_secs());
+    let pause = PAUSE_AT_MOST.as_secs();
+    let detail = format!("the body paused for {pause} s, or came at less than {MIN_RATE} bytes/s");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
 }

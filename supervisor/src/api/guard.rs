@@ -10,10 +10,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header, uri::Authority};
+use axum::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::connections::Activity;
 use super::{Problem, auth};
 use crate::engine::Engine;
 
@@ -29,8 +30,16 @@ pub(super) enum Local {
 pub(super) async fn check(State(engine): State<Engine>, request: Request, next: Next) -> Response {
     let local = request.extensions().get::<Local>().copied();
     let headers = request.headers();
+    if request.extensions().get::<Activity>().is_some_and(|activity| activity.is_reserve)
+        && !(is_health_check(request.uri()) || request.uri().path() == "/metrics")
+    {
+        let detail = "every connection has a request that is being answered";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let problem = Problem::new(status, "too_many_connections", detail).retry_after(1);
+        return ([(header::CONNECTION, "close")], problem).into_response();
+    }
     let is_tenant = || auth::present(&engine.settings(), headers).is_ok();
-    match refuse(local, headers) {
+    match refuse(local, request.uri(), headers) {
         Some(problem) if problem.status != StatusCode::FORBIDDEN || !is_tenant() => {
             problem.into_response()
         }
@@ -38,19 +47,33 @@ pub(super) async fn check(State(engine): State<Engine>, request: Request, next: 
     }
 }
 
-fn refuse(local: Option<Local>, headers: &HeaderMap) -> Option<Problem> {
+/// Whether this asks for no more than whether the daemon is there, or takes work.
+fn is_health_check(uri: &Uri) -> bool {
+    matches!(uri.path(), "/healthz" | "/readyz")
+}
+
+fn refuse(local: Option<Local>, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
     // Without knowing where it came to, the stricter rule holds.
     let own = match local {
         Some(Local::Unix) => return None,
         Some(Local::Tcp(address)) => Some(address.ip()),
         None => None,
     };
+    // Browsers always say which host they mean; load balancers may not.
+    let says_no_host = !headers.contains_key(header::HOST) && uri.authority().is_none();
+    if says_no_host && is_health_check(uri) && !headers.contains_key(header::ORIGIN) {
+        return None;
+    }
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(host) = text(header::HOST).and_then(|host| host.parse::<Authority>().ok()) else {
         let detail = "the request has no usable Host header";
         return Some(Problem::new(StatusCode::BAD_REQUEST, "bad_host", detail));
     };
-    if headers.get_all(header::HOST).iter().count() > 1 || !is_this_host(host.host(), own) {
+    // A target in absolute form names the host too, and counts instead (RFC 9112, 3.2.2).
+    let target = uri.authority().unwrap_or(&host);
+    let is_one = headers.get_all(header::HOST).iter().count() == 1;
+    if !is_one || !is_this_host(host.host(), own) || !is_this_host(target.host(), own) {
+        let host = if is_this_host(host.host(), own) { target } else { &host };
         let detail = format!("{host} is not a name of this host: use its address or localhost");
         return Some(Problem::new(StatusCode::FORBIDDEN, "host_not_allowed", detail));
     }
@@ -83,7 +106,36 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, value.parse().unwrap());
         }
-        refuse(local, &headers).map(|problem| problem.code.to_owned())
+        code_of(local, "/v1/host", &headers)
+    }
+
+    fn code_of(local: Option<Local>, target: &str, headers: &HeaderMap) -> Option<String> {
+        let uri: Uri = target.parse().unwrap();
+        refuse(local, &uri, headers).map(|problem| problem.code.to_owned())
+    }
+
+    #[test]
+    fn health_checks_need_no_host_but_may_not_have_a_wrong_one() {
+        let mut headers = HeaderMap::new();
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(code_of(LOOPBACK, path, &headers), None, "{path}");
+        }
+        assert_eq!(code_of(LOOPBACK, "/v1/host", &headers).as_deref(), Some("bad_host"));
+        headers.insert("host", "evil.example".parse().unwrap());
+        let wrong = code_of(LOOPBACK, "/healthz", &headers);
+        assert_eq!(wrong.as_deref(), Some("host_not_allowed"));
+    }
+
+    #[test]
+    fn a_host_in_the_target_counts_like_the_header() {
+        let mut headers = HeaderMap::new();
+        headers.insert("host", "localhost:8470".parse().unwrap());
+        assert_eq!(code_of(LOOPBACK, "http://127.0.0.1:8470/v1/host", &headers), None);
+        let rebound = code_of(LOOPBACK, "http://evil.example/v1/host", &headers);
+        assert_eq!(rebound.as_deref(), Some("host_not_allowed"));
+        headers.insert("host", "evil.example".parse().unwrap());
+        let hidden = code_of(LOOPBACK, "http://localhost:8470/v1/host", &headers);
+        assert_eq!(hidden.as_deref(), Some("host_not_allowed"));
     }
 
     const LOOPBACK: Option<Local> =

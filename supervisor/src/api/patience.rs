@@ -12,19 +12,27 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A stream whose writes fail when one has waited for longer than its patience.
+use super::body::allowed_for;
+
+/// A stream whose writes fail when they have been waited for too long: once for all of its
+/// patience, or altogether for more than what was written allows.
 #[derive(Debug)]
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
     /// Made by the first wait, and then moved: to make one wakes the runtime.
     timer: Option<Pin<Box<Sleep>>>,
-    is_waiting: bool,
+    /// Since when a write waits.
+    since: Option<Instant>,
+    /// How long all before it did.
+    waited: Duration,
+    written: u64,
 }
 
 impl<S> Patient<S> {
     pub(super) const fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, timer: None, is_waiting: false }
+        let (timer, since, waited, written) = (None, None, Duration::ZERO, 0);
+        Self { stream, patience, timer, since, waited, written }
     }
 
     /// What came of an attempt to write, or that it has been waited for long enough.
@@ -34,19 +42,34 @@ impl<S> Patient<S> {
         attempt: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if attempt.is_ready() {
-            self.is_waiting = false;
+            if let Some(since) = self.since.take() {
+                self.waited += since.elapsed();
+            }
             return attempt;
         }
-        let patience = self.patience;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
-        if !std::mem::replace(&mut self.is_waiting, true)
-            && let Some(until) = Instant::now().checked_add(patience)
-        {
-            timer.as_mut().reset(until);
+        let left = allowed_for(self.written).saturating_sub(self.waited).min(self.patience);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(left)));
+        if self.since.is_none() {
+            let now = Instant::now();
+            self.since = Some(now);
+            if let Some(until) = now.checked_add(left) {
+                timer.as_mut().reset(until);
+            }
         }
         ready!(timer.as_mut().poll(context));
-        let why = format!("the client took nothing for {} s", self.patience.as_secs_f64());
+        let why = "the client took nothing, or too little, of an answer for too long";
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+    }
+
+    fn judge_write(
+        &mut self,
+        context: &mut Context<'_>,
+        attempt: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &attempt {
+            self.written += *bytes as u64;
+        }
+        self.judge(context, attempt)
     }
 }
 
@@ -67,7 +90,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let attempt = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, attempt)
+        self.judge_write(context, attempt)
     }
 
     fn poll_write_vectored(
@@ -76,7 +99,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let attempt = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.judge(context, attempt)
+        self.judge_write(context, attempt)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -109,6 +132,21 @@ mod tests {
         theirs.read_exact(&mut bytes).await.unwrap();
         writing.await.unwrap().unwrap();
         assert_eq!(bytes, [7; 100]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_a_byte_now_and_then_is_given_up() {
+        let (ours, mut theirs) = duplex(4);
+        let mut ours = Patient::new(ours, Duration::from_secs(30));
+        let reading = tokio::spawn(async move {
+            while theirs.read_u8().await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            }
+        });
+        let error = ours.write_all(&[7; 1000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(ours);
+        reading.await.unwrap();
     }
 
     #[tokio::test]

@@ -74,6 +74,11 @@ impl Problem {
         self
     }
 
+    pub(super) const fn retry_after(mut self, secs: u32) -> Self {
+        self.retry_after_secs = Some(secs);
+        self
+    }
+
     pub(super) fn field(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self

@@ -1,5 +1,6 @@
 //! Accepting connections and speaking HTTP/1.1 on them.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,17 +15,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use vivarium_metrics::Metrics;
+use vivarium_metrics::families::http::Closed;
 
 use super::body::PAUSE_AT_MOST;
+use super::connections::{Activity, Connections, Peer, Tracked};
 use super::guard::Local;
 use super::patience::Patient;
 use crate::engine::Engine;
 use crate::listen::Listener;
-
-/// Connections at one time. More wait in the listener's backlog.
-const MAX_CONNECTIONS: usize = 1024;
 
 /// How long a client may take to send a request's head, also the first.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -39,6 +41,9 @@ const MAX_READ_BYTES: usize = 256 << 10;
 /// How long to wait before accepting again where no descriptor was left (`EMFILE`): the
 /// connection stays in the backlog, and accepting again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long connections may stay open when everything has ended that they could wait for.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A listener that can not be used.
 #[derive(Debug, thiserror::Error)]
@@ -66,9 +71,10 @@ pub async fn serve(
     listeners: Vec<Listener>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
+    let max = usize::try_from(engine.settings().server.max_connections).unwrap_or(usize::MAX);
+    let metrics = engine.metrics();
     let router = super::router(engine);
     let (stop, stopped) = watch::channel(false);
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut accepting = JoinSet::new();
     for listener in listeners {
         let socket = match listener {
@@ -76,7 +82,14 @@ pub async fn serve(
             Listener::Unix(unix) => UnixListener::from_std(unix).map(Socket::Unix),
         };
         let socket = socket.map_err(ServeError)?;
-        accepting.spawn(accept(socket, router.clone(), Arc::clone(&room), stopped.clone()));
+        let open = Connections::new(max, Arc::clone(&metrics));
+        accepting.spawn(accept(
+            socket,
+            router.clone(),
+            open,
+            Arc::clone(&metrics),
+            stopped.clone(),
+        ));
     }
     shutdown.await;
     stop.send_replace(true);
@@ -88,7 +101,8 @@ pub async fn serve(
 async fn accept(
     socket: Socket,
     router: Router,
-    room: Arc<Semaphore>,
+    open: Connections,
+    metrics: Arc<Metrics>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
@@ -96,49 +110,75 @@ async fn accept(
         let accepted = tokio::select! {
             () = told(&mut stopped) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            accepted = accept_one(&socket, &room) => accepted,
+            accepted = accept_one(&socket) => accepted,
         };
-        match accepted {
-            Ok((connection, permit)) => {
-                let (router, stopped) = (router.clone(), stopped.clone());
-                connections.spawn(async move {
-                    match connection {
-                        Accepted::Tcp(stream, local) => {
-                            converse(stream, local, router, stopped).await;
-                        }
-                        Accepted::Unix(stream) => {
-                            converse(stream, Local::Unix, router, stopped).await;
-                        }
-                    }
-                    drop(permit);
-                });
-            }
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "accept");
+                open.make_room();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
             }
-        }
+        };
+        // One that finds no place is closed.
+        let Some(connection) = open.admit(peer) else { continue };
+        let (router, stopped) = (router.clone(), stopped.clone());
+        let metrics = Arc::clone(&metrics);
+        connections.spawn(async move {
+            let activity = connection.activity();
+            let conversing = async {
+                match stream {
+                    Accepted::Tcp(stream, local) => {
+                        converse(stream, local, router, activity, stopped).await
+                    }
+                    Accepted::Unix(stream) => {
+                        converse(stream, Local::Unix, router, activity, stopped).await
+                    }
+                }
+            };
+            tokio::select! {
+                ended = conversing => note(ended, &metrics),
+                () = connection.closed() => {}
+            }
+        });
     }
-    while connections.join_next().await.is_some() {}
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(CLOSE_WITHIN, ended).await.is_err() {
+        tracing::warn!(connections = connections.len(), "still open after the end: closed");
+        for _ in 0..connections.len() {
+            metrics.http.closed(Closed::Drained);
+        }
+        connections.shutdown().await;
+    }
 }
 
-async fn accept_one(
-    socket: &Socket,
-    room: &Arc<Semaphore>,
-) -> io::Result<(Accepted, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
-    let accepted = match socket {
+/// Notes how a connection ended.
+fn note(ended: Result<(), hyper::Error>, metrics: &Metrics) {
+    let Err(error) = ended else { return };
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+    if source.is_some_and(|source: &io::Error| source.kind() == io::ErrorKind::TimedOut) {
+        metrics.http.closed(Closed::Slow);
+    }
+    tracing::debug!(%error, "connection");
+}
+
+async fn accept_one(socket: &Socket) -> io::Result<(Accepted, Peer)> {
+    Ok(match socket {
         Socket::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
+            let (stream, address) = listener.accept().await?;
             // Without it an answer of more than one segment waits for the client's delayed
             // acknowledgement, some 40 ms (tcp(7), TCP_NODELAY).
             stream.set_nodelay(true)?;
             let local = Local::Tcp(stream.local_addr()?);
-            Accepted::Tcp(stream, local)
+            (Accepted::Tcp(stream, local), Peer::Address(address.ip()))
         }
-        Socket::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
-    };
-    Ok((accepted, permit))
+        Socket::Unix(listener) => {
+            let stream = listener.accept().await?.0;
+            let user = stream.peer_cred().ok().map(|peer| peer.uid());
+            (Accepted::Unix(stream), Peer::User(user))
+        }
+    })
 }
 
 /// Answers the requests of one connection.
@@ -146,12 +186,16 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     local: Local,
     router: Router,
+    activity: Activity,
     mut stopped: watch::Receiver<bool>,
-) {
+) -> Result<(), hyper::Error> {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(local);
-        router.call(request)
+        request.extensions_mut().insert(activity.clone());
+        let request = request.map(|body| Tracked::request(body, activity.clone()));
+        let (answering, activity) = (router.call(request), activity.clone());
+        async move { Ok::<_, Infallible>(answering.await?.map(|body| Tracked::answer(body, activity))) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -165,15 +209,12 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         result = connection.as_mut() => Some(result),
         () = told(&mut stopped) => None,
     };
-    let result = match ended {
+    match ended {
         Some(result) => result,
         None => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, "connection");
     }
 }
 

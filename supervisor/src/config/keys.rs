@@ -78,6 +78,7 @@ pub(crate) fn blank() -> Settings {
             runtime_dir: PathBuf::new(),
             user: String::new(),
             max_body_bytes: 0,
+            max_connections: 0,
             max_buffered_mb: 0,
             max_tenant_buffered_mb: 0,
             log_format: LogFormat::Auto,

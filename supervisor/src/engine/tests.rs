@@ -36,6 +36,7 @@ pub(crate) fn settings() -> Settings {
             runtime_dir: "/nonexistent".into(),
             user: "nobody".into(),
             max_body_bytes: 16 << 20,
+            max_connections: 1024,
             max_buffered_mb: 512,
             max_tenant_buffered_mb: 256,
             log_format: LogFormat::Text,

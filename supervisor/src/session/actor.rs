@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, FromAgent, ToAgent};
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
 
 use super::body::Body;
-use super::channel::{Channel, ChannelError};
+use super::channel::Channel;
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::launch::{Means, Place, Recipe, Resources};
 use super::liveness::Liveness;
@@ -28,7 +28,7 @@ use super::task::Kind;
 use super::transfer::Transfers;
 use super::warm::Warm;
 use super::{Command, Identity, Session, Task, Timing};
-use crate::budget::{Account, Reservation};
+use crate::budget::Reservation;
 use crate::cgroup::{Blame, Mark, Meter, Scope};
 use crate::engine::types::{KernelInfo, SessionState};
 
@@ -37,17 +37,14 @@ mod end;
 mod finish;
 mod heard;
 mod kernels;
+mod listen;
 mod tally;
 mod told;
 mod verdict;
 
 use kernels::Kernels;
+use listen::{abandoned, hear, reached};
 pub(super) use tally::Tally;
-
-/// How long an execution is held back where the daemon has no room for what it prints or shows.
-/// What it prints and shows after that is dropped, so that those which wait for one another's room
-/// come to an end.
-const ROOM_WITHIN: Duration = Duration::from_secs(5);
 
 /// An execution that waits.
 struct Job {
@@ -394,39 +391,5 @@ impl Actor {
 
     fn note_queue(&self) {
         self.session.notes().usage.queued = self.queue.len() as u64;
-    }
-}
-
-/// What the agent says next. It is not listened to while who follows the execution is behind by
-/// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
-/// code is being stopped, which it has to be seen to obey. Safe to cancel: nothing is lost.
-async fn hear(
-    channel: &mut Channel,
-    running: Option<&Running>,
-    account: &Account,
-) -> Result<FromAgent, ChannelError> {
-    let patience = match running.filter(|running| running.stop.is_none()) {
-        Some(running) => {
-            running.writer.record().room().await;
-            ROOM_WITHIN
-        }
-        None => Duration::ZERO,
-    };
-    channel.next_within(account, patience).await
-}
-
-/// Resolves at this time; never if there is none.
-async fn reached(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Resolves when everybody went away for whom this runs, if it is to stop then.
-async fn abandoned(running: Option<&Running>) {
-    match running.filter(|running| running.stop.is_none()) {
-        Some(running) => running.writer.record().abandoned().await,
-        None => std::future::pending().await,
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use vivarium_tests::http::Client;
+use vivarium_tests::{Setup, wait};
 
 use crate::over_both;
 
@@ -79,4 +80,31 @@ fn requests_can_be_sent_ahead() {
             assert_eq!(client.receive().unwrap().status, 200);
         }
     });
+}
+
+#[test]
+fn busy_connections_leave_health_checks_and_the_other_listener_alone() {
+    let daemon = Setup::default().config("server", "max_connections = 8").start();
+    let sleeping = json!({"code": "import time; time.sleep(1000)"});
+    let body = sleeping.to_string();
+    let request = format!(
+        "POST /v1/run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // One peer may have three quarters of them.
+    let mut busy: Vec<_> = (0..6).map(|_| Client::connect(&daemon.tcp())).collect();
+    busy.iter_mut().for_each(|client| client.send_raw(request.as_bytes()));
+    wait::until_true("all of them to run", || {
+        let mut client = Client::connect(&daemon.unix());
+        let sessions = client.json("GET", "/v1/sessions", None).expect_success();
+        let sessions = sessions["sessions"].as_array().unwrap().clone();
+        sessions.iter().filter(|session| session["state"] == "running").count() == 6
+    });
+    let get = |path: &str| Client::connect(&daemon.tcp()).json("GET", path, None);
+    assert_eq!(get("/healthz").status, 200);
+    assert_eq!(get("/readyz").status, 200);
+    assert_eq!(get("/metrics").status, 200);
+    get("/v1/host").expect_problem(503, "too_many_connections");
+    drop(busy);
 }

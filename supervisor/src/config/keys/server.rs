@@ -95,6 +95,23 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         section: Section::Server,
+        name: "max_connections",
+        kind: Kind::Count,
+        preset: Preset::Toml("1024"),
+        flag: None,
+        reloads: false,
+        doc: "Connections of each listener at one time. For one more, the one that has sent \
+              nothing for longest is closed; if all have a request that is being answered, some \
+              more are taken for health checks and metrics, and everything else is refused with \
+              503, `too_many_connections`. One address, or one user of a Unix socket, may have \
+              three quarters of them, and one of several tenants half of them busy.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_connections = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
         name: "max_buffered_mb",
         kind: Kind::Count,
         preset: Preset::Toml("512"),

@@ -1,0 +1,282 @@
+//! Whose connections a listener has, and which of them is closed to make room for another.
+//!
+//! A connection that has not sent a whole request keeps nobody out: where a listener has as many as
+//! it may, or a peer has, the one of them that has been silent for longest is closed for the new
+//! one. Where all have a request that is being answered, a few more are taken, for health checks
+//! and metrics alone.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use vivarium_metrics::Metrics;
+use vivarium_metrics::families::http::Closed;
+
+use super::Problem;
+
+#[cfg(test)]
+mod tests;
+
+/// Connections beyond the maximum, for health checks and metrics.
+const RESERVE: usize = 32;
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Peer {
+    /// An address.
+    Address(IpAddr),
+    /// A user of this host; `None` if the system does not say which.
+    User(Option<u32>),
+}
+
+/// The connections of one listener. Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct Connections(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    max: usize,
+    metrics: Arc<Metrics>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    last: u64,
+    entries: HashMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    peer: Peer,
+    tenant: Option<Arc<str>>,
+    /// Since when its client has been silent; `None` while a request of it is answered.
+    silent: Option<Instant>,
+    close: Arc<Notify>,
+}
+
+impl Open {
+    fn of(&self, peer: Peer) -> usize {
+        self.entries.values().filter(|entry| entry.peer == peer).count()
+    }
+
+    /// Closes the one that has been silent for longest, of this peer if that is given.
+    fn close_one(&mut self, of: Option<Peer>) -> bool {
+        let silent = self.entries.iter().filter_map(|(number, entry)| {
+            let is_of = of.is_none_or(|peer| entry.peer == peer);
+            entry.silent.filter(|_| is_of).map(|since| (since, *number))
+        });
+        let Some(entry) = silent.min().and_then(|(_, number)| self.entries.remove(&number)) else {
+            return false;
+        };
+        entry.close.notify_one();
+        true
+    }
+}
+
+impl Connections {
+    pub(super) fn new(max: usize, metrics: Arc<Metrics>) -> Self {
+        Self(Arc::new(Shared { max, metrics, open: Mutex::default() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one in; `None` if even the reserve is used up.
+    pub(super) fn admit(&self, peer: Peer) -> Option<Connection> {
+        let mut open = self.lock();
+        let mut is_reserve = false;
+        if open.of(peer) >= self.max_of_peer() {
+            is_reserve = !self.close_one(&mut open, Some(peer));
+        } else if open.entries.len() >= self.0.max {
+            is_reserve = !self.close_one(&mut open, None);
+        }
+        if is_reserve && open.entries.len() >= self.0.max + RESERVE {
+            self.0.metrics.http.closed(Closed::Refused);
+            return None;
+        }
+        open.last += 1;
+        let number = open.last;
+        let close = Arc::new(Notify::new());
+        let silent = Some(Instant::now());
+        let entry = Entry { peer, tenant: None, silent, close: Arc::clone(&close) };
+        open.entries.insert(number, entry);
+        let activity = Activity { connections: self.clone(), number, is_reserve };
+        Some(Connection { activity, close })
+    }
+
+    /// Makes room where the system has none: no descriptors are left.
+    pub(super) fn make_room(&self) {
+        self.close_one(&mut self.lock(), None);
+    }
+
+    fn close_one(&self, open: &mut Open, of: Option<Peer>) -> bool {
+        let closed = open.close_one(of);
+        if closed {
+            self.0.metrics.http.closed(Closed::Crowded);
+        }
+        closed
+    }
+
+    /// One peer leaves some to others.
+    fn max_of_peer(&self) -> usize {
+        self.0.max - self.0.max / 4
+    }
+
+    /// One of several tenants leaves half to others.
+    fn max_of_tenant(&self) -> usize {
+        self.0.max.div_ceil(2)
+    }
+}
+
+/// A connection that was taken in, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    activity: Activity,
+    close: Arc<Notify>,
+}
+
+impl Connection {
+    /// What its requests say of themselves.
+    pub(super) fn activity(&self) -> Activity {
+        self.activity.clone()
+    }
+
+    /// Resolves when it is to make room for another.
+    pub(super) async fn closed(&self) {
+        self.close.notified().await;
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let Activity { connections, number, .. } = &self.activity;
+        connections.lock().entries.remove(number);
+    }
+}
+
+/// What a connection is busy with.
+#[derive(Debug, Clone)]
+pub(super) struct Activity {
+    connections: Connections,
+    number: u64,
+    /// Whether it is for health checks and metrics alone.
+    pub(super) is_reserve: bool,
+}
+
+impl Activity {
+    fn change(&self, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.connections.lock().entries.get_mut(&self.number) {
+            change(entry);
+        }
+    }
+
+    /// Bytes of a request came, and more are to come.
+    fn heard(&self) {
+        self.change(|entry| entry.silent = Some(Instant::now()));
+    }
+
+    /// A whole request came.
+    fn busy(&self) {
+        self.change(|entry| entry.silent = None);
+    }
+
+    /// It was answered.
+    fn idle(&self) {
+        self.change(|entry| (entry.silent, entry.tenant) = (Some(Instant::now()), None));
+    }
+
+    /// Says whose the request is: one of several tenants may have only so many at a time.
+    ///
+    /// # Errors
+    /// 429
+    pub(super) fn is_of(&self, tenant: &str) -> Result<(), Problem> {
+        let max = self.connections.max_of_tenant();
+        let mut open = self.connections.lock();
+        let is_its = |entry: &Entry| entry.tenant.as_deref() == Some(tenant);
+        if open.entries.get(&self.number).is_some_and(is_its) {
+            return Ok(());
+        }
+        if open.entries.values().filter(|entry| is_its(entry)).count() >= max {
+            let detail = format!("{max} requests of this tenant are under way, as many as may");
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail);
+            return Err(problem.retry_after(1));
+        }
+        if let Some(entry) = open.entries.get_mut(&self.number) {
+            entry.tenant = Some(tenant.into());
+        }
+        Ok(())
+    }
+}
+
+/// A request's or an answer's body, whose end changes what its connection is busy with.
+#[derive(Debug)]
+pub(super) struct Tracked<B> {
+    body: B,
+    activity: Activity,
+    is_request: bool,
+}
+
+impl<B: Body> Tracked<B> {
+    /// The body of a request, whose head is there.
+    pub(super) fn request(body: B, activity: Activity) -> Self {
+        if body.is_end_stream() {
+            activity.busy();
+        } else {
+            activity.heard();
+        }
+        Self { body, activity, is_request: true }
+    }
+
+    /// The body of an answer.
+    pub(super) const fn answer(body: B, activity: Activity) -> Self {
+        Self { body, activity, is_request: false }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if self.is_request {
+            if frame.is_none() || self.body.is_end_stream() {
+                self.activity.busy();
+            } else {
+                self.activity.heard();
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for Tracked<B> {
+    fn drop(&mut self) {
+        if self.is_request {
+            // Read or not: nobody waits for more of it.
+            self.activity.busy();
+        } else {
+            self.activity.idle();
+        }
+    }
+}
