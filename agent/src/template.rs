@@ -55,7 +55,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let (order, library, range) = receive(control)?;
     let name = &order.interpreter.path;
     let path = name.canonicalize().unwrap_or_else(|_| name.clone());
-    let read_only = order.read_only.then(|| read_only::open(&path)).transpose()?;
+    let read_only = order.read_only.then(|| open_read_only(&path));
     if let Some(range) = range {
         range::enter(range)?;
     }
@@ -103,6 +103,17 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let control = UnixStream::from(sys::take_inherited(3));
     let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
     sys::exit_now(1)
+}
+
+/// The interpreter at `path` on a read-only mount. Sessions have mounts of their own, so what keeps it
+/// from being opened passes (`user.max_user_namespaces` was reached): the process ends, and unlike one
+/// that is unfit it is tried again.
+#[allow(clippy::print_stderr)] // the supervisor logs it
+fn open_read_only(path: &Path) -> read_only::Program {
+    read_only::open(path).unwrap_or_else(|failed| {
+        eprintln!("{failed}");
+        sys::exit_now(1)
+    })
 }
 
 /// What it is to be, the library, and the namespace of the subordinate ids if there is one.
