@@ -88,3 +88,21 @@ class IPython(KernelTest):
         self.assertEqual(kinds, ["display", "update", "clear", "display"])
         self.assertEqual(answer.displays[1].mime["text/html"], b"<i>")
         self.assertEqual(self.run_ok("IPython.__file__ is not None").value, "True")
+
+
+class Watchdog(KernelTest):
+    def test_its_observer_polls(self):
+        # As watchdog has them, as far as it matters here.
+        files = {
+            "": "",
+            "observers/": "Observer = 'inotify'",
+            "observers/polling/": "PollingObserver = 'polls'",
+        }
+        code = (
+            "import os, sys, tempfile\nroot = tempfile.mkdtemp()\nsys.path.insert(0, root)\n"
+            f"for path, text in {files!r}.items():\n"
+            "    os.makedirs(f'{root}/watchdog/{path}', exist_ok=True)\n"
+            "    open(f'{root}/watchdog/{path}__init__.py', 'w').write(text)\n"
+            "from watchdog.observers import Observer\nObserver"
+        )
+        self.assertEqual(self.run_ok(code).value, "'polls'")
