@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid};
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
@@ -36,7 +36,7 @@ use crate::birth;
 use crate::children::Children;
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::sys::{self, Wait};
-use crate::{init, range, stream};
+use crate::{init, range, stream, usage};
 
 pub(crate) use fork_server::main;
 
@@ -110,11 +110,15 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
         return Ok(code);
     };
     drop(to_launcher);
+    let has_pid_namespace = context.applies(Layer::Namespaces);
     let served = serve(control, told, context, agent, to_agent, nursery);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
         let _gone = kill(agent, Signal::SIGKILL).is_err();
         await_end(agent);
+    }
+    if !has_pid_namespace {
+        end_descendants();
     }
     served
 }
@@ -325,6 +329,20 @@ fn await_end(agent: Pid) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Kills all that descends from this process, and returns when nothing is left: where there is no pid
+/// namespace that the agent's end would end. Whose parent is gone is this process's child, being the
+/// nearest subreaper (prctl(2)), so nothing is left once wait(2) knows of no child.
+fn end_descendants() {
+    loop {
+        let found = usage::kill_descendants(getpid());
+        // One that was killed, or its last living ancestor, ends as our child.
+        let wait = if found { Wait::ForAny } else { Wait::IfAny };
+        if sys::wait(wait).is_err() {
+            return;
+        }
+    }
 }
 
 /// Tells the agent how a process ended. An agent that is gone needs no telling: its own end

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, getpid, getppid, sysconf};
 
@@ -96,12 +97,34 @@ fn proc_is_ours() -> bool {
     })
 }
 
-/// All descendants of `root`: proc_pid_task_tid_children(5).
+/// All descendants of `root`. While processes start and end some may be missed.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
-    if !proc_is_ours() {
-        return Vec::new();
-    }
     let mut found: Vec<Pid> = Vec::new();
+    if proc_is_ours() {
+        walk(root, &mut |pid| found.push(pid));
+    }
+    found
+}
+
+/// Kills all descendants of `root` but this process; whether there were any. While processes start
+/// and end some may be missed, so it has to be repeated until it finds none.
+pub(crate) fn kill_descendants(root: Pid) -> bool {
+    let mut found = false;
+    if proc_is_ours() {
+        // Killed as it is found, a process starts no more of them.
+        walk(root, &mut |pid| {
+            if pid != getpid() {
+                found = true;
+                let _gone = kill(pid, Signal::SIGKILL).is_err();
+            }
+        });
+    }
+    found
+}
+
+/// Calls `visit` for each descendant of `root`, parents before their children:
+/// proc_pid_task_tid_children(5).
+fn walk(root: Pid, visit: &mut impl FnMut(Pid)) {
     let mut next = vec![root];
     while let Some(parent) = next.pop() {
         let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else {
@@ -110,12 +133,11 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
         for task in tasks.flatten() {
             let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             for pid in text.split_whitespace().filter_map(|word| word.parse().ok()) {
-                found.push(Pid::from_raw(pid));
+                visit(Pid::from_raw(pid));
                 next.push(Pid::from_raw(pid));
             }
         }
     }
-    found
 }
 
 /// Proportional set size of a process, in bytes: proc_pid_smaps(5). 0 when it can not be read.

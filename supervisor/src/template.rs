@@ -154,6 +154,11 @@ impl Template {
         }
     }
 
+    /// Has kernels executed, for this reason.
+    pub fn refuse(&self, reason: &str) {
+        self.state.send_replace(State::Unavailable(reason.to_owned()));
+    }
+
     /// Ends it. Kernels that were forked from it go on.
     pub async fn stop(&self) {
         self.wanted.send_replace(None);

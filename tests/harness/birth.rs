@@ -17,7 +17,13 @@ pub enum Way {
     /// It waited in a pool, with a kernel that was forked. One that asks for what no session of the
     /// pool has is started, and its kernel forked.
     Pooled,
+    /// Its kernel is executed, where the host offers neither cgroups nor namespaces, and so no mounts
+    /// and no network layer.
+    Restricted,
 }
+
+/// What such a host does not offer.
+const NOT_OFFERED: [&str; 2] = ["cgroup", "namespaces"];
 
 /// How many sessions wait in the pool, where there is one.
 const POOL_SIZE: usize = 1;
@@ -30,23 +36,32 @@ impl Way {
     #[must_use]
     pub(crate) fn config(self) -> String {
         match self {
-            Self::Executed => "template = \"off\"".to_owned(),
+            Self::Executed | Self::Restricted => "template = \"off\"".to_owned(),
             Self::Forked => "template = \"auto\"".to_owned(),
             Self::Pooled => format!("template = \"auto\"\npool_size = {POOL_SIZE}"),
+        }
+    }
+
+    /// Layers that are missing in this way.
+    #[must_use]
+    pub(crate) const fn missing(self) -> &'static [&'static str] {
+        match self {
+            Self::Restricted => &NOT_OFFERED,
+            Self::Executed | Self::Forked | Self::Pooled => &[],
         }
     }
 
     /// Whether kernels are forked from a template.
     #[must_use]
     pub const fn has_template(self) -> bool {
-        !matches!(self, Self::Executed)
+        matches!(self, Self::Forked | Self::Pooled)
     }
 
     /// How many sessions wait for somebody to take them.
     #[must_use]
     pub const fn waiting(self) -> usize {
         match self {
-            Self::Executed | Self::Forked => 0,
+            Self::Executed | Self::Forked | Self::Restricted => 0,
             Self::Pooled => POOL_SIZE,
         }
     }
@@ -110,7 +125,7 @@ impl Daemon {
         let forked =
             all.iter().any(|one| templates.iter().any(|template| one.parent == template.pid));
         let right = match self.way {
-            Way::Executed => (true, false, 0),
+            Way::Executed | Way::Restricted => (true, false, 0),
             Way::Forked | Way::Pooled => (false, true, 1),
         };
         let found = (executed, forked, templates.len());

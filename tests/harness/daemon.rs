@@ -32,6 +32,7 @@ pub struct Setup {
     runner: Runner,
     dir: Option<tempfile::TempDir>,
     way: Way,
+    off: Vec<String>,
 }
 
 impl Setup {
@@ -39,7 +40,11 @@ impl Setup {
     /// is said kernels are executed: there is one way, and no template among the processes.
     #[must_use]
     pub fn born(way: Way) -> Self {
-        Self { way, ..Self::default() }
+        let runner = match way {
+            Way::Restricted => Runner::FewProcesses,
+            Way::Executed | Way::Forked | Way::Pooled => Runner::Self_,
+        };
+        Self { way, runner, ..Self::default() }.without(way.missing())
     }
 
     /// Sets limits that all its sessions have, as a request has them for one.
@@ -57,10 +62,19 @@ impl Setup {
         self
     }
 
-    /// Switches layers off: the positive control of an attack. None is then required.
+    /// Switches layers off: the positive control of an attack. None is then required, and kernels
+    /// are executed where there are no namespaces, whatever the way.
     #[must_use]
-    pub fn without(self, layers: &[&str]) -> Self {
-        self.config("sandbox", &format!("disable_layers = {layers:?}\nrequire = []"))
+    pub fn without(mut self, layers: &[&str]) -> Self {
+        if layers.is_empty() {
+            return self;
+        }
+        if layers.contains(&"namespaces") && self.way.has_template() {
+            self.way = Way::Executed;
+        }
+        self.off.extend(layers.iter().map(|layer| (*layer).to_owned()));
+        let lines = format!("disable_layers = {:?}\nrequire = []", self.off);
+        self.config("sandbox", &lines)
     }
 
     /// Sets a variable of the daemon's environment.

@@ -69,6 +69,9 @@ pub enum Runner {
     /// Whoever runs the tests, where a part of /proc is covered, as containers cover some: the
     /// system then lets nobody mount a whole one, and there is no mounts layer. Needs root.
     InContainer,
+    /// Whoever runs the tests, with a bound on the processes of whom the daemon becomes: without it a
+    /// fork bomb takes all of the host's where no layer bounds them.
+    FewProcesses,
 }
 
 /// A user that has no subordinate ids, where programs can be run as another.
@@ -82,6 +85,9 @@ pub fn nobody() -> Runner {
 
 /// A shell's: lets there be one inotify instance in its user namespace, and becomes the program.
 const ONE_INOTIFY: &str = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+
+/// That bound, for prlimit(1).
+const FEW_PROCESSES: &str = "--nproc=1000";
 
 /// Covers a part of /proc, and becomes the program that is given.
 const IN_CONTAINER: &str = "mount -t tmpfs none /proc/fs && exec \"$0\" \"$@\"";
@@ -109,6 +115,11 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
             command.arg(copy("vivarium", dir));
             copy("vivarium-agent", dir);
             copy("libvivarium_agent.so", dir);
+            command
+        }
+        Runner::FewProcesses => {
+            let mut command = Command::new("/usr/bin/prlimit");
+            command.args([FEW_PROCESSES, "--"]).arg(path("vivarium"));
             command
         }
         Runner::InContainer => {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getpid};
+use nix::unistd::{Pid, getpid, getppid};
 use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
@@ -135,22 +135,26 @@ pub(super) fn kill_all() {
         let _none = kill(Pid::from_raw(-1), Signal::SIGKILL).is_err();
         return;
     }
-    for pid in usage::processes() {
-        let _gone = kill(pid, Signal::SIGKILL).is_err();
-    }
+    usage::kill_descendants(getppid());
 }
 
 /// Kills what is left of the session's processes, and waits until it is gone.
 fn clear_processes() {
-    loop {
-        kill_all();
-        match sys::wait(Wait::ForAny) {
-            Ok(_) => {}
-            // All of the pid namespace's orphans are ours. Without one they are the launcher's
-            // to collect, and only their end can be waited for.
-            Err(_) if getpid().as_raw() == 1 || !wait_for_one() => return,
-            Err(_) => {}
+    if getpid().as_raw() == 1 {
+        // All of the pid namespace's orphans are ours.
+        loop {
+            kill_all();
+            if sys::wait(Wait::ForAny).is_err() {
+                return;
+            }
         }
+    }
+    // Without one they are the launcher's to collect, and only their end can be waited for. One that
+    // changes its parent while it is looked for may be missed, and is found the next time.
+    let mut missed = 0;
+    while missed < 2 {
+        kill_all();
+        missed = if wait_for_one() { 0 } else { missed + 1 };
     }
 }
 

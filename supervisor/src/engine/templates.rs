@@ -22,6 +22,11 @@ const ONE_THREAD: [&str; 4] =
 /// pyarrow's jemalloc starts one otherwise, with its first memory: jemalloc(3), `background_thread`.
 const ARROW: (&str, &str) = ("JE_ARROW_MALLOC_CONF", "background_thread:false");
 
+/// Why there is no template without the namespaces layer. What a forked kernel leaves running when
+/// it ends is its template's there, and not its session's to end.
+const NO_NAMESPACES: &str = "kernels are executed without the namespaces layer: what one leaves \
+                             running has to be its launcher's, which ends it";
+
 impl Engine {
     /// Has the templates built that the settings want, and ends those that they do not. Those that
     /// are as they are wanted stay as they are.
@@ -30,6 +35,10 @@ impl Engine {
         let host = &self.inner.host;
         for (name, prepared) in &self.inner.environments {
             match settings.environments.get(name).filter(|environment| environment.template) {
+                Some(_) if !prepared.plan.applies(Layer::Namespaces) => {
+                    host.metrics.templates.introduced(name);
+                    prepared.template.refuse(NO_NAMESPACES);
+                }
                 Some(environment) => match host.workdirs() {
                     Ok(workdirs) => {
                         let home = &settings.sandbox.workdir;

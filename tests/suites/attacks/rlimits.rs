@@ -4,7 +4,7 @@ use serde_json::json;
 use vivarium_tests::probe;
 
 use super::contrast;
-use crate::every_way::{daemon, setup};
+use crate::every_way::{control, daemon, setup};
 
 #[test]
 fn limits_can_not_be_raised() {

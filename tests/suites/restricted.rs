@@ -1,0 +1,35 @@
+//! What holds where the host offers neither cgroups nor namespaces: hostile code, and the attacks on
+//! what is left.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod hostile;
+
+/// Attacks; see suites/attacks.rs.
+mod attacks {
+    #[allow(dead_code)] // services are for attacks on layers that are missing here
+    mod planted;
+    mod restricted_host;
+    mod rlimits;
+    mod tables;
+
+    use self::tables::contrast;
+}
+
+use vivarium_tests::{Daemon, Setup};
+
+/// A daemon whose sessions are on such a host.
+pub(crate) fn setup() -> Setup {
+    Setup::born(crate::WAY)
+}
+
+/// The same, with the defaults.
+#[track_caller]
+pub(crate) fn daemon() -> Daemon {
+    setup().start()
+}
+
+/// What the control of a test is to find: kernels are executed here.
+pub(crate) const fn control<T: Copy>(executed: T, _of_a_template: T) -> T {
+    executed
+}
