@@ -61,6 +61,7 @@ pub use execute::{Delivery, Ticket};
 pub use files::Upload;
 pub use idempotency::Once;
 pub use request::is_plain_name;
+pub(crate) use request::too_low;
 pub use results::Results;
 pub(crate) use trial::below_floor;
 

@@ -36,9 +36,7 @@ impl LayerCode for Landlock {
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
         abi::running()?;
         let rules = rules::of(context)?;
-        let status = enforce(context, rules).map_err(|error| {
-            LayerError::new("restrict this process by Landlock", with_cause(&error))
-        })?;
+        let status = enforce(context, rules)?;
         match status.ruleset {
             RulesetStatus::NotEnforced => {
                 Err(LayerError::not_in_force("landlock_restrict_self", "no rule was enforced"))
@@ -71,7 +69,7 @@ impl LayerCode for Landlock {
 ///
 /// Denials are not logged (ABI 7): tenant code causes as many as it likes, and each one would be a
 /// record in the host's audit log. `log_subdomains` covers domains that tenant code adds itself.
-fn enforce(context: &Context, rules: Vec<rules::Allow>) -> Result<RestrictionStatus, RulesetError> {
+fn enforce(context: &Context, rules: Vec<rules::Rule>) -> Result<RestrictionStatus, LayerError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         // Signals to, and abstract sockets of, whoever is not in this domain, which is this
@@ -82,9 +80,17 @@ fn enforce(context: &Context, rules: Vec<rules::Allow>) -> Result<RestrictionSta
     }
     let mut created = ruleset.create()?;
     for rule in rules {
-        created = created.add_rule(rule)?;
+        if let Some(allow) = rule.open()? {
+            created = created.add_rule(allow)?;
+        }
     }
-    created.log_same_exec(false)?.log_new_exec(false)?.log_subdomains(false)?.restrict_self()
+    Ok(created.log_same_exec(false)?.log_new_exec(false)?.log_subdomains(false)?.restrict_self()?)
+}
+
+impl From<RulesetError> for LayerError {
+    fn from(error: RulesetError) -> Self {
+        Self::new("restrict this process by Landlock", with_cause(&error))
+    }
 }
 
 /// TCP under `none`. Landlock's rules name ports and not addresses, so under `loopback` and

@@ -22,6 +22,8 @@ const MIN_OTHERS_BUFFERED_MB: u64 = 32;
 pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     let errors = between_sections(settings).into_iter();
     let mut errors: Vec<_> = errors.map(|(path, error)| (path.to_owned(), error)).collect();
+    let too_low = crate::engine::too_low(&settings.sandbox.limits);
+    errors.extend(too_low.map(|(name, reason)| (format!("sandbox.{name}"), reason)));
     errors.extend(shared_tokens(settings));
     errors.extend(low_marks(settings));
     errors

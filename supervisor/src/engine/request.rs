@@ -12,8 +12,10 @@ use super::EngineError;
 use super::types::{LimitsSpec, MAX_METADATA_BYTES};
 use crate::settings::Settings;
 
+mod floor;
 mod work;
 
+pub(crate) use floor::too_low;
 pub(super) use work::{Order, code, command, run};
 
 /// The longest id and tenant name, in bytes.
@@ -58,6 +60,18 @@ pub(super) fn limits(
         asked => Ok(asked.unwrap_or(own)),
     };
     let own = configured;
+    let wanted = tightened(own, asked, tighten)?;
+    match too_low(&wanted) {
+        Some((name, reason)) => Err(EngineError::invalid(format!("limits.{name}"), reason)),
+        None => Ok(wanted),
+    }
+}
+
+fn tightened(
+    own: &Limits,
+    asked: LimitsSpec,
+    tighten: impl Fn(&str, Limit, Option<Limit>) -> Result<Limit, EngineError>,
+) -> Result<Limits, EngineError> {
     let max_memory_mb = tighten("max_memory_mb", own.max_memory_mb, asked.max_memory_mb)?;
     let max_disk_mb = tighten("max_disk_mb", own.max_disk_mb, asked.max_disk_mb)?;
     Ok(Limits {

@@ -58,17 +58,17 @@ fn the_command_line_comes_before_the_environment_before_the_file() {
     let dir = program::temp_dir();
     let config = program::config(
         dir.path(),
-        "[sandbox]\nmax_procs = 10\nmax_open_fds = 10\nmax_inodes = 10\n",
+        "[sandbox]\nmax_procs = 10\nmax_open_fds = 100\nmax_inodes = 100\n",
     );
     let mut command = program::vivarium(&Runner::Self_, dir.path());
     command.args(["config", "show", "--json", "--config", &config, "--sb-max-procs", "30"]);
-    command.env("VIVARIUM_SANDBOX_MAX_PROCS", "20").env("VIVARIUM_SANDBOX_MAX_OPEN_FDS", "20");
+    command.env("VIVARIUM_SANDBOX_MAX_PROCS", "20").env("VIVARIUM_SANDBOX_MAX_OPEN_FDS", "200");
     command.env("VIVARIUM_SANDBOX", "on");
     let shown: Value =
         serde_json::from_str(&program::finish(&mut command, "").expect_code(0).stdout()).unwrap();
     let text = shown.to_string();
     for (key, value) in
-        [("max_procs", 30), ("max_open_fds", 20), ("max_inodes", 10), ("max_file_size_mb", 256)]
+        [("max_procs", 30), ("max_open_fds", 200), ("max_inodes", 100), ("max_file_size_mb", 256)]
     {
         assert_eq!(find(&shown, key), Some(value), "{key} in {text}");
     }

@@ -16,19 +16,32 @@ use super::NEWEST;
 /// One rule, with its path held open.
 pub(super) type Allow = PathBeneath<PathFd>;
 
-/// The rules of one session.
-pub(super) fn of(context: &Context) -> Result<Vec<Allow>, LayerError> {
-    let mut allowed = Vec::new();
-    for (path, rights) in list(context) {
-        allowed.extend(open(&path, rights)?);
+/// A path, and what may be done there.
+#[derive(Debug)]
+pub(super) struct Rule {
+    path: PathBuf,
+    rights: BitFlags<AccessFs>,
+}
+
+impl Rule {
+    /// Opens the path, for as long as it takes to add the rule: the session's `max_open_fds` holds
+    /// already. `None` where there is nothing to allow.
+    pub(super) fn open(&self) -> Result<Option<Allow>, LayerError> {
+        open(&self.path, self.rights)
     }
+}
+
+/// The rules of one session.
+pub(super) fn of(context: &Context) -> Result<Vec<Rule>, LayerError> {
+    let host = list(context).into_iter().map(|(path, rights)| Rule { path, rights });
     let workdir = context.policy.inner_workdir();
+    let own = Rule { path: workdir.to_owned(), rights: owned() };
     // Unlike the host's paths this one must be there.
-    let rule = open(workdir, owned())?.ok_or_else(|| {
-        LayerError::new(format!("open the workdir {}", workdir.display()), "it does not exist")
-    })?;
-    allowed.push(rule);
-    Ok(allowed)
+    if own.open()?.is_none() {
+        let operation = format!("open the workdir {}", workdir.display());
+        return Err(LayerError::new(operation, "it does not exist"));
+    }
+    Ok(host.chain([own]).collect())
 }
 
 /// Everything but the workdir.
