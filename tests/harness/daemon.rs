@@ -33,9 +33,17 @@ pub struct Setup {
     dir: Option<tempfile::TempDir>,
     way: Way,
     off: Vec<String>,
+    open_files: Option<u32>,
 }
 
 impl Setup {
+    /// Lets it have so many descriptors, as its soft limit.
+    #[must_use]
+    pub fn open_files(mut self, max: u32) -> Self {
+        self.open_files = Some(max);
+        self
+    }
+
     /// One whose sessions come about in this way, which is checked of each of them. Where nothing
     /// is said kernels are executed: there is one way, and no template among the processes.
     #[must_use]
@@ -138,6 +146,9 @@ impl Setup {
         }
         let log = root.join("log");
         let mut command = program::vivarium(&self.runner, root);
+        if let Some(max) = self.open_files {
+            command = program::with_open_files(&command, max);
+        }
         command.arg("serve").arg("--config").arg(&config).args(&self.arguments);
         command.env("NOTIFY_SOCKET", &notify).envs(self.variables);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());

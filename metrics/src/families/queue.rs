@@ -16,6 +16,8 @@ pub enum Refusal {
     TooManySessions,
     /// The host has no memory for one more session.
     NoCapacity,
+    /// The daemon, or the host, has no file descriptor left.
+    NoDescriptors,
     /// As many operations on files as may be under way are.
     TooManyTransfers,
     /// What the daemon holds for the tenant is as much as it may be.
@@ -29,10 +31,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::QueueFull,
         Self::TooManySessions,
         Self::NoCapacity,
+        Self::NoDescriptors,
         Self::TooManyTransfers,
         Self::NoRoom,
         Self::Overloaded,
@@ -46,6 +49,7 @@ impl Refusal {
             Self::QueueFull => "queue_full",
             Self::TooManySessions => "too_many_sessions",
             Self::NoCapacity => "no_capacity",
+            Self::NoDescriptors => "no_descriptors",
             Self::TooManyTransfers => "too_many_transfers",
             Self::NoRoom => "no_room",
             Self::Overloaded => "overloaded",
@@ -83,8 +87,8 @@ impl Family for Queue {
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
                 "Requests refused for want of room, by the `code` of the answer: `queue_full`, \
-                 `too_many_sessions`, `no_capacity`, `too_many_transfers`, `no_room`, \
-                 `overloaded`, `too_many_requests`, `draining`.",
+                 `too_many_sessions`, `no_capacity`, `no_descriptors`, `too_many_transfers`, \
+                 `no_room`, `overloaded`, `too_many_requests`, `draining`.",
             )?,
         })
     }

@@ -133,6 +133,7 @@ impl From<EngineError> for Problem {
             | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
             EngineError::NoRoom(Full::Daemon { .. })
             | EngineError::NoCapacity(_)
+            | EngineError::NoDescriptors
             | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::NotStarted(_) | EngineError::Internal(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR

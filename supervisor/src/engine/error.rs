@@ -59,6 +59,9 @@ pub enum EngineError {
     /// The host has no memory for one more session.
     #[error("there is no room for one more session: {0}")]
     NoCapacity(Shortage),
+    /// The daemon, or the host, has no file descriptor left.
+    #[error("the daemon has no file descriptor left for this")]
+    NoDescriptors,
     /// Something runs or waits in this session, and the request waits for nobody; or the session
     /// was interrupted or reset meanwhile.
     #[error("an execution runs or waits in this session, or it was interrupted or reset meanwhile")]
@@ -164,6 +167,7 @@ impl EngineError {
             Self::NoRoom(Full::Daemon { .. }) => "overloaded",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
             Self::NoCapacity(_) => "no_capacity",
+            Self::NoDescriptors => "no_descriptors",
             Self::Busy => "busy",
             Self::UnknownExecution(_) => "unknown_execution",
             Self::EventsGone { .. } => "events_gone",
@@ -191,6 +195,7 @@ impl EngineError {
             Self::QueueFull { .. }
             | Self::NoRoom(_)
             | Self::Busy
+            | Self::NoDescriptors
             | Self::TooManyTransfers { .. } => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
                 Some(Duration::from_secs(5))

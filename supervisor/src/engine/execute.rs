@@ -12,7 +12,7 @@ use vivarium_protocol::outcome::Cause;
 use super::idempotency::{Claim, Once, Product, Slot};
 use super::request::{self, Order};
 use super::types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, create};
 use crate::budget::Reservation;
 use crate::observe;
 use crate::session::record::{Attached, EventNumber, NoSuchEvent, Reader, Record};
@@ -298,7 +298,13 @@ impl Engine {
             if refusal == Refusal::QueueFull {
                 self.observer(&session.identity.tenant).refused(observe::Refusal::QueueFull);
             }
-            return Err(refused(refusal, &session_id, settings.session.queue_depth));
+            return Err(match (refusal, session.started().await) {
+                // It may have been over before it heard of this.
+                (Refusal::NotStarted(failure), _) | (Refusal::Gone, Err(failure)) => {
+                    create::not_started(session, failure)
+                }
+                (refusal, _) => refused(refusal, &session_id, settings.session.queue_depth),
+            });
         }
         Ok(Ticket { session_id, record, is_replay: false, gone: None, _attached: attached })
     }

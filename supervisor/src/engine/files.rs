@@ -13,6 +13,7 @@ use vivarium_protocol::units::Limit;
 
 use super::types::{FileInfo, FileList, FilePage};
 use super::{Engine, EngineError};
+use crate::descriptors;
 use crate::media;
 use crate::observe::Refusal;
 use crate::session::transfer::{MAX_TRANSFERS, Reading, TransferError, Writing, Written};
@@ -246,6 +247,9 @@ fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
                 FileProblemKind::Aborted => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
                 FileProblemKind::Io => EngineError::FileRefused { path, detail },
             }
+        }
+        TransferError::Socket(error) if descriptors::are_exhausted(&error) => {
+            EngineError::NoDescriptors
         }
         TransferError::OutOfTurn | TransferError::Socket(_) => {
             EngineError::Internal(error.to_string())

@@ -168,7 +168,7 @@ pub fn spawn(
                 // Boxed: the future would otherwise be part of this one twice.
                 Box::pin(actor.run(commands)).await;
             }
-            Err(failure) => end::stillborn(&own, failure, commands, &means.observer).await,
+            Err(why) => end::stillborn(&own, why, commands, &means.observer).await,
         }
         on_gone(&own);
         own.gone.send_replace(true);

@@ -15,6 +15,7 @@ use crate::backend::program::ProgramFile;
 use crate::backend::{Backend, LaunchSpec, Launched};
 use crate::budget::Account;
 use crate::cgroup::{Scope, Tree};
+use crate::descriptors;
 use crate::engine::Results;
 use crate::observe::Observer;
 use crate::recover::Workdirs;
@@ -140,12 +141,26 @@ impl Resources {
     }
 }
 
+/// Processes that were not started.
+#[derive(Debug)]
+pub(super) struct NotLaunched {
+    pub(super) failure: Failure,
+    /// Whether it was for want of descriptors, which others may give back.
+    pub(super) has_no_descriptors: bool,
+}
+
+impl From<Failure> for NotLaunched {
+    fn from(failure: Failure) -> Self {
+        Self { failure, has_no_descriptors: false }
+    }
+}
+
 /// Starts the processes and sends the policy.
 pub(super) async fn launch(
     place: Place<'_>,
     policy: Policy,
     means: &Means,
-) -> Result<(Channel, Resources), Failure> {
+) -> Result<(Channel, Resources), NotLaunched> {
     for _ in 0..FORKS_TRIED {
         let (channel, mut resources) = try_launch(place, policy.clone(), means).await?;
         if resources.launched.begun().await {
@@ -166,7 +181,7 @@ async fn try_launch(
     place: Place<'_>,
     policy: Policy,
     means: &Means,
-) -> Result<(Channel, Resources), Failure> {
+) -> Result<(Channel, Resources), NotLaunched> {
     // The launcher starts while its session is prepared, and then waits for the policy.
     let spec = LaunchSpec { session_id: place.name.to_owned() };
     let launched = means.backend.launch(spec).await;
@@ -176,9 +191,9 @@ async fn try_launch(
         Resources { name, launched, scope: None, lease: None, workdir: None, template: None };
     match equip(place, policy, means, &mut resources) {
         Ok(channel) => Ok((channel, resources)),
-        Err(failure) => {
+        Err(not_launched) => {
             resources.tear_down(&*means.backend).await;
-            Err(failure)
+            Err(not_launched)
         }
     }
 }
@@ -189,7 +204,7 @@ fn equip(
     mut policy: Policy,
     means: &Means,
     resources: &mut Resources,
-) -> Result<Channel, Failure> {
+) -> Result<Channel, NotLaunched> {
     if policy.plan.applies(Layer::Cgroup)
         && let Some(tree) = &means.tree
     {
@@ -217,7 +232,7 @@ fn equip(
     }
     policy.validate().map_err(|error| failure(None, "check the policy", &error))?;
     let Some(stream) = resources.launched.stream.take() else {
-        return Err(internal("the backend gave no stream"));
+        return Err(internal("the backend gave no stream").into());
     };
     let mut channel = Channel::new(stream);
     let program = means
@@ -242,7 +257,12 @@ fn equip(
 }
 
 /// A failure with its whole chain of causes.
-fn failure(layer: Option<Layer>, operation: &str, error: &dyn std::error::Error) -> Failure {
+fn failure(
+    layer: Option<Layer>,
+    operation: &str,
+    error: &(dyn std::error::Error + 'static),
+) -> NotLaunched {
+    let has_no_descriptors = descriptors::are_exhausted(error);
     let mut reason = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -250,7 +270,8 @@ fn failure(layer: Option<Layer>, operation: &str, error: &dyn std::error::Error)
         reason.push_str(&error.to_string());
         source = error.source();
     }
-    Failure { layer, operation: operation.to_owned(), reason, fix: String::new() }
+    let failure = Failure { layer, operation: operation.to_owned(), reason, fix: String::new() };
+    NotLaunched { failure, has_no_descriptors }
 }
 
 pub(super) fn internal(reason: &str) -> Failure {

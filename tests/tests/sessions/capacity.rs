@@ -100,3 +100,37 @@ fn what_sessions_take_is_learnt() {
     wait::until_true("an estimate of what it takes", || estimate() > 50 << 20);
     daemon.stop_and_check();
 }
+
+#[test]
+fn without_descriptors_new_sessions_are_refused_for_now_and_those_there_are_go_on() {
+    let daemon = Setup::default().open_files(64).start();
+    let first = daemon.session_with(&json!({"id": "first"}));
+    let _set = first.execute("x = 41").ok();
+    // A connection of its own, before there are no descriptors for one.
+    let mut client = vivarium_tests::http::Client::connect(&daemon.unix());
+    let mut made = Vec::new();
+    let refused = loop {
+        let answer = client.json("POST", "/v1/sessions", Some(&json!({})));
+        if answer.status != 201 {
+            break answer;
+        }
+        made.push(answer.expect_success()["id"].as_str().unwrap().to_owned());
+        assert!(made.len() < 64, "each takes one at least");
+    };
+    refused.expect_problem(503, "no_descriptors");
+    assert!(refused.header("retry-after").is_some());
+    let run = client.json("POST", "/v1/run", Some(&json!({"code": "1"})));
+    run.expect_problem(503, "no_descriptors");
+    let code = json!({"code": "x + 1"});
+    let outcome = client.json("POST", "/v1/sessions/first/execute", Some(&code)).expect_success();
+    assert_eq!(outcome["result"]["repr"], "42");
+    assert!(!made.is_empty());
+    for id in made {
+        let path = format!("/v1/sessions/{id}");
+        assert_eq!(client.json("DELETE", &path, None).status, 204);
+    }
+    assert_eq!(client.json("POST", "/v1/sessions", Some(&json!({}))).status, 201);
+    let line = "vivarium_refusals_total{reason=\"no_descriptors\",tenant=\"default\"} 2";
+    assert!(has_line(&daemon, line));
+    daemon.stop_and_check();
+}

@@ -1,6 +1,8 @@
 //! The end of a session, whatever caused it. What end of file on the control socket means is
 //! decided in one place: the actor's loop breaks, and this runs.
 
+use std::sync::atomic::Ordering;
+
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vivarium_protocol::message::Failure;
@@ -8,8 +10,9 @@ use vivarium_protocol::outcome::State;
 
 use super::{Actor, End};
 use crate::engine::types::SessionState;
-use crate::observe::Observer;
+use crate::observe::{Observer, Refusal as Refused};
 use crate::session::body::Body;
+use crate::session::launch::NotLaunched;
 use crate::session::state::{self, Event};
 use crate::session::{Command, Refusal, Session};
 
@@ -72,12 +75,19 @@ const fn wanted(end: &End) -> bool {
 /// A session whose launcher did not even start.
 pub(super) async fn stillborn(
     session: &Session,
-    failure: Failure,
+    why: NotLaunched,
     mut commands: mpsc::Receiver<Command>,
     observer: &Observer,
 ) {
+    let NotLaunched { failure, has_no_descriptors } = why;
     commands.close();
-    observer.session_not_started(failure.layer);
+    if has_no_descriptors {
+        session.has_no_descriptors.store(true, Ordering::Relaxed);
+        observer.refused(Refused::NoDescriptors);
+        tracing::warn!(%failure, "no session can be started: the daemon is out of descriptors");
+    } else {
+        observer.session_not_started(failure.layer);
+    }
     session.notes().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {
