@@ -10,13 +10,18 @@ pub(in crate::cli) fn escape(text: &str) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match u32::from(c) {
-            _ if !is_obeyed(c) => escaped.push(c),
-            code @ 0..=0xff => escaped.push_str(&format!("\\x{code:02x}")),
-            code => escaped.push_str(&format!("\\u{code:04x}")),
-        }
+        push_escaped(c, &mut escaped);
     }
     Cow::Owned(escaped)
+}
+
+/// Adds one character so.
+pub(super) fn push_escaped(c: char, escaped: &mut String) {
+    match u32::from(c) {
+        _ if !is_obeyed(c) => escaped.push(c),
+        code @ 0..=0xff => escaped.push_str(&format!("\\x{code:02x}")),
+        code => escaped.push_str(&format!("\\u{code:04x}")),
+    }
 }
 
 /// The same for JSON, in JSON's own notation: such characters are only in its strings.
@@ -38,7 +43,8 @@ pub(in crate::cli) fn escape_json(json: &str) -> Cow<'_, str> {
 fn is_obeyed(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{200b}'
+        '\u{061c}'
+        | '\u{200b}'
         | '\u{200e}'
         | '\u{200f}'
         | '\u{2028}'..='\u{202e}'
