@@ -225,3 +225,19 @@ async fn an_agent_that_answers_pings_may_take_its_time() {
     assert_eq!(bench.session.info().state, SessionState::Interrupting);
     drop(reply);
 }
+
+/// Who has a place among the commands when the session ends, and uses it only then.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_is_late_for_the_end_is_answered() {
+    let Bench { session, agent, .. } = Bench::started(PATIENT).await;
+    let place = session.commands.reserve().await.unwrap();
+    drop(agent);
+    // Time goes on only when everybody waits.
+    tokio::time::sleep(SOON).await;
+    assert!(session.is_closed());
+    let (reply, answer) = tokio::sync::oneshot::channel();
+    place.send(Command::Reset(reply));
+    let answer = tokio::time::timeout(NEVER, answer).await;
+    answer.expect("an answer, or that there is none").unwrap_err();
+    session.gone().await;
+}
