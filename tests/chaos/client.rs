@@ -117,19 +117,26 @@ impl<'a> Client<'a> {
     /// Sends a request. `None` if its daemon is no more.
     fn ask(&mut self, method: &str, path: &str, body: Option<&[u8]>) -> Option<Response> {
         let daemon = self.daemons.load(Ordering::SeqCst);
-        let answer = Connection::try_connect(&self.endpoint).ok().and_then(|mut connection| {
-            connection.ask(method, path, &[], body);
-            connection.receive()
-        });
+        let answer = loop {
+            match send(&self.endpoint, method, path, body) {
+                // The session ended while it gave a file: that is how HTTP tells it (RFC 9112, 8).
+                Answer::BrokeOff if method == "GET" => self.note("content broke off"),
+                Answer::BrokeOff | Answer::Nothing => break None,
+                Answer::Whole(answer) => break Some(answer),
+            }
+        };
         // It changes only after the daemon is gone, and a little later.
         if answer.is_none() {
             vivarium_tests::wait::until_true(&format!("an answer to {method} {path}"), || {
                 self.daemons.load(Ordering::SeqCst) != daemon
             });
         }
-        let what = answer.as_ref().map_or_else(|| "no daemon".to_owned(), what);
-        *self.answers.entry(what).or_default() += 1;
+        self.note(&answer.as_ref().map_or_else(|| "no daemon".to_owned(), what));
         answer
+    }
+
+    fn note(&mut self, what: &str) {
+        *self.answers.entry(what.to_owned()).or_default() += 1;
     }
 
     fn create(&mut self) -> Option<Known> {
@@ -326,6 +333,28 @@ impl<'a> Client<'a> {
 
     fn token_text(&mut self) -> String {
         format!("content {}", self.random.below(1 << 30))
+    }
+}
+
+/// What comes of a request.
+enum Answer {
+    Whole(Response),
+    /// Its head came, and not all of its content.
+    BrokeOff,
+    Nothing,
+}
+
+fn send(endpoint: &Endpoint, method: &str, path: &str, body: Option<&[u8]>) -> Answer {
+    let Ok(mut connection) = Connection::try_connect(endpoint) else { return Answer::Nothing };
+    connection.ask(method, path, &[], body);
+    let Some(mut answer) = connection.receive_head() else { return Answer::Nothing };
+    let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
+    match connection.exactly(length) {
+        Some(content) => {
+            answer.body = content;
+            Answer::Whole(answer)
+        }
+        None => Answer::BrokeOff,
     }
 }
 
