@@ -195,7 +195,6 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
 
 /// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, isolate,
 /// program} for the supervisor, the program in base64.
-#[allow(clippy::print_stderr)] // the supervisor passes it on
 pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     let printed = inspect(path).map_err(|error| error.to_string()).and_then(|found| {
         let answer = serde_json::json!({
@@ -211,7 +210,7 @@ pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            crate::print_line(&error);
             ExitCode::FAILURE
         }
     }

@@ -314,9 +314,8 @@ struct Ready {
 }
 
 /// Says on standard error, which the supervisor logs, why a kernel was not forked.
-#[allow(clippy::print_stderr)] // the launcher has no other words for the log
 fn complain(failed: &Failure) {
-    eprintln!("a kernel is executed and not forked from its template: {failed}");
+    crate::print_line(&format!("a kernel is executed and not forked from its template: {failed}"));
 }
 
 /// Waits for the agent's end. Everybody else's has to be collected meanwhile: a pid namespace,

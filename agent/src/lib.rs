@@ -61,6 +61,13 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Prints a line for the supervisor's log by one write(2): others may have the same standard error.
+/// Where that is gone nobody waits for the words.
+fn print_line(what: &dyn std::fmt::Display) {
+    use std::io::Write;
+    let _unheard = std::io::stderr().write_all(format!("{what}\n").as_bytes()).is_err();
+}
+
 #[allow(clippy::print_stderr)] // the only words this program has for a person
 fn usage_error() -> ExitCode {
     eprintln!("vivarium-agent is started by vivarium; see `vivarium --help`");

@@ -106,6 +106,7 @@ pub fn main() -> ExitCode {
         Command::Tenant(command) => tenant::main(&command),
         Command::Config(command) => config::main(&command),
     };
+    crate::logging::flush();
     exit.unwrap_or_else(Failure::report).into()
 }
 

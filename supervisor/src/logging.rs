@@ -1,6 +1,8 @@
 //! Where log lines go and how they look. Nothing here may log what tenants' code or files hold.
 
 use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use nix::sys::stat::fstat;
 use tracing_subscriber::EnvFilter;
@@ -9,8 +11,18 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::settings::LogFormat;
 
+mod lines;
+
+use lines::Lines;
+
 /// The variable that says how much is logged.
 const VARIABLE: &str = "VIVARIUM_LOG";
+
+/// How long the end of the program waits for its last lines.
+const FLUSH_WITHIN: Duration = Duration::from_secs(1);
+
+/// Where lines go that are for standard error.
+static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +33,9 @@ pub enum LoggingError {
     /// The journal can not be reached.
     #[error("cannot reach the journal")]
     Journal(#[source] std::io::Error),
+    /// There is no thread that writes it.
+    #[error("cannot start writing the log")]
+    Thread(#[source] std::io::Error),
     /// There is a log already.
     #[error("cannot set up logging")]
     Twice(#[from] tracing_subscriber::util::TryInitError),
@@ -37,7 +52,12 @@ pub fn init(format: LogFormat, level: &str) -> Result<(), LoggingError> {
         Err(_) => EnvFilter::try_new(level)?,
     };
     let registry = tracing_subscriber::registry().with(filter);
-    let stderr = std::io::stderr;
+    let is_json = format == LogFormat::Json;
+    let start = || -> Result<Lines, LoggingError> {
+        let note = move |dropped| note(is_json, dropped);
+        let lines = Lines::start(std::io::stderr(), note).map_err(LoggingError::Thread)?;
+        Ok(LINES.get_or_init(|| lines).clone())
+    };
     match format {
         LogFormat::Auto if stderr_is_the_journal() => {
             let journal = tracing_journald::layer().map_err(LoggingError::Journal)?;
@@ -45,15 +65,39 @@ pub fn init(format: LogFormat, level: &str) -> Result<(), LoggingError> {
         }
         LogFormat::Json => {
             let json = tracing_subscriber::fmt::layer().json().flatten_event(true);
-            registry.with(json.with_writer(stderr)).try_init()?;
+            registry.with(json.with_writer(start()?)).try_init()?;
         }
         LogFormat::Auto | LogFormat::Text => {
             let text = tracing_subscriber::fmt::layer().with_target(false);
-            let ansi = stderr().is_terminal();
-            registry.with(text.with_ansi(ansi).with_writer(stderr)).try_init()?;
+            let ansi = std::io::stderr().is_terminal();
+            registry.with(text.with_ansi(ansi).with_writer(start()?)).try_init()?;
         }
     }
     Ok(())
+}
+
+/// The line that says that others are missing.
+fn note(is_json: bool, dropped: u64) -> String {
+    let now = jiff::Timestamp::now();
+    let message = format!("{dropped} log lines were dropped: standard error was not read");
+    if is_json {
+        format!("{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"{message}\"}}\n")
+    } else {
+        format!("{now}  WARN {message}\n")
+    }
+}
+
+/// Waits a moment for what was logged to be written. For the end of the program.
+pub fn flush() {
+    if let Some(lines) = LINES.get() {
+        lines.flush(FLUSH_WITHIN);
+    }
+}
+
+/// How many lines were dropped because nobody read them.
+#[must_use]
+pub fn dropped() -> u64 {
+    LINES.get().map_or(0, Lines::dropped)
 }
 
 /// Whether systemd has connected standard error to the journal: `JOURNAL_STREAM` has its device

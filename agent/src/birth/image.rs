@@ -6,7 +6,6 @@
 
 use std::convert::Infallible;
 use std::ffi::{CString, NulError, OsStr};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -88,9 +87,7 @@ impl Image {
             }
             Self::Command { arguments, cwd } => {
                 let Err(refusal) = execute_command(arguments, cwd, environment);
-                // Where its standard error is gone nobody waits for the words.
-                let _unheard =
-                    writeln!(std::io::stderr(), "{}: {}", refusal.what, refusal.why).is_err();
+                crate::print_line(&format!("{}: {}", refusal.what, refusal.why));
                 Ok(refusal.code)
             }
         }

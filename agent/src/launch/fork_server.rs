@@ -23,14 +23,13 @@ use crate::stream::{self, StreamError};
 use crate::sys;
 
 /// The `launch` subcommand.
-#[allow(clippy::print_stderr)] // the supervisor logs it
 pub(crate) fn main() -> ExitCode {
     let orders = UnixStream::from(sys::take_inherited(0));
     match serve(orders) {
         Ok(Served::Over) => ExitCode::SUCCESS,
         Ok(Served::AsLauncher { control, told }) => launch(&control, told),
         Err(failed) => {
-            eprintln!("{failed}");
+            crate::print_line(&failed);
             ExitCode::FAILURE
         }
     }

@@ -18,6 +18,7 @@ pub struct Process {
     open_fds: Gauge<0>,
     max_fds: Gauge<0>,
     start_time: Gauge<0>,
+    lines_dropped: Total<0>,
 }
 
 impl Family for Process {
@@ -52,11 +53,21 @@ impl Family for Process {
                 &[],
                 "When the daemon was started, in seconds since 1970.",
             )?,
+            lines_dropped: register.total(
+                "vivarium_log_lines_dropped_total",
+                &[],
+                "Log lines dropped because nobody read standard error, or it could not be written.",
+            )?,
         })
     }
 }
 
 impl Process {
+    /// Scrape: log lines that were dropped.
+    pub fn has_dropped_lines(&self, count: u64) {
+        self.lines_dropped.set([], float(count));
+    }
+
     /// Scrape: reads it all from /proc (`proc_pid_stat(5)`). What can not be read is absent.
     pub fn read(&self) {
         let Ok(own) = Proc::myself() else { return };

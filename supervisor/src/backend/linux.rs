@@ -149,23 +149,32 @@ fn pair() -> Result<(UnixStream, OwnedFd), LaunchError> {
 
 /// Logs what launcher and agent say outside the protocol, until all who could have exited.
 async fn log_stderr(pipe: pipe::Receiver, session: String) {
-    let mut logged = 0;
-    loop {
-        if pipe.readable().await.is_err() {
-            return;
+    let log = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        if !text.trim().is_empty() {
+            tracing::warn!(session, "agent: {}", text.trim_end());
         }
-        // Allocated only while there is something to read: idle sessions hold no buffer.
+    };
+    let mut logged = 0;
+    // The beginning of a line. Allocated only while there is one: idle sessions hold no buffer.
+    let mut begun = Vec::new();
+    while pipe.readable().await.is_ok() {
         let mut text = Vec::with_capacity(4096);
         match pipe.try_read_buf(&mut text) {
-            Ok(0) => return,
+            Ok(0) => break,
             Ok(_) if logged >= MAX_LOGGED_BYTES => {}
             Ok(len) => {
                 logged += len;
-                let text = String::from_utf8_lossy(&text);
-                tracing::warn!(session, "agent: {}", text.trim_end());
+                begun.append(&mut text);
+                // Whole lines together, as they were written.
+                if let Some(end) = memchr::memrchr(b'\n', &begun) {
+                    let rest = begun.split_off(end + 1);
+                    log(&std::mem::replace(&mut begun, rest));
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
+            Err(_) => break,
         }
     }
+    log(&begun);
 }

@@ -57,6 +57,7 @@ impl Engine {
             }
             to.build.is_version(env!("CARGO_PKG_VERSION"));
             to.process.read();
+            to.process.has_dropped_lines(crate::logging::dropped());
         })
     }
 
