@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::daemon::Daemon;
 use crate::processes::{self, Process};
+use crate::program::Runner;
 use crate::wait;
 
 /// A way.
@@ -39,6 +40,14 @@ impl Way {
             Self::Executed | Self::Restricted => "template = \"off\"".to_owned(),
             Self::Forked => "template = \"auto\"".to_owned(),
             Self::Pooled => format!("template = \"auto\"\npool_size = {POOL_SIZE}"),
+        }
+    }
+
+    /// Who runs the daemon.
+    pub(crate) const fn runner(self) -> Runner {
+        match self {
+            Self::Restricted => Runner::FewProcesses,
+            Self::Executed | Self::Forked | Self::Pooled => Runner::Self_,
         }
     }
 

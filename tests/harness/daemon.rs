@@ -48,11 +48,7 @@ impl Setup {
     /// is said kernels are executed: there is one way, and no template among the processes.
     #[must_use]
     pub fn born(way: Way) -> Self {
-        let runner = match way {
-            Way::Restricted => Runner::FewProcesses,
-            Way::Executed | Way::Forked | Way::Pooled => Runner::Self_,
-        };
-        Self { way, runner, ..Self::default() }.without(way.missing())
+        Self { way, runner: way.runner(), ..Self::default() }.without(way.missing())
     }
 
     /// Sets limits that all its sessions have, as a request has them for one.
@@ -83,6 +79,12 @@ impl Setup {
         self.off.extend(layers.iter().map(|layer| (*layer).to_owned()));
         let lines = format!("disable_layers = {:?}\nrequire = []", self.off);
         self.config("sandbox", &lines)
+    }
+
+    /// Switches the whole sandbox off; kernels are then executed, whatever the way.
+    #[must_use]
+    pub fn without_sandbox(self) -> Self {
+        Self { way: Way::Executed, ..self }.config("sandbox", "mode = \"off\"")
     }
 
     /// Sets a variable of the daemon's environment.

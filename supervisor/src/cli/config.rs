@@ -21,7 +21,7 @@ pub(super) enum Command {
     /// Prints every value in effect, and where it was said.
     Show {
         #[command(flatten)]
-        options: ConfigOptions,
+        options: Box<ConfigOptions>,
         /// As JSON
         #[arg(long)]
         json: bool,

@@ -175,6 +175,11 @@ pub(super) fn judge(
     environment: &str,
     protection: &[Report],
 ) -> Result<(), StartError> {
+    let mode = sandbox.mode;
+    let missing = || protection.iter().filter(|report| report.status != Status::Enforced);
+    if mode == Mode::On && missing().next().is_some() {
+        return Err(StartError::LayersMissing(missing().cloned().collect()));
+    }
     let absent: Vec<_> = below_floor(sandbox, protection).cloned().collect();
     if !absent.is_empty() {
         let is_there = |layer: &&Layer| absent.iter().all(|report| report.layer != **layer);
@@ -184,12 +189,7 @@ pub(super) fn judge(
         let environment = environment.to_owned();
         return Err(StartError::RequiredMissing { environment, missing: absent, rest });
     }
-    let mode = sandbox.mode;
-    let missing = || protection.iter().filter(|report| report.status != Status::Enforced);
     match mode {
-        Mode::On if missing().next().is_some() => {
-            Err(StartError::LayersMissing(missing().cloned().collect()))
-        }
         Mode::On => Ok(()),
         Mode::Auto => {
             for Report { layer, status, detail, fix } in missing() {
