@@ -37,7 +37,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Lets it have so many descriptors, as its soft limit.
+    /// Lets it, and what it starts, have so many descriptors.
     #[must_use]
     pub fn open_files(mut self, max: u32) -> Self {
         self.open_files = Some(max);

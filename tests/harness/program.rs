@@ -47,11 +47,14 @@ pub fn workspace() -> PathBuf {
     own.parent().expect("the package is in the workspace").to_owned()
 }
 
-/// The same command with another soft limit of descriptors: prlimit(1).
+/// The same command with another limit of descriptors: prlimit(1).
 #[must_use]
 pub fn with_open_files(command: &Command, max: u32) -> Command {
     let mut limited = Command::new("/usr/bin/prlimit");
-    limited.arg(format!("--nofile={max}:")).arg(command.get_program()).args(command.get_args());
+    limited
+        .arg(format!("--nofile={max}:{max}"))
+        .arg(command.get_program())
+        .args(command.get_args());
     limited.env_clear();
     limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     limited
