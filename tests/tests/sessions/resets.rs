@@ -92,6 +92,9 @@ fn kernel(outcome: &Outcome) -> (u64, bool, String) {
     (kernel["generation"].as_u64().unwrap(), kernel["fresh"].as_bool().unwrap(), cause.to_owned())
 }
 
+/// A cause, and how to lose a kernel by it.
+type Lose<'l> = (&'l str, &'l dyn Fn(&vivarium_tests::Session<'_>));
+
 #[test]
 fn every_outcome_tells_of_the_kernel_whatever_way_the_one_before_was_lost() {
     let daemon = Daemon::start();
@@ -126,7 +129,6 @@ fn every_outcome_tells_of_the_kernel_whatever_way_the_one_before_was_lost() {
     let overruns = |session: &vivarium_tests::Session<'_>| {
         let _out = session.execute_for(10, stubborn).ended("timed_out", "wall_time", "lost");
     };
-    type Lose<'l> = (&'l str, &'l dyn Fn(&vivarium_tests::Session<'_>));
     let ways: [Lose<'_>; 4] =
         [("reset", &resets), ("exited", &dies), ("exited", &exits), ("wall_time", &overruns)];
     for (number, (cause, lose)) in ways.into_iter().enumerate() {

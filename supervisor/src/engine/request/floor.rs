@@ -34,16 +34,18 @@ mod tests {
     use super::*;
     use crate::engine::tests::settings;
 
+    type Set = fn(&mut Limits, Limit);
+
     #[test]
     fn the_least_that_works_passes_and_one_less_is_named() {
         let own = settings().sandbox.limits;
         assert_eq!(too_low(&own), None);
-        let with = |set: fn(&mut Limits, Limit), value| {
+        let with = |set: Set, value| {
             let mut limits = own.clone();
             set(&mut limits, Limit::new(value).unwrap());
             too_low(&limits).map(|(name, _)| name)
         };
-        let cases: [(&str, u64, fn(&mut Limits, Limit)); 3] = [
+        let cases: [(&str, u64, Set); 3] = [
             ("max_memory_mb", MIN_MEMORY_MB, |limits, value| limits.max_memory_mb = value),
             ("max_open_fds", MIN_OPEN_FDS, |limits, value| limits.max_open_fds = value),
             ("max_inodes", MIN_INODES, |limits, value| limits.max_inodes = value),
