@@ -177,7 +177,7 @@ fn text_that_is_not_toml_is_an_error_with_its_line() {
 
 #[test]
 fn flags_win_over_variables_over_the_file() {
-    let mut sources = file("[sandbox]\nmax_procs = 1\nmax_inodes = 1\nmax_open_fds = 1\n");
+    let mut sources = file("[sandbox]\nmax_procs = 1\nmax_inodes = 1\nmax_open_fds = 100\n");
     sources.variables = vec![
         ("VIVARIUM_SANDBOX_MAX_PROCS".into(), "2".into()),
         ("VIVARIUM_SANDBOX_MAX_INODES".into(), "unlimited".into()),
@@ -187,7 +187,7 @@ fn flags_win_over_variables_over_the_file() {
     let limits = &config.settings.sandbox.limits;
     assert_eq!(limits.max_procs.get(), Some(3));
     assert_eq!(limits.max_inodes, Limit::Unlimited);
-    assert_eq!(limits.max_open_fds.get(), Some(1));
+    assert_eq!(limits.max_open_fds.get(), Some(100));
     let json = show_json(&config);
     assert_eq!(json["sandbox.max_procs"]["origin"], "--sb-max-procs");
     assert_eq!(json["sandbox.max_inodes"]["origin"], "VIVARIUM_SANDBOX_MAX_INODES");
