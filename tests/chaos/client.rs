@@ -26,6 +26,17 @@ enum Ran {
     Never,
 }
 
+/// Code, by when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Code {
+    /// Long before its timeout.
+    InTime,
+    /// At about its timeout, on one side or the other.
+    AtItsTimeout,
+    /// Never.
+    Endless,
+}
+
 /// A session, as its client knows it.
 #[derive(Debug)]
 struct Known {
@@ -84,8 +95,9 @@ impl<'a> Client<'a> {
             return;
         };
         let stays = match self.random.below(100) {
-            0..50 => self.execute(&mut session, false),
-            50..62 => self.execute(&mut session, true),
+            0..40 => self.execute(&mut session, Code::InTime),
+            40..52 => self.execute(&mut session, Code::AtItsTimeout),
+            52..62 => self.execute(&mut session, Code::Endless),
             62..76 => self.command(&mut session),
             76..82 => self.write(&mut session),
             82..88 => self.read(&mut session),
@@ -99,14 +111,14 @@ impl<'a> Client<'a> {
     /// Nothing dies any more: a session works, and its log is right. It may have died before.
     pub(crate) fn finish(&mut self) {
         if let Some(mut session) = self.session.take()
-            && self.execute(&mut session, false)
+            && self.execute(&mut session, Code::InTime)
             && self.check_log(&mut session)
         {
             self.delete(&session);
         }
         let mut session = self.create().expect("a session where nothing dies");
         for _ in 0..3 {
-            assert!(self.execute(&mut session, false), "{session:?}");
+            assert!(self.execute(&mut session, Code::InTime), "{session:?}");
         }
         assert_eq!(session.counter, BTreeSet::from([3]), "{session:?}");
         assert!(self.check_log(&mut session), "{session:?}");
@@ -153,15 +165,23 @@ impl<'a> Client<'a> {
     }
 
     /// Runs code; whether the session is still there.
-    fn execute(&mut self, session: &mut Known, is_endless: bool) -> bool {
+    fn execute(&mut self, session: &mut Known, code: Code) -> bool {
         let token = self.token(session);
-        let end = if is_endless { "import time\ntime.sleep(1000)" } else { "" };
-        let code = format!(
+        let (end, timeout_ms) = match code {
+            Code::InTime => (String::new(), 60_000),
+            Code::AtItsTimeout => {
+                let timeout_ms = 5 + self.random.below(20);
+                (format!("import time\ntime.sleep({}e-3)", timeout_ms - 1), timeout_ms)
+            }
+            Code::Endless => {
+                ("import time\ntime.sleep(1000)".to_owned(), 20 + self.random.below(200))
+            }
+        };
+        let text = format!(
             "try: n += 1\nexcept NameError: n = 1\n\
              with open('log', 'a') as log: _ = log.write('{token}\\n')\n{end}\nf'{token} {{n}}'"
         );
-        let timeout_ms = if is_endless { 20 + self.random.below(200) } else { 60_000 };
-        let body = json!({"code": code, "timeout_ms": timeout_ms});
+        let body = json!({"code": text, "timeout_ms": timeout_ms});
         let Some(outcome) = self.run(session, "/execute", &body, &token) else { return false };
         if outcome.is_null() {
             return true;
@@ -169,7 +189,7 @@ impl<'a> Client<'a> {
         let said = |name: &str| outcome[name].as_str().unwrap_or_default().to_owned();
         let is_told = !said("detail").is_empty() || session.loss_told;
         match (said("status").as_str(), said("state").as_str()) {
-            ("ok", "preserved") if !is_endless => {
+            ("ok", "preserved") if code != Code::Endless => {
                 let result = outcome["result"]["repr"].as_str().unwrap_or_default();
                 let count = result.trim_matches('\'').strip_prefix(&format!("{token} "));
                 let count: u64 = count.and_then(|count| count.parse().ok()).unwrap_or_else(|| {
@@ -181,7 +201,7 @@ impl<'a> Client<'a> {
                 session.loss_told = false;
                 session.tokens.insert(token, Ran::Once);
             }
-            ("timed_out", "preserved") if is_endless => {
+            ("timed_out", "preserved") if code != Code::InTime => {
                 if is_told {
                     session.counter.insert(0);
                 }
