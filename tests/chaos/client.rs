@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use vivarium_tests::http::{Client as Connection, Endpoint, Response};
+use vivarium_tests::http::{Endpoint, Response};
 
+use crate::answer::{Answer, code, is_one_of, send, text, what};
 use crate::random::Random;
 
 /// Problems after which nothing was run.
@@ -353,55 +354,5 @@ impl<'a> Client<'a> {
 
     fn token_text(&mut self) -> String {
         format!("content {}", self.random.below(1 << 30))
-    }
-}
-
-/// What comes of a request.
-enum Answer {
-    Whole(Response),
-    /// Its head came, and not all of its content.
-    BrokeOff,
-    Nothing,
-}
-
-fn send(endpoint: &Endpoint, method: &str, path: &str, body: Option<&[u8]>) -> Answer {
-    let Ok(mut connection) = Connection::try_connect(endpoint) else { return Answer::Nothing };
-    connection.ask(method, path, &[], body);
-    let Some(mut answer) = connection.receive_head() else { return Answer::Nothing };
-    let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
-    match connection.exactly(length) {
-        Some(content) => {
-            answer.body = content;
-            Answer::Whole(answer)
-        }
-        None => Answer::BrokeOff,
-    }
-}
-
-fn is_one_of(code: &str, lists: &[&[&str]]) -> bool {
-    lists.iter().any(|list| list.contains(&code))
-}
-
-/// A problem's code.
-fn code(answer: &Response) -> String {
-    let is_problem = answer.header("content-type") == Some("application/problem+json");
-    assert!(is_problem, "{}", text(answer));
-    answer.json()["code"].as_str().unwrap_or_default().to_owned()
-}
-
-fn text(answer: &Response) -> String {
-    format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
-}
-
-/// What came of a request, in a word or two.
-fn what(answer: &Response) -> String {
-    if answer.status >= 300 {
-        return format!("{} {}", answer.status, code(answer));
-    }
-    let is_json = answer.header("content-type") == Some("application/json");
-    let outcome = if is_json { answer.json() } else { Value::Null };
-    match (outcome["status"].as_str(), outcome["cause"].as_str()) {
-        (Some(status), cause) => format!("{status} {}", cause.unwrap_or_default()),
-        _ => answer.status.to_string(),
     }
 }

@@ -13,6 +13,7 @@
     reason = "a panic is how a test fails, and what was done is printed"
 )]
 
+mod answer;
 mod client;
 mod faults;
 mod random;
