@@ -50,7 +50,7 @@ print(f"variables    {', '.join(sorted(os.environ))}")
 print(f"homes        {', '.join(listed('/home') + listed('/root'))}")
 print()
 for label, action in [
-    ("list /", lambda: os.listdir("/")),
+    ("list /var", lambda: os.listdir("/var")),
     ("read /etc/shadow", lambda: open("/etc/shadow").close()),
     ("open a program for writing", lambda: open("/usr/bin/env", "ab").close()),
     ("see whether process 1 lives", lambda: os.kill(1, 0)),

@@ -25,7 +25,7 @@ use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::units::Limit;
 
-use self::start::{AGENT, fork_launcher, send_with};
+use self::start::{AGENT, Launcher, fork_launcher, send_with};
 
 mod start;
 
@@ -82,6 +82,8 @@ pub(crate) fn policy() -> Policy {
 pub(crate) struct Session {
     launcher: Pid,
     socket: UnixStream,
+    /// At the end of this the session ends.
+    _told: UnixStream,
     decoder: Decoder,
     sequence: Sequence,
     next: u64,
@@ -131,7 +133,7 @@ fn program_file(program: &[u8]) -> File {
 
 impl Session {
     pub(crate) fn launch(mut policy: Policy) -> Result<Self, String> {
-        let (launcher, socket) = fork_launcher();
+        let Launcher { pid: launcher, socket, told } = fork_launcher();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
         let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
@@ -139,6 +141,7 @@ impl Session {
         let mut session = Self {
             launcher,
             socket,
+            _told: told,
             decoder: Decoder::new(MAX_FRAME_BYTES),
             sequence: Sequence::default(),
             next: 1,

@@ -13,8 +13,15 @@ use vivarium_protocol::message::{ForkLauncher, LauncherForked};
 
 pub(super) const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
 
-/// A launcher, which is our child, and the socket to it.
-pub(super) fn fork_launcher() -> (Pid, UnixStream) {
+/// A launcher, which is our child.
+pub(super) struct Launcher {
+    pub(super) pid: Pid,
+    pub(super) socket: UnixStream,
+    /// It ends the session at the end of this.
+    pub(super) told: UnixStream,
+}
+
+pub(super) fn fork_launcher() -> Launcher {
     let (socket, control) = UnixStream::pair().unwrap();
     let (told, tells) = UnixStream::pair().unwrap();
     let (orders, theirs) = UnixStream::pair().unwrap();
@@ -32,7 +39,7 @@ pub(super) fn fork_launcher() -> (Pid, UnixStream) {
     drop((orders, control, tells, command));
     let LauncherForked { pid } = told_of(&told).unwrap();
     assert!(fork_server.wait().unwrap().success());
-    (Pid::from_raw(pid), socket)
+    Launcher { pid: Pid::from_raw(pid), socket, told }
 }
 
 /// Sends a message, with descriptors alongside if there are any.
