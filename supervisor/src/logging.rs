@@ -87,7 +87,7 @@ fn note(is_json: bool, dropped: u64) -> String {
     }
 }
 
-/// Waits a moment for what was logged to be written. For the end of the program.
+/// Waits a moment for what was logged to be written: at the start and the end of the program.
 pub fn flush() {
     if let Some(lines) = LINES.get() {
         lines.flush(FLUSH_WITHIN);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::daemon::Daemon;
+use crate::host;
 use crate::processes::{self, Process};
 use crate::program::Runner;
 use crate::wait;
@@ -44,9 +45,9 @@ impl Way {
     }
 
     /// Who runs the daemon.
-    pub(crate) const fn runner(self) -> Runner {
+    pub(crate) fn runner(self) -> Runner {
         match self {
-            Self::Restricted => Runner::FewProcesses,
+            Self::Restricted => Runner::FewProcesses(host::user_of_daemons()),
             Self::Executed | Self::Forked | Self::Pooled => Runner::Self_,
         }
     }

@@ -20,6 +20,8 @@ use crate::remains::Remains;
 use crate::session::Session;
 use crate::wait;
 
+mod config;
+
 /// The name of the fork server of launchers.
 const FORK_SERVER: &str = "viv-launchers";
 
@@ -136,14 +138,16 @@ impl Setup {
         let dir = self.dir.unwrap_or_else(program::temp_dir);
         let root = dir.path();
         let config = root.join("vivarium.toml");
-        fs::write(&config, render(root, self.way, &self.sections)).unwrap();
+        fs::write(&config, config::render(root, self.way, &self.sections)).unwrap();
         fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
         let notify = root.join("notify");
         let _earlier = fs::remove_file(&notify).is_ok();
         let manager = UnixDatagram::bind(&notify).unwrap();
         fs::set_permissions(&notify, Permissions::from_mode(0o777)).unwrap();
         manager.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        if let Runner::User(user) | Runner::OneInotify(user) = &self.runner {
+        if let Runner::User(user) | Runner::OneInotify(user) | Runner::FewProcesses(user) =
+            &self.runner
+        {
             nix::unistd::chown(root, Some(user.uid), Some(user.gid)).unwrap();
         }
         let log = root.join("log");
@@ -173,37 +177,6 @@ impl Setup {
         });
         if ready { Ok(daemon) } else { Err((daemon.status.unwrap(), daemon.log())) }
     }
-}
-
-/// The configuration: what every test's daemon has, and what `sections` add or replace.
-fn render(root: &Path, way: Way, sections: &[(String, String)]) -> String {
-    let root = root.display();
-    let mut all = vec![
-        (
-            "server".to_owned(),
-            format!(
-                "listen = [\"unix:{root}/api.sock\", \"127.0.0.1:0\"]\n\
-                 state_dir = \"{root}/state\"\nruntime_dir = \"{root}/run\""
-            ),
-        ),
-        (
-            "environments.default".to_owned(),
-            format!("interpreter = \"/usr/bin/python3\"\n{}", way.config()),
-        ),
-    ];
-    for (section, lines) in sections {
-        let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
-        match all.iter_mut().find(|(name, _)| name == section) {
-            Some((_, before)) => {
-                let new: Vec<_> = lines.lines().map(key).collect();
-                let kept: Vec<_> =
-                    before.lines().filter(|line| !new.contains(&key(line))).collect();
-                *before = format!("{}\n{lines}", kept.join("\n"));
-            }
-            None => all.push((section.clone(), lines.clone())),
-        }
-    }
-    all.into_iter().map(|(name, lines)| format!("[{name}]\n{lines}\n\n")).collect()
 }
 
 /// A running daemon. Killed on drop; [`Daemon::stop_and_check`] is the orderly way.
@@ -265,6 +238,12 @@ impl Daemon {
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.as_ref().unwrap().path()
+    }
+
+    /// Waits until it has logged this.
+    #[track_caller]
+    pub fn until_logged(&self, text: &str) {
+        wait::until_true(text, || self.log().contains(text));
     }
 
     /// What it has logged.

@@ -147,6 +147,16 @@ pub fn service_user() -> User {
     named("vivarium").or_else(|| named("nobody")).expect("there is a user nobody")
 }
 
+/// An ordinary user: that of daemons, or whoever runs the tests.
+#[must_use]
+pub fn user_of_daemons() -> User {
+    if is_root() {
+        return service_user();
+    }
+    let own = User::from_uid(Uid::effective()).expect("the user database can be read");
+    own.expect("whoever runs the tests has an entry")
+}
+
 /// The kernel's release as major and minor number.
 #[must_use]
 pub fn kernel_version() -> (u32, u32) {

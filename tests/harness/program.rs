@@ -82,9 +82,9 @@ pub enum Runner {
     /// Whoever runs the tests, where a part of /proc is covered, as containers cover some: the
     /// system then lets nobody mount a whole one, and there is no mounts layer. Needs root.
     InContainer,
-    /// Whoever runs the tests, with a bound on the processes of whom the daemon becomes: without it a
-    /// fork bomb takes all of the host's where no layer bounds them.
-    FewProcesses,
+    /// An ordinary user, in a user namespace with a bound on its processes: without it a fork bomb
+    /// takes all of the host's where no layer bounds them.
+    FewProcesses(User),
 }
 
 /// A user that has no subordinate ids, where programs can be run as another.
@@ -112,27 +112,26 @@ const IN_CONTAINER: &str = "mount -t tmpfs none /proc/fs && exec \"$0\" \"$@\"";
 pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
     let mut command = match runner {
         Runner::Self_ => Command::new(path("vivarium")),
-        Runner::User(user) | Runner::OneInotify(user) => {
-            // setpriv(1) executes the program in its place: the pid stays the same.
-            let mut command = Command::new("/usr/bin/setpriv");
-            command.args([
-                &format!("--reuid={}", user.uid),
-                &format!("--regid={}", user.gid),
-                "--clear-groups",
-                "--",
-            ]);
-            if matches!(runner, Runner::OneInotify(_)) {
-                let namespace = ["unshare", "--user", "--map-current-user", "--keep-caps"];
-                command.args(namespace).args(["sh", "-c", ONE_INOTIFY]);
+        Runner::User(user) | Runner::OneInotify(user) | Runner::FewProcesses(user) => {
+            // Each of these executes the next in its place: the pid stays the same.
+            let mut command = Command::new("/usr/bin/env");
+            if host::is_root() {
+                let (uid, gid) = (format!("--reuid={}", user.uid), format!("--regid={}", user.gid));
+                command.args(["setpriv", &uid, &gid, "--clear-groups", "--"]);
+            }
+            let namespace = ["unshare", "--user", "--map-current-user"];
+            match runner {
+                Runner::OneInotify(_) => {
+                    command.args(namespace).args(["--keep-caps", "sh", "-c", ONE_INOTIFY]);
+                }
+                Runner::FewProcesses(_) => {
+                    command.args(namespace).args(["prlimit", FEW_PROCESSES, "--"]);
+                }
+                _ => {}
             }
             command.arg(copy("vivarium", dir));
             copy("vivarium-agent", dir);
             copy("libvivarium_agent.so", dir);
-            command
-        }
-        Runner::FewProcesses => {
-            let mut command = Command::new("/usr/bin/prlimit");
-            command.args([FEW_PROCESSES, "--"]).arg(path("vivarium"));
             command
         }
         Runner::InContainer => {

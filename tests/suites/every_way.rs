@@ -14,6 +14,9 @@ mod replaced;
 
 use vivarium_tests::{Daemon, Setup};
 
+/// Whether a session has a disk of its own, whose size is limited.
+pub(crate) const HAS_OWN_DISK: bool = true;
+
 /// A daemon whose sessions come about as this program's do.
 pub(crate) fn setup() -> Setup {
     Setup::born(crate::WAY)

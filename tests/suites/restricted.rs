@@ -18,6 +18,9 @@ mod attacks {
 
 use vivarium_tests::{Daemon, Setup};
 
+/// Whether a session has a disk of its own, whose size is limited.
+pub(crate) const HAS_OWN_DISK: bool = false;
+
 /// A daemon whose sessions are on such a host.
 pub(crate) fn setup() -> Setup {
     Setup::born(crate::WAY)

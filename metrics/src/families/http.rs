@@ -24,6 +24,8 @@ pub enum Closed {
 }
 
 impl Closed {
+    const ALL: [Self; 4] = [Self::Crowded, Self::Refused, Self::Slow, Self::Drained];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Crowded => "crowded",
@@ -46,14 +48,18 @@ impl Family for Http {
     const TITLE: &'static str = "HTTP";
 
     fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        let closed = register.counter(
+            "vivarium_http_connections_closed_total",
+            &["reason"],
+            "Connections closed by the daemon: `crowded`, silent when another needed the place; \
+             `refused`, for want of one; `slow`, a client that took too little of an answer; \
+             `drained`, still open some seconds after the end of a drain.",
+        )?;
+        for reason in Closed::ALL {
+            closed.begin([reason.name()]);
+        }
         Ok(Self {
-            closed: register.counter(
-                "vivarium_http_connections_closed_total",
-                &["reason"],
-                "Connections closed by the daemon: `crowded`, silent when another needed the \
-                 place; `refused`, for want of one; `slow`, a client that took too little of an \
-                 answer; `drained`, still open some seconds after the end of a drain.",
-            )?,
+            closed,
             requests: register.counter(
                 "vivarium_http_requests_total",
                 &["route", "method", "status"],

@@ -52,7 +52,7 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
     let mut trigger = Some((trigger, ground.sockets));
     announce(&config, &ground.listeners, ground.account.is_some());
     let mut server = tokio::spawn(api::serve(engine.clone(), ground.listeners, shutdown.wait()));
-    shutdown::notify(&[NotifyState::Ready]);
+    ready();
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
     let mut config = config;
     let ended = loop {
@@ -62,7 +62,7 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
                 Request::Reload => {
                     shutdown::notify_reloading();
                     config = reload(args, host, &engine, config).await;
-                    shutdown::notify(&[NotifyState::Ready]);
+                    ready();
                 }
                 Request::Stop => {
                     tracing::info!("stopping: waiting for executions under way");
@@ -130,4 +130,10 @@ async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Confi
             reloaded.config
         }
     }
+}
+
+/// Tells the service manager, once what was logged until here can be read.
+fn ready() {
+    logging::flush();
+    shutdown::notify(&[NotifyState::Ready]);
 }

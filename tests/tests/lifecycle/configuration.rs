@@ -112,7 +112,7 @@ fn sighup_reloads_what_can_be_and_says_what_can_not() {
     wait::until_true("the reload", || daemon.log().contains("configuration reloaded"));
     assert_eq!(depth(&daemon), 5);
     assert!(daemon.told_manager().contains("RELOADING=1"));
-    assert!(daemon.log().contains("sandbox.workdir"), "{}", daemon.log());
+    daemon.until_logged("sandbox.workdir");
     assert_eq!(daemon.session().value("import os; os.getcwd()"), "'/workspace'");
     // A file with an error in it changes nothing.
     std::fs::write(&config, text.replace("queue_depth = 3", "queue_depth = \"x\"")).unwrap();

@@ -48,7 +48,7 @@ fn killed_it_is_replaced_and_sessions_go_on() {
     let late = daemon.session();
     assert_eq!(late.value("1 + 1"), "2");
     assert_ne!(fork_server(&daemon), before);
-    assert!(daemon.log().contains("fork server has ended"), "{}", daemon.log());
+    daemon.until_logged("fork server has ended");
     assert_eq!(early.value("x + 1"), "42");
     early.reset();
     assert_eq!(early.value("1 + 1"), "2");
@@ -64,7 +64,7 @@ fn one_that_hangs_is_killed_and_the_session_starts_from_the_next() {
     kill(Pid::from_raw(before.pid), Signal::SIGSTOP).unwrap();
     let late = daemon.session();
     assert_eq!(late.value("1 + 1"), "2");
-    assert!(daemon.log().contains("fork server hangs"), "{}", daemon.log());
+    daemon.until_logged("fork server hangs");
     wait::until_true("its end", || !before.is_alive());
     assert_ne!(fork_server(&daemon), before);
     assert_eq!(early.value("1 + 1"), "2");

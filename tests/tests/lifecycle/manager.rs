@@ -72,6 +72,7 @@ fn what_tenants_run_and_print_is_not_logged() {
     let _secret = session.execute("tenant_secret = 'sesame'; print(tenant_secret); 1 / 0");
     let _killed =
         session.execute("print('sesame'); import os; os.write(2, b'sesame'); os._exit(1)");
+    daemon.until_logged("a kernel died");
     let log = daemon.log();
     assert!(!log.contains("sesame") && !log.contains("tenant_secret"), "{log}");
     daemon.stop_and_check();

@@ -128,7 +128,7 @@ fn one_that_is_killed_while_it_waits_is_replaced() {
         pool(&daemon)["ready"] == 1 && !before.iter().any(|process| process.is_alive())
     });
     assert_eq!(daemon.session().value("1 + 1"), "2");
-    assert!(daemon.log().contains("pooled sessions ended by themselves"), "{}", daemon.log());
+    daemon.until_logged("pooled sessions ended by themselves");
     daemon.stop_and_check();
 }
 

@@ -75,7 +75,7 @@ fn it_is_said_why_and_sessions_work() {
         let daemon = setup(preimport, warmup).start();
         let reason = daemon.until_template("unavailable");
         assert!(reason.contains(why), "{reason}, and not {why}");
-        assert!(daemon.log().contains(why), "{}", daemon.log());
+        daemon.until_logged(why);
         assert_eq!((built(&daemon, "ok"), built(&daemon, "failed")), (0, 1));
         works_without(&daemon);
         daemon.stop_and_check();
@@ -101,8 +101,7 @@ fn a_fork_with_a_thread_more_is_not_let_into_a_session() {
     assert_eq!(session.value(threads), "1");
     session.reset();
     assert_eq!(session.value(threads), "1");
-    let log = daemon.log();
-    assert!(log.contains("enter the session with one thread: there are 2"), "{log}");
+    daemon.until_logged("enter the session with one thread: there are 2");
     daemon.stop_and_check();
 }
 
