@@ -171,8 +171,9 @@ fn an_archive_is_unpacked_up_to_what_it_must_not_hold() {
     let mut session = Session::launch(policy()).unwrap();
     let pack = "import os, tarfile, io\n\
         os.makedirs('src/deep'); open('src/deep/a', 'w').write('1'); open('src/' + 'n' * 150, 'w').write('22')\n\
-        os.chmod('src/deep/a', 0o4777)\n\
-        t = tarfile.open('good.tar', 'w'); t.add('src', '.'); t.close()\n\
+        os.chmod('src/deep/a', 0o777)\n\
+        def set_id(i): i.mode |= 0o4000; return i\n\
+        t = tarfile.open('good.tar', 'w'); t.add('src', '.', filter=set_id); t.close()\n\
         t = tarfile.open('bad.tar', 'w'); t.add('src/deep/a', 'first')\n\
         i = tarfile.TarInfo('out'); i.type = tarfile.SYMTYPE; i.linkname = '/etc'; t.addfile(i)\n\
         t.add('src/deep/a', 'out/second'); t.close()\n\
