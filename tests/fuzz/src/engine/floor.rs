@@ -1,0 +1,1 @@
+../../../../supervisor/src/engine/request/floor.rs
