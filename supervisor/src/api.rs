@@ -16,6 +16,7 @@ use crate::engine::Engine;
 mod auth;
 mod body;
 mod connections;
+mod departure;
 mod events;
 mod extract;
 mod guard;

@@ -2,7 +2,7 @@
 //! that is kept. Small enough to send what no well-behaved client would.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -30,9 +30,21 @@ impl Endpoint {
     }
 }
 
-trait Stream: Read + Write + Send {}
-impl Stream for TcpStream {}
-impl Stream for UnixStream {}
+trait Stream: Read + Write + Send {
+    fn shut_down(&self, how: Shutdown) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn shut_down(&self, how: Shutdown) -> io::Result<()> {
+        self.shutdown(how)
+    }
+}
+
+impl Stream for UnixStream {
+    fn shut_down(&self, how: Shutdown) -> io::Result<()> {
+        self.shutdown(how)
+    }
+}
 
 /// One connection.
 pub struct Client {
@@ -120,6 +132,11 @@ impl Client {
             }
         };
         Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Sends nothing more, and can still receive.
+    pub fn half_close(&self) {
+        self.stream.get_ref().shut_down(Shutdown::Write).unwrap();
     }
 
     /// Sends these bytes as they are.

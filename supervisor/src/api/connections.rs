@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use vivarium_metrics::Metrics;
 use vivarium_metrics::families::http::Closed;
@@ -109,7 +109,8 @@ impl Connections {
         let silent = Some(Instant::now());
         let entry = Entry { peer, tenant: None, silent, close: Arc::clone(&close) };
         open.entries.insert(number, entry);
-        let activity = Activity { connections: self.clone(), number, is_reserve };
+        let ends_with_client = Arc::new(watch::Sender::new(false));
+        let activity = Activity { connections: self.clone(), number, is_reserve, ends_with_client };
         Some(Connection { activity, close })
     }
 
@@ -150,6 +151,11 @@ impl Connection {
         self.activity.clone()
     }
 
+    /// Whether its client's leaving ends the request that is being answered.
+    pub(super) fn ends_with_client(&self) -> watch::Receiver<bool> {
+        self.activity.ends_with_client.subscribe()
+    }
+
     /// Resolves when it is to make room for another.
     pub(super) async fn closed(&self) {
         self.close.notified().await;
@@ -170,9 +176,15 @@ pub(super) struct Activity {
     number: u64,
     /// Whether it is for health checks and metrics alone.
     pub(super) is_reserve: bool,
+    ends_with_client: Arc<watch::Sender<bool>>,
 }
 
 impl Activity {
+    /// Says that the request has no meaning without its client.
+    pub(super) fn end_with_client(&self) {
+        self.ends_with_client.send_replace(true);
+    }
+
     fn change(&self, change: impl FnOnce(&mut Entry)) {
         if let Some(entry) = self.connections.lock().entries.get_mut(&self.number) {
             change(entry);
@@ -191,6 +203,7 @@ impl Activity {
 
     /// It was answered.
     fn idle(&self) {
+        self.ends_with_client.send_replace(false);
         self.change(|entry| (entry.silent, entry.tenant) = (Some(Instant::now()), None));
     }
 

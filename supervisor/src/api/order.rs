@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,8 +17,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 
+use super::connections::Activity;
 use super::{Problem, Shared, events, extract, reply};
 use crate::budget::Reservation;
+use crate::engine::types::{CommandRequest, ExecuteRequest, RunRequest, SessionSpec};
 use crate::engine::{Delivery, Engine, Once, Ticket};
 use crate::session::record::EventNumber;
 
@@ -57,7 +59,45 @@ pub(super) struct KeyHeader {
 /// daemon's memory.
 pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<Once>, pub(super) Reservation);
 
-impl<T: DeserializeOwned + Default> FromRequest<Shared> for Keyed<T> {
+/// A request that may have no meaning without the client that sent it.
+pub(super) trait Attended {
+    /// Whether it ends when its client leaves.
+    fn ends_with_client(&self) -> bool;
+}
+
+impl Attended for SessionSpec {
+    /// A session with no id of its client's choice is known to nobody before the answer.
+    fn ends_with_client(&self) -> bool {
+        self.id.is_none()
+    }
+}
+
+impl Attended for ExecuteRequest {
+    fn ends_with_client(&self) -> bool {
+        self.cancel_on_disconnect
+    }
+}
+
+impl Attended for CommandRequest {
+    fn ends_with_client(&self) -> bool {
+        self.cancel_on_disconnect
+    }
+}
+
+impl Attended for RunRequest {
+    fn ends_with_client(&self) -> bool {
+        self.cancel_on_disconnect
+    }
+}
+
+/// Says that a request ends with its client.
+pub(super) fn end_with_client(extensions: &Extensions) {
+    if let Some(activity) = extensions.get::<Activity>() {
+        activity.end_with_client();
+    }
+}
+
+impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
@@ -65,6 +105,9 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for Keyed<T> {
         let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
         let once = once(&parts.headers, &parts.method, &parts.uri, &body)?;
         let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
+        if once.is_none() && spec.ends_with_client() {
+            end_with_client(&parts.extensions);
+        }
         Ok(Self(spec, once, reservation))
     }
 }
@@ -83,7 +126,7 @@ pub(super) struct Wanted {
     after: Option<EventNumber>,
 }
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Order<T> {
+impl<T: DeserializeOwned + Attended> FromRequest<Shared> for Order<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
@@ -95,7 +138,11 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Order<T> {
             reservation: Some(reservation),
         };
         let after = events::last_read(&parts.headers)?;
-        Ok(Self { request: extract::parse(&body)?, delivery, after })
+        let request: T = extract::parse(&body)?;
+        if delivery.streamed || request.ends_with_client() {
+            end_with_client(&parts.extensions);
+        }
+        Ok(Self { request, delivery, after })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use vivarium_metrics::families::http::Closed;
 
 use super::body::PAUSE_AT_MOST;
 use super::connections::{Activity, Connections, Peer, Tracked};
+use super::departure::Departure;
 use super::guard::Local;
 use super::patience::Patient;
 use crate::engine::Engine;
@@ -112,7 +114,7 @@ async fn accept(
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = accept_one(&socket) => accepted,
         };
-        let (stream, peer) = match accepted {
+        let (stream, departure, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "accept");
@@ -138,8 +140,10 @@ async fn accept(
                 }
             };
             tokio::select! {
-                ended = conversing => note(ended, &metrics),
+                biased;
+                () = departure.left(connection.ends_with_client()) => {}
                 () = connection.closed() => {}
+                ended = conversing => note(ended, &metrics),
             }
         });
     }
@@ -163,7 +167,7 @@ fn note(ended: Result<(), hyper::Error>, metrics: &Metrics) {
     tracing::debug!(%error, "connection");
 }
 
-async fn accept_one(socket: &Socket) -> io::Result<(Accepted, Peer)> {
+async fn accept_one(socket: &Socket) -> io::Result<(Accepted, Departure, Peer)> {
     Ok(match socket {
         Socket::Tcp(listener) => {
             let (stream, address) = listener.accept().await?;
@@ -171,12 +175,14 @@ async fn accept_one(socket: &Socket) -> io::Result<(Accepted, Peer)> {
             // acknowledgement, some 40 ms (tcp(7), TCP_NODELAY).
             stream.set_nodelay(true)?;
             let local = Local::Tcp(stream.local_addr()?);
-            (Accepted::Tcp(stream, local), Peer::Address(address.ip()))
+            let departure = Departure::of_tcp(stream.as_fd())?;
+            (Accepted::Tcp(stream, local), departure, Peer::Address(address.ip()))
         }
         Socket::Unix(listener) => {
             let stream = listener.accept().await?.0;
             let user = stream.peer_cred().ok().map(|peer| peer.uid());
-            (Accepted::Unix(stream), Peer::User(user))
+            let departure = Departure::of_unix(stream.as_fd())?;
+            (Accepted::Unix(stream), departure, Peer::User(user))
         }
     })
 }
@@ -199,6 +205,8 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // Who sends nothing more may wait for its answer: [`Departure`] knows who has left.
+        .half_close(true)
         .header_read_timeout(HEAD_WITHIN)
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEADER_BYTES)

@@ -6,6 +6,7 @@
 mod commands;
 mod disconnects;
 mod displays;
+mod half_closed;
 mod kept;
 mod once;
 mod order;

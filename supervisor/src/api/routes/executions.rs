@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -95,12 +95,14 @@ async fn show(
     Caller(tenant): Caller,
     path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
     headers: HeaderMap,
+    extensions: Extensions,
 ) -> Result<Response, Problem> {
     let Ok(Path((id, execution_id))) = path else {
         return Err(EngineError::UnknownExecution("?".to_owned()).into());
     };
     let after = events::last_read(&headers)?;
     if events::is_wanted(&headers) {
+        order::end_with_client(&extensions);
         let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
         let account = api.engine.account(&tenant);
         return Ok(events::respond(reader, std::future::ready(()), account));
