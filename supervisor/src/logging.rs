@@ -11,8 +11,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::settings::LogFormat;
 
+mod journal;
 mod lines;
 
+use journal::Journal;
 use lines::Lines;
 
 /// The variable that says how much is logged.
@@ -21,7 +23,7 @@ const VARIABLE: &str = "VIVARIUM_LOG";
 /// How long the end of the program waits for its last lines.
 const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 
-/// Where lines go that are for standard error.
+/// Where lines go that are for standard error or the journal.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// Why there is no log.
@@ -53,15 +55,16 @@ pub fn init(format: LogFormat, level: &str) -> Result<(), LoggingError> {
     };
     let registry = tracing_subscriber::registry().with(filter);
     let is_json = format == LogFormat::Json;
-    let start = || -> Result<Lines, LoggingError> {
-        let note = move |dropped| note(is_json, dropped);
-        let lines = Lines::start(std::io::stderr(), note).map_err(LoggingError::Thread)?;
+    let keep = |started: std::io::Result<Lines>| -> Result<Lines, LoggingError> {
+        let lines = started.map_err(LoggingError::Thread)?;
         Ok(LINES.get_or_init(|| lines).clone())
     };
+    let start = || keep(Lines::start(std::io::stderr(), move |dropped| note(is_json, dropped)));
     match format {
         LogFormat::Auto if stderr_is_the_journal() => {
-            let journal = tracing_journald::layer().map_err(LoggingError::Journal)?;
-            registry.with(journal).try_init()?;
+            let sender = journal::Sender::new(journal::SOCKET).map_err(LoggingError::Journal)?;
+            let note = |dropped| journal::warning(&missing(dropped, "journald"));
+            registry.with(Journal(keep(Lines::start(sender, note))?)).try_init()?;
         }
         LogFormat::Json => {
             let json = tracing_subscriber::fmt::layer().json().flatten_event(true);
@@ -76,15 +79,20 @@ pub fn init(format: LogFormat, level: &str) -> Result<(), LoggingError> {
     Ok(())
 }
 
+fn missing(dropped: u64, reader: &str) -> String {
+    format!("{dropped} log lines were dropped: {reader} took no more")
+}
+
 /// The line that says that others are missing.
-fn note(is_json: bool, dropped: u64) -> String {
+fn note(is_json: bool, dropped: u64) -> Vec<u8> {
     let now = jiff::Timestamp::now();
-    let message = format!("{dropped} log lines were dropped: standard error was not read");
-    if is_json {
+    let message = missing(dropped, "standard error");
+    let line = if is_json {
         format!("{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"{message}\"}}\n")
     } else {
         format!("{now}  WARN {message}\n")
-    }
+    };
+    line.into_bytes()
 }
 
 /// Waits a moment for what was logged to be written: at the start and the end of the program.

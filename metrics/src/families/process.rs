@@ -56,7 +56,7 @@ impl Family for Process {
             lines_dropped: register.total(
                 "vivarium_log_lines_dropped_total",
                 &[],
-                "Log lines dropped because nobody read standard error, or it could not be written.",
+                "Log lines dropped because standard error or the journal took no more, or could not be written.",
             )?,
         })
     }

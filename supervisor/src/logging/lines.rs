@@ -1,4 +1,5 @@
-//! Log lines on their way to standard error, which somebody may not read: nobody waits for them.
+//! Log lines on their way to standard error or the journal, which somebody may not read: nobody
+//! waits for them.
 //!
 //! A thread writes them. What finds no room is dropped and counted, and said when lines can be
 //! written again.
@@ -44,14 +45,16 @@ impl Lines {
     /// As `pthread_create(3)`.
     pub(super) fn start(
         mut to: impl Write + Send + 'static,
-        note: impl Fn(u64) -> String + Send + 'static,
+        note: impl Fn(u64) -> Vec<u8> + Send + 'static,
     ) -> io::Result<Self> {
         let lines = Self::default();
         let own = lines.clone();
         thread::Builder::new().name("log".to_owned()).spawn(move || {
             loop {
-                let line = own.next(&note);
-                let written = to.write_all(&line);
+                let (line, dropped) = own.next();
+                // In a write of its own: a datagram is one entry.
+                let noted = if dropped > 0 { to.write_all(&note(dropped)) } else { Ok(()) };
+                let written = noted.and_then(|()| to.write_all(&line));
                 let mut waiting = own.lock();
                 waiting.is_writing = false;
                 // Standard error is closed, or its disk is full: there is no other place for it.
@@ -68,7 +71,8 @@ impl Lines {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, line: &[u8]) {
+    /// Takes one line, or drops it.
+    pub(super) fn push(&self, line: &[u8]) {
         let mut waiting = self.lock();
         if waiting.bytes + line.len() > MAX_BYTES {
             waiting.dropped += 1;
@@ -79,8 +83,8 @@ impl Lines {
         self.0.filled.notify_one();
     }
 
-    /// Waits for the next line.
-    fn next(&self, note: &impl Fn(u64) -> String) -> Vec<u8> {
+    /// Waits for the next line, and says how many were dropped since that was last said.
+    fn next(&self) -> (Vec<u8>, u64) {
         let waiting = self.lock();
         let mut waiting = self
             .0
@@ -88,14 +92,11 @@ impl Lines {
             .wait_while(waiting, |waiting| waiting.lines.is_empty())
             .unwrap_or_else(PoisonError::into_inner);
         waiting.is_writing = true;
-        let mut line = waiting.lines.pop_front().unwrap_or_default();
+        let line = waiting.lines.pop_front().unwrap_or_default();
         waiting.bytes -= line.len();
         let dropped = waiting.dropped - waiting.told;
         waiting.told = waiting.dropped;
-        if dropped > 0 {
-            line.splice(0..0, note(dropped).into_bytes());
-        }
-        line
+        (line, dropped)
     }
 
     /// Waits until all are written, but only for so long.
@@ -139,8 +140,8 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    fn note(dropped: u64) -> String {
-        format!("{dropped} were dropped\n")
+    fn note(dropped: u64) -> Vec<u8> {
+        format!("{dropped} were dropped\n").into_bytes()
     }
 
     #[test]
