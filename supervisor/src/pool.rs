@@ -177,17 +177,14 @@ impl Pools {
         let mut state = self.shared.lock();
         let State { shelves, dead, edition, .. } = &mut *state;
         let shelf = shelves.get_mut(&key(tenant, environment));
-        let warm = shelf.and_then(|shelf| {
+        shelf.and_then(|shelf| {
             shelf.renew(edition, dead);
             let warm = shelf.take(policy, dead);
             if shelf.is_low() || !dead.is_empty() {
                 self.shared.changed.notify_one();
             }
             warm
-        });
-        drop(state);
-        self.shared.metrics.pool.asked(environment, warm.is_some());
-        warm
+        })
     }
 
     /// Notes that a tenant uses an environment.

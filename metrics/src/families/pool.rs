@@ -34,7 +34,7 @@ impl Family for Pool {
             takes: register.counter(
                 "vivarium_pool_takes_total",
                 &["environment", "outcome"],
-                "Sessions asked for where there is a pool, by `outcome`: `hit` (one was ready), \
+                "Sessions made where there is a pool, by `outcome`: `hit` (one was ready), \
                  `miss` (none was, or another kind was asked for).",
             )?,
             refills: register.counter(
@@ -84,8 +84,8 @@ impl Pool {
         self.paused.set([MEMORY_PRESSURE], if paused { 1.0 } else { 0.0 });
     }
 
-    /// One was asked for, and was there or not.
-    pub fn asked(&self, environment: &str, was_ready: bool) {
+    /// A session was made where there is a pool, from it or not.
+    pub fn taken(&self, environment: &str, was_ready: bool) {
         self.takes.add_one([environment, if was_ready { "hit" } else { "miss" }]);
     }
 

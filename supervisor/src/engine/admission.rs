@@ -133,10 +133,15 @@ impl Engine {
         };
         let Identity { tenant, environment, .. } = &identity;
         let take = || self.inner.pools.take(tenant, environment, &recipe.policy);
+        let metrics = self.metrics();
         if let Some(warm) = has_pool.then(take).flatten() {
+            metrics.pool.taken(environment, true);
             return Ok(session::adopt(identity, timing, warm, on_gone));
         }
         let promise = self.inner.memory.admit(environment, terms)?;
+        if has_pool {
+            metrics.pool.taken(environment, false);
+        }
         let session = session::spawn(identity, timing, recipe, on_gone);
         let starting = Arc::clone(&session);
         tokio::spawn(async move {

@@ -59,23 +59,49 @@ async fn new_sessions_are_refused_and_those_there_are_go_on() {
     assert!(text.contains(r#"vivarium_creates_refused{environment="default"} 0"#), "{text}");
 }
 
+fn has_available(file: &tempfile::NamedTempFile, mib: u64) {
+    let text = format!("MemTotal: 9999999 kB\nMemAvailable: {} kB\n", mib * 1024);
+    std::fs::write(file, text).unwrap();
+}
+
 #[tokio::test]
 async fn nobody_is_refused_for_what_was_read_before_it_asked() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let say = |mib: u64| {
-        let text = format!("MemTotal: 9999999 kB\nMemAvailable: {} kB\n", mib * 1024);
-        std::fs::write(&file, text).unwrap();
-    };
-    say(10);
+    has_available(&file, 10);
     let memory = Memory::watch(Sources::of_file(file.path().to_owned()));
     let (engine, _) = echoing_with(settings(), memory);
     let refused = engine.create("t", named("a")).await.unwrap_err();
     assert_eq!(refused.code(), "no_capacity");
-    say(1000);
+    has_available(&file, 1000);
     engine.create("t", named("a")).await.unwrap();
     let text = engine.scrape().unwrap();
     let refusals = r#"vivarium_refusals_total{reason="no_capacity",tenant="t"} 1"#;
     assert!(text.lines().any(|found| found == refusals), "{text}");
+}
+
+#[tokio::test]
+async fn a_create_that_was_refused_at_first_is_one_miss_of_the_pool() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    has_available(&file, 10);
+    let mut settings = settings();
+    settings.environments.get_mut("default").unwrap().pool_size = 1;
+    let memory = Memory::watch(Sources::of_file(file.path().to_owned()));
+    let (engine, _) = echoing_with(settings, memory);
+    let misses = |count: u64| {
+        let line =
+            format!(r#"vivarium_pool_takes_total{{environment="default",outcome="miss"}} {count}"#);
+        let text = engine.scrape().unwrap();
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    };
+    // Of a kind that no pool has.
+    let env = std::collections::BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+    let spec = SessionSpec { env, ..named("a") };
+    let refused = engine.create("t", spec.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), "no_capacity");
+    misses(0);
+    has_available(&file, 1000);
+    engine.create("t", spec).await.unwrap();
+    misses(1);
 }
 
 #[tokio::test]
