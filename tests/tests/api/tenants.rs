@@ -288,6 +288,7 @@ fn others_may_connect_only_where_there_are_tenants() {
     assert_eq!(status.code(), Some(2));
     assert!(log.contains("there is no sandbox"), "{log}");
     let daemon = guarded().start();
+    wait::until_true("its address", || daemon.log().contains("0.0.0.0:"));
     let log = daemon.log();
     let port = log.split("0.0.0.0:").nth(1).unwrap().split('"').next().unwrap();
     let at = Endpoint::Tcp(port.parse().unwrap());
