@@ -41,8 +41,12 @@ const NAMES_MAX: usize = 4096;
 /// The most directory entries, none of them a file, that are looked at again for each execution.
 const UNWATCHED_MAX: usize = 64;
 
-/// How long events may gather before they are read: the kernel keeps 16,384 of them
-/// (`fs.inotify.max_queued_events`) and each reading wakes the agent.
+/// The most events read at a time, which is as many as the kernel keeps
+/// (`fs.inotify.max_queued_events`, and one that says that there were more): code may make more as
+/// fast as they are read.
+const EVENTS_MAX: usize = 16_384 + 1;
+
+/// How long events may gather before they are read: each reading wakes the agent.
 const GATHER: Duration = Duration::from_millis(100);
 
 /// Keeps track of the workdir.
@@ -137,7 +141,11 @@ impl Tracker {
     /// Reads the events that are there.
     pub(crate) fn read(&mut self, workdir: &Workdir) {
         self.due = None;
-        while let Some(Ok(events)) = self.inotify.as_ref().map(Inotify::read_events) {
+        let mut read = 0;
+        while read < EVENTS_MAX
+            && let Some(Ok(events)) = self.inotify.as_ref().map(Inotify::read_events)
+        {
+            read += events.len();
             for event in events {
                 self.note(workdir, event);
             }

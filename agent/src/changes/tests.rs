@@ -257,3 +257,30 @@ fn more_directories_than_are_watched_are_walked() {
     let (names, more) = fixture.take();
     assert_eq!((names.len(), more), (TOLD_MAX, true));
 }
+
+#[test]
+fn events_without_end_are_read_in_parts() {
+    let mut fixture = Fixture::new();
+    let end = std::sync::atomic::AtomicBool::new(false);
+    let (one, other) = (fixture.at("one"), fixture.at("other"));
+    for number in 0..16 {
+        fs::create_dir_all(one.join(number.to_string())).unwrap();
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !end.load(std::sync::atomic::Ordering::Relaxed) {
+                fs::rename(&one, &other).unwrap();
+                fs::rename(&other, &one).unwrap();
+            }
+        });
+        // To watch what is in a directory that was moved takes longer than to move it.
+        for _ in 0..3 {
+            fixture.tracker.read(&fixture.workdir);
+        }
+        end.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    fs::write(fixture.at("old/new"), "1").unwrap();
+    let changes = fixture.tracker.take(&fixture.workdir, &[]);
+    let is_told = changes.files.iter().any(|file| file.path == "old/new");
+    assert!(is_told || changes.more, "{changes:?}");
+}

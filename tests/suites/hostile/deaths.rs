@@ -102,7 +102,12 @@ signal.signal(signal.SIGALRM, handler); signal.setitimer(signal.ITIMER_REAL, 0.0
     for _ in 0..20 {
         let next = session.execute("for _ in range(10000): pass\n1 + 1");
         assert_eq!(next.state(), "preserved", "{next}");
-        assert!(next.result() == "2" || next.exception() == "RuntimeError", "{next}");
+        // Raised in the runner's own code, it costs the execution what it was about to tell.
+        let is_untold = next.status() == "error" && next.0["exception"].is_null();
+        assert!(
+            next.0["result"]["repr"] == "2" || is_untold || next.exception() == "RuntimeError",
+            "{next}"
+        );
     }
     daemon.stop_and_check();
 }
