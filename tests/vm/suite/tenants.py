@@ -5,7 +5,7 @@ import json
 import time
 import unittest
 
-from cpu import SPIN, cpu_us
+from cpu import SPIN, cpu_stat
 from support import (
     CGROUP,
     CONFIG,
@@ -79,10 +79,10 @@ class Tenants(unittest.TestCase):
             for session in sessions:
                 stack.enter_context(in_background(lambda one=session: one.execute(spin)))
             time.sleep(10)
-            before = cpu_us(light.cgroup), cpu_us(heavy.cgroup)
+            before = [cpu_stat(tenant.cgroup)["usage_usec"] for tenant in (light, heavy)]
             time.sleep(20)
             used = [
-                cpu_us(tenant.cgroup) - earlier
+                cpu_stat(tenant.cgroup)["usage_usec"] - earlier
                 for tenant, earlier in zip((light, heavy), before, strict=True)
             ]
             for session in sessions:
