@@ -30,8 +30,12 @@ fn changed_files_are_told_when_inotify_instances_are_used_up() {
             for session in &sessions {
                 let outcome = session.execute(&format!("open({name:?}, 'w').close()")).ok();
                 let changed = outcome.0["files_changed"].as_array().unwrap();
-                assert_eq!(changed.len(), 1, "{outcome}");
-                assert_eq!(changed[0]["name"], name);
+                let names: Vec<_> =
+                    changed.iter().filter_map(|file| file["name"].as_str()).collect();
+                assert!(names.contains(&name), "{outcome}");
+                // Where the workdir is walked, what was changed in the same tick of the clock as it
+                // was told of is told twice.
+                assert!(names.len() == 1 || instances == 1, "{outcome}");
                 assert_eq!(outcome.0["files_changed_more"], false);
             }
         }
