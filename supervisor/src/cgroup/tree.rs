@@ -149,14 +149,27 @@ impl Drop for Tree {
 /// Enables every controller there is for the children of `dir`, and says which it has for them.
 pub(super) fn enable(dir: &Path) -> Vec<Controller> {
     let file = dir.join("cgroup.subtree_control");
-    for controller in Controller::ALL {
+    let enabled = listed(&file);
+    let mut missing = listed(&dir.join("cgroup.controllers"));
+    missing.retain(|controller| !enabled.contains(controller));
+    // Each write locks the whole host's tree, even where it changes nothing.
+    if missing.is_empty() {
+        return enabled;
+    }
+    for controller in missing {
         // One write each: one controller that can not be enabled fails the whole write.
         if let Err(error) = files::write(&file, &format!("+{controller}")) {
             tracing::trace!(error = error.chain(), "controller not enabled");
         }
     }
-    let enabled = files::read(&file).unwrap_or_default();
-    let has = |controller: &Controller| enabled.split(' ').any(|name| name == controller.name());
+    listed(&file)
+}
+
+/// The controllers that a file of the kernel's lists.
+fn listed(file: &Path) -> Vec<Controller> {
+    let text = files::read(file).unwrap_or_default();
+    let has =
+        |controller: &Controller| text.split_whitespace().any(|name| name == controller.name());
     Controller::ALL.into_iter().filter(has).collect()
 }
 
@@ -222,4 +235,27 @@ pub(super) fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
         Ok(found)
     };
     list(dir).map_err(|source| CgroupError::new("list", dir, source))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// On plain files, which keep the last thing written.
+    #[test]
+    fn only_controllers_that_are_offered_and_not_enabled_are_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name| dir.path().join(name);
+        let enabled = || fs::read_to_string(file("cgroup.subtree_control")).unwrap();
+        fs::write(file("cgroup.controllers"), "cpuset cpu pids\n").unwrap();
+        fs::write(file("cgroup.subtree_control"), "cpu pids\n").unwrap();
+        assert_eq!(enable(dir.path()).len(), 2);
+        assert_eq!(enabled(), "cpu pids\n");
+
+        fs::write(file("cgroup.controllers"), "cpuset cpu memory pids\n").unwrap();
+        enable(dir.path());
+        assert!(enabled().starts_with("+memory"), "{}", enabled());
+        assert!(enable(Path::new("/nonexistent")).is_empty());
+    }
 }
