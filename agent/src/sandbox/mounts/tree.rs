@@ -9,10 +9,14 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::mount::MsFlags;
+use nix::sys::stat::{Mode, SFlag, mknod};
 
 use super::{EMPTY, mount_fs};
 use crate::sandbox::LayerError;
 use crate::sys;
+
+/// The mode of a file that something is mounted on.
+const MOUNT_POINT: Mode = Mode::S_IRUSR.union(Mode::S_IRGRP).union(Mode::S_IROTH);
 
 /// What a mount allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,10 +127,7 @@ impl Source {
 pub(super) fn attach(source: &Source, root: &Path) -> Result<(), LayerError> {
     let target = root.join(source.path.strip_prefix("/").unwrap_or(&source.path));
     match &source.what {
-        What::Link(to) => {
-            make_parent(&target)?;
-            symlink(to, &target)
-        }
+        What::Link(to) => below_parent(&target, || std::os::unix::fs::symlink(to, &target)),
         What::Directory(tree) => {
             make_directory(&target)?;
             place(tree, &target)
@@ -141,8 +142,7 @@ pub(super) fn attach(source: &Source, root: &Path) -> Result<(), LayerError> {
             })
         }
         What::File(tree) => {
-            make_parent(&target)?;
-            write_file(&target, "")?;
+            below_parent(&target, || mknod(&target, SFlag::S_IFREG, MOUNT_POINT, 0))?;
             place(tree, &target)
         }
     }
@@ -210,8 +210,20 @@ pub(super) fn make_directory(path: &Path) -> Result<(), LayerError> {
         .map_err(|error| LayerError::new(format!("mkdir {}", path.display()), error))
 }
 
-fn make_parent(path: &Path) -> Result<(), LayerError> {
-    path.parent().map_or(Ok(()), make_directory)
+/// Makes something at `path` by `make`, and the directories it lies in where they are missing: for
+/// most they are there.
+fn below_parent<E: Into<io::Error>>(
+    path: &Path,
+    make: impl Fn() -> Result<(), E>,
+) -> Result<(), LayerError> {
+    let made = match make().map_err(E::into) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            path.parent().map_or(Ok(()), make_directory)?;
+            make().map_err(E::into)
+        }
+        made => made,
+    };
+    made.map_err(|error| LayerError::new(format!("create {}", path.display()), error))
 }
 
 /// Makes a new file with `text` in it.
