@@ -15,6 +15,7 @@ mod landlock;
 mod mounts;
 mod namespaces;
 mod network;
+mod proc_file;
 mod rlimits;
 mod seccomp;
 mod system_paths;
@@ -76,6 +77,14 @@ pub(crate) fn confine_agent(context: &Context) -> Result<(), Failure> {
 /// If the kernel refuses it.
 pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
     filter(context, seccomp::confine_launcher)
+}
+
+/// Builds the filters of whatever is forked from this process, which then does not have to.
+///
+/// # Errors
+/// If one can not be built.
+pub(crate) fn prepare_filters() -> Result<(), Failure> {
+    seccomp::prepare().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 
 fn filter(context: &Context, install: fn() -> Result<(), LayerError>) -> Result<(), Failure> {

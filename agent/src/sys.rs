@@ -244,6 +244,23 @@ pub(crate) fn own_received(fds: &[RawFd]) -> Vec<OwnedFd> {
         .collect()
 }
 
+/// The calling thread's seccomp mode: prctl(2), PR_GET_SECCOMP.
+pub(crate) fn seccomp_mode() -> io::Result<u32> {
+    // SAFETY: plain numbers.
+    // JUSTIFICATION: nix does not have this prctl.
+    let result = unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) };
+    u32::try_from(check(c_long::from(result))?).map_err(io::Error::other)
+}
+
+/// Takes a capability, by its number, out of the calling thread's bounding set: prctl(2),
+/// PR_CAPBSET_DROP.
+pub(crate) fn drop_from_bounding_set(capability: u8) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    // JUSTIFICATION: nix does not have this prctl, and caps only for capabilities that it knows.
+    let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, c_long::from(capability), 0, 0, 0) };
+    check(c_long::from(result)).map(drop)
+}
+
 /// Sets the securebits of the calling thread: prctl(2), PR_SET_SECUREBITS.
 pub(crate) fn set_securebits(bits: u32) -> io::Result<()> {
     // SAFETY: plain numbers.

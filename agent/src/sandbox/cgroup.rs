@@ -8,14 +8,13 @@
 //! The namespace is not part of the clone: with `CLONE_INTO_CGROUP` it would be rooted at the
 //! launcher's cgroup. Agent and kernel each unshare it in their own leaf.
 
-use std::fs;
 use std::path::Path;
 
 use nix::sched::{CloneFlags, unshare};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::CgroupPlacement;
 
-use super::{Context, LayerCode, LayerError};
+use super::{Context, LayerCode, LayerError, proc_file};
 
 /// See the module.
 pub(super) struct Cgroup;
@@ -79,8 +78,7 @@ fn settle(context: &Context, leaf: &Path) -> Result<(), LayerError> {
 /// cgroups(7).
 fn own_cgroup() -> Result<String, LayerError> {
     let path = "/proc/self/cgroup";
-    let text =
-        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text = proc_file::read(path)?;
     let line = text.lines().find_map(|line| line.strip_prefix("0::"));
     line.map(str::to_owned)
         .ok_or_else(|| LayerError::new(format!("read {path}"), "there is no cgroup v2 hierarchy"))

@@ -12,7 +12,7 @@ use nix::sys::prctl;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::{Context, LayerCode, LayerError};
-pub(super) use own_status::OwnStatus;
+use own_status::OwnStatus;
 
 /// Ids, groups, capabilities, and no new privileges.
 pub(crate) struct Credentials;
@@ -27,6 +27,7 @@ impl LayerCode for Credentials {
         // no capability to keep or drop.
         if context.applies(Layer::Namespaces) {
             identity::become_agent(context)?;
+            capabilities::bound_if_permitted(&capabilities::AGENT)?;
             capabilities::keep(&capabilities::AGENT)?;
         }
         no_new_privs()?;
@@ -36,10 +37,11 @@ impl LayerCode for Credentials {
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
         if context.applies(Layer::Namespaces) {
             // While there is still CAP_SETPCAP to lock them, and CAP_SETUID for the ids.
-            capabilities::empty_bounding_set()?;
+            capabilities::bound(&[])?;
             capabilities::lock_securebits()?;
             identity::become_kernel(context)?;
         } else {
+            capabilities::bound_if_permitted(&[])?;
             identity::stay(context)?;
         }
         // A change of ids sets what fs.suid_dumpable says. Before the capabilities go, for which
@@ -66,6 +68,7 @@ impl LayerCode for Credentials {
 /// For the launcher, when its session's ids are mapped: gives up what it has by being in the
 /// namespace of all subordinate ids. To enter the session it needs no capability: it owns it.
 pub(crate) fn give_up_capabilities() -> Result<(), LayerError> {
+    capabilities::bound_if_permitted(&[])?;
     capabilities::keep(&[])
 }
 

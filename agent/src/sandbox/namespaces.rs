@@ -16,7 +16,7 @@ use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
-use super::{Context, LayerCode, LayerError, Outside};
+use super::{Context, LayerCode, LayerError, Outside, proc_file};
 
 pub(super) use counts::limit as limit_counts;
 
@@ -211,5 +211,5 @@ pub(crate) fn apparmor_fix() -> Option<&'static str> {
 
 /// The value of a sysctl, if this kernel has it.
 fn sysctl(name: &str) -> Option<String> {
-    fs::read_to_string(format!("/proc/sys/{name}")).ok().map(|text| text.trim().to_owned())
+    proc_file::text(format!("/proc/sys/{name}")).ok().map(|text| text.trim().to_owned())
 }

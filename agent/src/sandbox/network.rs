@@ -5,14 +5,13 @@
 //! loopback and its abstract Unix sockets are in another namespace, so there is no list of
 //! them to keep. That `none` has no sockets but `AF_UNIX` is the seccomp layer's.
 
-use std::fs;
 use std::os::fd::AsFd;
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use vivarium_protocol::layer::{Layer, Report, Status};
 use vivarium_protocol::policy::Network as Reach;
 
-use super::{Context, LayerCode, LayerError};
+use super::{Context, LayerCode, LayerError, proc_file};
 use crate::sys;
 
 /// See the module.
@@ -67,8 +66,7 @@ impl LayerCode for Network {
 /// `name: counters`.
 fn interfaces() -> Result<Vec<String>, LayerError> {
     let path = "/proc/self/net/dev";
-    let text =
-        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text = proc_file::read(path)?;
     let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
     Ok(names.map(|(name, _)| name.trim().to_owned()).collect())
 }

@@ -9,6 +9,7 @@ mod arguments;
 mod calls;
 mod own;
 mod program;
+mod rules;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,17 +27,17 @@ use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
 use self::program::ProgramError;
-use super::credentials::OwnStatus;
 use super::{Context, LayerCode, LayerError};
 use crate::sys;
 
-/// /proc/thread-self/status, "Seccomp": a filter is in force.
+/// A filter is in force: PR_GET_SECCOMP of prctl(2).
 const MODE_FILTER: u32 = 2;
 
 /// What of a session its filter depends on.
 #[derive(Debug, Clone, Copy)]
 struct Profile {
-    network: Network,
+    /// The internet's sockets can be made.
+    internet: bool,
     /// All that can be written to is the session's tmpfs.
     own_files: bool,
     /// No pid but of the session's can be named.
@@ -46,11 +47,38 @@ struct Profile {
 impl Profile {
     fn of(context: &Context) -> Self {
         Self {
-            network: context.policy.network,
+            internet: context.policy.network != Network::None,
             own_files: context.applies(Layer::Mounts),
             own_pids: context.applies(Layer::Namespaces),
         }
     }
+
+    /// All there are.
+    fn all() -> impl Iterator<Item = Self> {
+        const EITHER: [bool; 2] = [false, true];
+        EITHER.into_iter().flat_map(|internet| {
+            EITHER.into_iter().flat_map(move |own_files| {
+                EITHER.map(|own_pids| Self { internet, own_files, own_pids })
+            })
+        })
+    }
+
+    /// Its place among all.
+    fn index(self) -> usize {
+        usize::from(self.internet) * 4
+            + usize::from(self.own_files) * 2
+            + usize::from(self.own_pids)
+    }
+}
+
+/// Builds the filters of whatever is forked from this process, which then does not have to.
+///
+/// # Errors
+/// If one can not be built.
+pub(super) fn prepare() -> Result<(), LayerError> {
+    program::prepare()?;
+    own::prepare()?;
+    Ok(())
 }
 
 /// The system call allow-list.
@@ -62,13 +90,14 @@ impl LayerCode for Seccomp {
     }
 
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
-        install(&program::build(Profile::of(context))?)
+        install(program::session(Profile::of(context))?)
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
-        let mode = OwnStatus::read()?.seccomp_mode;
+        let mode =
+            sys::seccomp_mode().map_err(|error| LayerError::new("prctl(PR_GET_SECCOMP)", error))?;
         if mode != MODE_FILTER {
-            return Err(LayerError::not_in_force("Seccomp: 2 in /proc/thread-self/status", mode));
+            return Err(LayerError::not_in_force("prctl(PR_GET_SECCOMP): 2", mode));
         }
         // Calls without effect, one for each kind of answer the filter gives.
         fails_with("unshare(0)", unshare(CloneFlags::empty()), Errno::EPERM)?;

@@ -25,6 +25,7 @@ use super::newborn::Entrant;
 use super::pages;
 use crate::children::Children;
 use crate::launch::failure;
+use crate::sandbox;
 use crate::stream::{self, StreamError};
 use crate::sys::{self, Ended, StartedWith};
 
@@ -95,6 +96,7 @@ impl Nursery {
         prctl::set_name(&name).map_err(io::Error::from)?;
         let children = Children::watch()?;
         let started_with = StartedWith::find()?;
+        sandbox::prepare_filters().map_err(|failed| io::Error::other(failed.to_string()))?;
         // For those that are forked: what they receive is not their tenants' to find.
         sys::overwrite_freed_memory();
         pages::fill_gaps();

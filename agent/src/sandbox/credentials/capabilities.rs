@@ -22,10 +22,9 @@ pub(super) const AGENT: [Capability; 5] = [
 const SECUREBITS: u32 = 0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x40 | 0x80;
 
 /// Empties every set but the bounding set, save for `keep`, which stays effective and
-/// permitted, and takes what is not in `keep` out of the bounding set where permitted.
+/// permitted.
 pub(super) fn keep(keep: &[Capability]) -> Result<(), LayerError> {
     let kept: CapsHashSet = keep.iter().copied().collect();
-    drop_bounding_if_permitted(&kept)?;
     caps::clear(None, CapSet::Ambient).map_err(failed("clear the ambient set"))?;
     // Effective must be within permitted, so it shrinks first.
     for set in [CapSet::Effective, CapSet::Permitted] {
@@ -35,24 +34,28 @@ pub(super) fn keep(keep: &[Capability]) -> Result<(), LayerError> {
     caps::clear(None, CapSet::Inheritable).map_err(failed("clear the inheritable set"))
 }
 
-/// Takes all capabilities out of the bounding set. Needs CAP_SETPCAP.
-pub(super) fn empty_bounding_set() -> Result<(), LayerError> {
-    drop_bounding(&CapsHashSet::new())
-}
-
-/// Drops where the caller has CAP_SETPCAP. Where it has not, the report says what is left.
-fn drop_bounding_if_permitted(kept: &CapsHashSet) -> Result<(), LayerError> {
+/// Takes all but `keep` out of the bounding set where the caller has CAP_SETPCAP. Where it has not,
+/// the report says what is left.
+pub(super) fn bound_if_permitted(keep: &[Capability]) -> Result<(), LayerError> {
     let permitted = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
         .map_err(failed("read the effective set"))?;
-    if permitted { drop_bounding(kept) } else { Ok(()) }
+    if permitted { bound(keep) } else { Ok(()) }
 }
 
-fn drop_bounding(kept: &CapsHashSet) -> Result<(), LayerError> {
-    let bounding = caps::read(None, CapSet::Bounding).map_err(failed("read the bounding set"))?;
-    bounding.difference(kept).try_for_each(|capability| {
-        caps::drop(None, CapSet::Bounding, *capability)
-            .map_err(failed(format!("prctl(PR_CAPBSET_DROP, {capability})")))
-    })
+/// Takes all but `keep` out of the bounding set. Needs CAP_SETPCAP.
+pub(super) fn bound(keep: &[Capability]) -> Result<(), LayerError> {
+    let dropped = (0..u8::MAX).filter(|number| !keep.iter().any(|kept| kept.index() == *number));
+    for number in dropped {
+        match sys::drop_from_bounding_set(number) {
+            Ok(()) => {}
+            // Beyond the last that this kernel has.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && number > 0 => break,
+            Err(error) => {
+                return Err(LayerError::new(format!("prctl(PR_CAPBSET_DROP, {number})"), error));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// User id 0 means nothing any more, for good. Needs CAP_SETPCAP.
@@ -111,7 +114,6 @@ mod tests {
             capabilities: [("CapInh", 0), ("CapPrm", 0), ("CapEff", effective), ("CapAmb", 0)],
             bounding,
             no_new_privs: true,
-            seccomp_mode: 2,
         }
     }
 

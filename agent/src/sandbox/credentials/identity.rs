@@ -2,13 +2,11 @@
 //!
 //! Never becomes an id that is the host's root.
 
-use std::fs;
-
 use nix::errno::Errno;
 use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresgid, setresuid};
 use vivarium_protocol::layer::Layer;
 
-use super::super::{Context, LayerError};
+use super::super::{Context, LayerError, proc_file};
 use super::own_status::OwnStatus;
 
 const GRANT_IDS: &str = "grant the daemon's user a range of subordinate ids: install uidmap \
@@ -113,8 +111,7 @@ fn all_are(what: &str, found: &[u32], expected: u32) -> Result<(), LayerError> {
 
 /// Checks that the kernel's id is `host_id` outside: user_namespaces(7), "uid_map".
 fn maps_to(path: &str, host_id: u32) -> Result<(), LayerError> {
-    let text =
-        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text = proc_file::read(path)?;
     if host_id_of(&text, Context::KERNEL_ID) == Some(host_id) {
         return Ok(());
     }

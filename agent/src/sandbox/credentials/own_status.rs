@@ -3,37 +3,31 @@
 //!
 //! Read back, never assumed: a field that is missing or unreadable is an error.
 
-use std::fs;
-
-use super::super::LayerError;
+use super::super::{LayerError, proc_file};
 
 const PATH: &str = "/proc/thread-self/status";
 
 /// The fields that the layers are verified by.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::sandbox) struct OwnStatus {
+pub(super) struct OwnStatus {
     /// Real, effective, saved and filesystem user id.
-    pub(in crate::sandbox) uids: Vec<u32>,
+    pub(super) uids: Vec<u32>,
     /// Real, effective, saved and filesystem group id.
-    pub(in crate::sandbox) gids: Vec<u32>,
+    pub(super) gids: Vec<u32>,
     /// Supplementary groups.
-    pub(in crate::sandbox) groups: Vec<u32>,
+    pub(super) groups: Vec<u32>,
     /// Inheritable, permitted, effective and ambient capabilities, with their names here.
-    pub(in crate::sandbox) capabilities: [(&'static str, u64); 4],
+    pub(super) capabilities: [(&'static str, u64); 4],
     /// Bounding set.
-    pub(in crate::sandbox) bounding: u64,
+    pub(super) bounding: u64,
     /// Whether execve gives no privilege.
-    pub(in crate::sandbox) no_new_privs: bool,
-    /// 2 with a filter, see seccomp(2).
-    pub(in crate::sandbox) seccomp_mode: u32,
+    pub(super) no_new_privs: bool,
 }
 
 impl OwnStatus {
     /// Reads it.
-    pub(in crate::sandbox) fn read() -> Result<Self, LayerError> {
-        let text = fs::read_to_string(PATH)
-            .map_err(|error| LayerError::new(format!("read {PATH}"), error))?;
-        Self::parse(&text)
+    pub(super) fn read() -> Result<Self, LayerError> {
+        Self::parse(&proc_file::read(PATH)?)
     }
 
     fn parse(text: &str) -> Result<Self, LayerError> {
@@ -45,7 +39,6 @@ impl OwnStatus {
             capabilities: [set("CapInh")?, set("CapPrm")?, set("CapEff")?, set("CapAmb")?],
             bounding: hexadecimal(text, "CapBnd")?,
             no_new_privs: one(text, "NoNewPrivs")? == 1,
-            seccomp_mode: one(text, "Seccomp")?,
         })
     }
 
@@ -105,7 +98,6 @@ mod tests {
         assert_eq!(status.groups, [4, 24]);
         assert_eq!(status.bounding, 0x1ff_ffff_ffff);
         assert!(status.no_new_privs);
-        assert_eq!(status.seccomp_mode, 2);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use vivarium_protocol::layer::{Layer, Report};
 
 use super::EMPTY;
 use super::proc::MASKED_FILES;
-use crate::sandbox::{Context, LayerError, system_paths};
+use crate::sandbox::{Context, LayerError, proc_file, system_paths};
 
 /// How the kernel writes `hidepid=ptraceable` in a line of mountinfo.
 const PROC_HIDDEN: &str = "hidepid=ptraceable";
@@ -60,8 +60,7 @@ impl<'a> Mount<'a> {
 /// [`LayerError`] naming the first mount that allows more.
 pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let path = "/proc/self/mountinfo";
-    let text =
-        fs::read_to_string(path).map_err(|error| LayerError::new(format!("read {path}"), error))?;
+    let text = proc_file::read(path)?;
     let workdir = context.policy.workdir.to_string_lossy();
     let writable = [&*workdir, "/tmp", "/dev/shm", "/proc"];
     let mut count = 0_usize;

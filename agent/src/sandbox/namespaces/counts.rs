@@ -6,13 +6,14 @@
 //! limits of its own namespace keep it from that, should seccomp not. They hold for those who
 //! have CAP_SYS_RESOURCE in it: nobody, once the agent has given it up.
 
-use std::fs;
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use vivarium_protocol::layer::Layer;
 
-use super::super::{Context, LayerError};
+use super::super::{Context, LayerError, proc_file};
 use crate::changes::WATCHES_MAX;
 
 /// Where the limits are.
@@ -61,13 +62,19 @@ pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), La
     let directory = root.join(DIRECTORY.trim_start_matches('/'));
     limits(context).into_iter().try_for_each(|(name, most)| {
         let path = directory.join(name);
-        match fs::write(&path, most.to_string()) {
+        let mut text = [0; 32];
+        let found = OpenOptions::new().read(true).write(true).open(&path).and_then(|file| {
+            file.write_all_at(most.to_string().as_bytes(), 0)?;
+            let length = file.read_at(&mut text, 0)?;
+            Ok(text.get(..length).unwrap_or_default())
+        });
+        match found {
+            Ok(found) => is(&path, most, str::from_utf8(found).unwrap_or_default()),
             // This kernel does not have all of them.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => {
-                Err(LayerError::new(format!("write {most} to {}", path.display()), error))
+                Err(LayerError::new(format!("limit {} to {most}", path.display()), error))
             }
-            Ok(()) => is(&path, most),
         }
     })
 }
@@ -78,13 +85,12 @@ pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), La
 /// # Errors
 /// [`LayerError`] if it is not.
 pub(super) fn verify() -> Result<(), LayerError> {
-    is(&Path::new(DIRECTORY).join("max_user_namespaces"), 0)
+    let path = Path::new(DIRECTORY).join("max_user_namespaces");
+    is(&path, 0, &proc_file::read(&path)?)
 }
 
-/// Checks one.
-fn is(path: &Path, expected: u64) -> Result<(), LayerError> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| LayerError::new(format!("read {}", path.display()), error))?;
+/// Checks what was read of one.
+fn is(path: &Path, expected: u64, text: &str) -> Result<(), LayerError> {
     if text.trim().parse() == Ok(expected) {
         return Ok(());
     }

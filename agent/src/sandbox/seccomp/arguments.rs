@@ -1,21 +1,12 @@
 //! The calls that are allowed for some arguments only.
-//!
-//! Arguments are compared as the kernel takes them: all of these are 32 bits wide, so the
-//! upper half of the register, which the kernel ignores, is ignored here too.
 
 mod files;
 
 use std::ffi::{c_int, c_long};
 
-use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
-use vivarium_protocol::policy::Network;
-
 use super::Profile;
 use super::calls::fchmodat2 as FCHMODAT2;
-
-type Conditions = Vec<SeccompCondition>;
-/// A call is allowed if one of them holds.
-pub(super) type Rules = Vec<SeccompRule>;
+use super::rules::{Condition, Rules, any, bits, differs, equal, is_null, masked, one, one_of};
 
 /// The calls looked at, all of them allowed to some extent.
 pub(super) const CHECKED: &[c_long] = &[
@@ -64,7 +55,7 @@ pub(super) const fn refusal(call: c_long) -> c_int {
 }
 
 /// The rules of `call`: it is allowed if all conditions of one of them hold.
-pub(super) fn rules(call: c_long, profile: Profile) -> Result<Rules, BackendError> {
+pub(super) fn rules(call: c_long, profile: Profile) -> Rules {
     match call {
         libc::SYS_fadvise64 => files::advice(),
         libc::SYS_fchmod => files::mode(1),
@@ -77,42 +68,39 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Result<Rules, BackendErro
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => files::open(1, 2),
         libc::SYS_clone => clone(),
-        libc::SYS_ioctl => one_of(1, &IOCTLS.map(u64::from)),
+        libc::SYS_ioctl => one_of(1, IOCTLS),
         // Pages that processes of different sessions would share tell of each other by time.
         // MADV_PAGEOUT takes what others have read of a file from memory.
-        libc::SYS_madvise => Ok(vec![rule(vec![
-            differs(2, bits(libc::MADV_MERGEABLE))?,
-            differs(2, bits(libc::MADV_PAGEOUT))?,
-        ])?]),
+        libc::SYS_madvise => {
+            vec![vec![differs(2, bits(libc::MADV_MERGEABLE)), differs(2, bits(libc::MADV_PAGEOUT))]]
+        }
         // Huge pages that an administrator has set aside are for whom they were set aside.
-        libc::SYS_memfd_create => one(masked(1, libc::MFD_HUGETLB.into(), 0)?),
-        libc::SYS_mmap => one(masked(3, bits(libc::MAP_HUGETLB), 0)?),
+        libc::SYS_memfd_create => one(masked(1, libc::MFD_HUGETLB, 0)),
+        libc::SYS_mmap => one(masked(3, bits(libc::MAP_HUGETLB), 0)),
         libc::SYS_mknodat => files::make_node(2),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_mknod => files::make_node(1),
         // Asking only: setting it switches off address space randomisation, among others.
-        libc::SYS_personality => one_of(0, &[u64::from(u32::MAX)]),
-        libc::SYS_prctl => one_of(0, &PRCTLS.map(bits)),
+        libc::SYS_personality => one(equal(0, u32::MAX)),
+        libc::SYS_prctl => one_of(0, PRCTLS.map(bits)),
         libc::SYS_prlimit64 => own_limits(),
-        libc::SYS_setrlimit => Ok(vec![rule(vec![no_core_limit(0)?])?]),
+        libc::SYS_setrlimit => one(no_core_limit(0)),
         libc::SYS_sched_setaffinity | libc::SYS_setpriority if profile.own_pids => any(),
-        libc::SYS_sched_setaffinity => one(equal(0, 0)?),
+        libc::SYS_sched_setaffinity => one(equal(0, 0)),
         // Oneself, or one's process group: not all processes of the user.
-        libc::SYS_setpriority => {
-            Ok(vec![rule(vec![differs(0, libc::PRIO_USER.into())?, equal(1, 0)?])?])
-        }
+        libc::SYS_setpriority => vec![vec![differs(0, libc::PRIO_USER), equal(1, 0)]],
         libc::SYS_setsockopt => socket_options(),
-        libc::SYS_socket => sockets(profile.network),
+        libc::SYS_socket => sockets(profile.internet),
         // Only AF_UNIX can make pairs.
-        libc::SYS_socketpair => one_of(0, &[bits(libc::AF_UNIX)]),
-        // No rule at all would mean "allowed": refuse to build such a filter.
-        _ => Err(BackendError::EmptyRule),
+        libc::SYS_socketpair => one(equal(0, bits(libc::AF_UNIX))),
+        // Refused, whatever the arguments.
+        _ => Rules::new(),
     }
 }
 
 /// Processes and threads, but no new namespace: unshare(2) by another name. CLONE_PARENT would
 /// make the agent's side the parent of a process it does not know.
-fn clone() -> Result<Rules, BackendError> {
+fn clone() -> Rules {
     const REFUSED: c_int = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
         | libc::CLONE_NEWUTS
@@ -121,24 +109,23 @@ fn clone() -> Result<Rules, BackendError> {
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET
         | libc::CLONE_PARENT;
-    one(masked(0, bits(REFUSED), 0)?)
+    one(masked(0, bits(REFUSED), 0))
 }
 
 /// The caller's own limits, or anyone's to read. Without a pid namespace, a process of the
 /// same user outside the session could be given limits: prlimit(2) asks for nothing but the id.
-fn own_limits() -> Result<Rules, BackendError> {
-    let no_new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?;
-    Ok(vec![rule(vec![equal(0, 0)?, no_core_limit(1)?])?, rule(vec![no_new_limit])?])
+fn own_limits() -> Rules {
+    vec![vec![equal(0, 0), no_core_limit(1)], vec![is_null(2)]]
 }
 
 /// Any limit but that of core dumps: it is 1, which aborts them, and 0 would not (core(5)).
-fn no_core_limit(resource_argument: u8) -> Result<SeccompCondition, BackendError> {
-    differs(resource_argument, u64::from(libc::RLIMIT_CORE))
+const fn no_core_limit(resource_argument: u8) -> Condition {
+    differs(resource_argument, libc::RLIMIT_CORE)
 }
 
 /// Everything but attaching BPF programs to a socket, for the reason that seccomp(2) and
 /// bpf(2) are not on the list.
-fn socket_options() -> Result<Rules, BackendError> {
+fn socket_options() -> Rules {
     const SO_ATTACH_REUSEPORT_CBPF: c_int = 51;
     const SO_ATTACH_REUSEPORT_EBPF: c_int = 52;
     const PROGRAMS: [c_int; 4] = [
@@ -147,16 +134,15 @@ fn socket_options() -> Result<Rules, BackendError> {
         SO_ATTACH_REUSEPORT_CBPF,
         SO_ATTACH_REUSEPORT_EBPF,
     ];
-    let other_level = rule(vec![differs(1, bits(libc::SOL_SOCKET))?])?;
-    let other_option = PROGRAMS.into_iter().map(|option| differs(2, bits(option)));
-    Ok(vec![rule(other_option.collect::<Result<_, _>>()?)?, other_level])
+    let other_option = PROGRAMS.map(|option| differs(2, bits(option)));
+    vec![other_option.to_vec(), vec![differs(1, bits(libc::SOL_SOCKET))]]
 }
 
 /// AF_UNIX, and the internet's two families unless there is no network: their streams and
 /// datagrams, with the protocols everyone uses. Others (SCTP, DCCP, MPTCP, UDP-Lite, raw)
 /// would let a tenant have the host load their modules.
-fn sockets(network: Network) -> Result<Rules, BackendError> {
-    const TYPE_MASK: u64 = 0xf; // SOCK_TYPE_MASK: without SOCK_CLOEXEC and SOCK_NONBLOCK
+fn sockets(internet: bool) -> Rules {
+    const TYPE_MASK: u32 = 0xf; // SOCK_TYPE_MASK: without SOCK_CLOEXEC and SOCK_NONBLOCK
     const KINDS: [(c_int, c_int); 6] = [
         (libc::SOCK_STREAM, 0),
         (libc::SOCK_STREAM, libc::IPPROTO_TCP),
@@ -165,20 +151,20 @@ fn sockets(network: Network) -> Result<Rules, BackendError> {
         (libc::SOCK_DGRAM, libc::IPPROTO_ICMP),
         (libc::SOCK_DGRAM, libc::IPPROTO_ICMPV6),
     ];
-    let mut rules = vec![rule(vec![equal(0, bits(libc::AF_UNIX))?])?];
-    if network == Network::None {
-        return Ok(rules);
+    let mut rules = one(equal(0, bits(libc::AF_UNIX)));
+    if !internet {
+        return rules;
     }
     for family in [libc::AF_INET, libc::AF_INET6] {
         for (kind, protocol) in KINDS {
-            rules.push(rule(vec![
-                equal(0, bits(family))?,
-                masked(1, TYPE_MASK, bits(kind))?,
-                equal(2, bits(protocol))?,
-            ])?);
+            rules.push(vec![
+                equal(0, bits(family)),
+                masked(1, TYPE_MASK, bits(kind)),
+                equal(2, bits(protocol)),
+            ]);
         }
     }
-    Ok(rules)
+    rules
 }
 
 /// Requests that programs make of files, pipes, sockets and terminals. Not here: TIOCSTI and
@@ -262,39 +248,3 @@ const PRCTLS: [c_int; 28] = [
     61,          // PR_PAC_GET_ENABLED_KEYS
     0x4155_5856, // PR_GET_AUXV
 ];
-
-/// A C int as the filter sees it.
-pub(super) const fn bits(value: c_int) -> u64 {
-    value.cast_unsigned() as u64
-}
-
-/// One rule per value that argument `index` may have.
-pub(super) fn one_of(index: u8, values: &[u64]) -> Result<Rules, BackendError> {
-    values.iter().map(|value| rule(vec![equal(index, *value)?])).collect()
-}
-
-/// One condition that has to hold.
-fn one(condition: SeccompCondition) -> Result<Rules, BackendError> {
-    Ok(vec![rule(vec![condition])?])
-}
-
-/// Whatever the arguments.
-fn any() -> Result<Rules, BackendError> {
-    one(masked(0, 0, 0)?)
-}
-
-pub(super) fn rule(conditions: Conditions) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(conditions)
-}
-
-fn equal(index: u8, value: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
-}
-
-fn differs(index: u8, value: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
-}
-
-pub(super) fn masked(index: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
-}

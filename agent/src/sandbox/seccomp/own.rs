@@ -11,13 +11,16 @@ use std::ffi::c_long;
 
 #[allow(clippy::wildcard_imports)] // the names are the list
 use libc::*;
-use seccompiler::{BackendError, BpfProgram};
+use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+use seccompiler::BpfProgram;
 
 use super::super::LayerError;
-use super::arguments::{Rules, bits, masked, one_of, rule};
 use super::calls::{Call, calls};
-use super::program::{self, ProgramError};
-use super::{MODE_FILTER, OwnStatus, install};
+use super::program::{self, Built, ProgramError};
+use super::rules::{Rules, bits, equal, masked, one};
+use super::{fails_with, install};
 
 /// What the agent may do whatever the arguments, once its session is set up.
 const AGENT: &[Call] = calls! {
@@ -74,7 +77,7 @@ const CHECKED: [c_long; 4] = [SYS_ioctl, SYS_mmap, SYS_mprotect, SYS_socketpair]
 /// # Errors
 /// If the kernel refuses the filter.
 pub(crate) fn confine_agent() -> Result<(), LayerError> {
-    install(&agent()?)?;
+    install(AGENT_PROGRAM.get_or_build(agent)?)?;
     read_back()
 }
 
@@ -83,13 +86,25 @@ pub(crate) fn confine_agent() -> Result<(), LayerError> {
 /// # Errors
 /// If the kernel refuses the filter.
 pub(crate) fn confine_launcher() -> Result<(), LayerError> {
-    install(&launcher()?)?;
+    install(LAUNCHER_PROGRAM.get_or_build(launcher)?)?;
     read_back()
 }
 
 /// How many calls the agent may make.
 pub(crate) const fn agent_calls() -> usize {
     AGENT.len() + AGENT_OF_ARCHITECTURE.len() + CHECKED.len()
+}
+
+static AGENT_PROGRAM: Built = Built::new();
+static LAUNCHER_PROGRAM: Built = Built::new();
+
+/// Builds both.
+///
+/// # Errors
+/// If one can not be built.
+pub(super) fn prepare() -> Result<(), ProgramError> {
+    AGENT_PROGRAM.get_or_build(agent)?;
+    LAUNCHER_PROGRAM.get_or_build(launcher).map(drop)
 }
 
 pub(super) fn agent() -> Result<BpfProgram, ProgramError> {
@@ -101,26 +116,22 @@ pub(super) fn launcher() -> Result<BpfProgram, ProgramError> {
     program::refuse(REFUSED_TO_LAUNCHERS.iter().chain(REFUSED_OF_ARCHITECTURE).copied())
 }
 
-fn conditions(call: c_long) -> Result<Rules, BackendError> {
+fn conditions(call: c_long) -> Rules {
     match call {
-        libc::SYS_ioctl => one_of(1, &[0x5421]), // FIONBIO
+        libc::SYS_ioctl => one(equal(1, 0x5421)), // FIONBIO
         // No memory that can be executed.
-        libc::SYS_mmap | libc::SYS_mprotect => {
-            Ok(vec![rule(vec![masked(2, bits(PROT_EXEC), 0)?])?])
-        }
-        libc::SYS_socketpair => one_of(0, &[bits(AF_UNIX)]),
-        // No rule at all would mean "allowed": refuse to build such a filter.
-        _ => Err(BackendError::EmptyRule),
+        libc::SYS_mmap | libc::SYS_mprotect => one(masked(2, bits(PROT_EXEC), 0)),
+        libc::SYS_socketpair => one(equal(0, bits(AF_UNIX))),
+        // Refused, whatever the arguments.
+        _ => Rules::new(),
     }
 }
 
+/// By a call that both refuse, about a process that there can not be.
 fn read_back() -> Result<(), LayerError> {
-    let status = OwnStatus::read()?;
-    if status.seccomp_mode == MODE_FILTER && status.no_new_privs {
-        return Ok(());
-    }
-    let found = format!("Seccomp: {}, NoNewPrivs: {}", status.seccomp_mode, status.no_new_privs);
-    Err(LayerError::not_in_force("a filter for a process of our own", found))
+    let nobody = Pid::from_raw(i32::MAX);
+    let found = process_vm_readv(nobody, &mut [], &[RemoteIoVec { base: 0, len: 0 }]);
+    fails_with("process_vm_readv", found, Errno::EPERM)
 }
 
 #[cfg(test)]

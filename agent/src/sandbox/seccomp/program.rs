@@ -1,5 +1,5 @@
 //! The BPF program: a search tree over the calls' numbers, whose leaves are answers, or, for the
-//! calls that are decided by their arguments, a program of seccompiler's.
+//! calls that are decided by their arguments, the instructions of their [`rules`].
 //!
 //! The kernel walks it once per call number when it is installed, and remembers the numbers it
 //! allows whatever the arguments (Linux 5.11, kernel/seccomp.c, `seccomp_cache_prepare`): those
@@ -7,21 +7,21 @@
 //! decided after some eight comparisons, wherever they are among the numbers.
 
 use std::ffi::{c_int, c_long};
+use std::sync::OnceLock;
 
-use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_filter,
-};
+use seccompiler::{BpfProgram, sock_filter};
 
 use super::Profile;
-use super::arguments::{self, Rules};
+use super::arguments;
 use super::calls::{self, Call};
+use super::rules::{self, Rules};
 
 /// Why there is no program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProgramError {
-    /// seccompiler refused a rule.
-    #[error("{0}")]
-    Compile(#[from] BackendError),
+    /// A profile that there is not.
+    #[error("{0:?} is no profile")]
+    Profile(Profile),
     /// A number that is no call's.
     #[error("call number {0} is out of range")]
     Number(c_long),
@@ -42,9 +42,9 @@ const OFFSET_ARCHITECTURE: u32 = 4;
 
 /// Our own architecture: AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64 of linux/audit.h.
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: (TargetArch, u32) = (TargetArch::x86_64, 0xc000_003e);
+const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: (TargetArch, u32) = (TargetArch::aarch64, 0xc000_00b7);
+const ARCHITECTURE: u32 = 0xc000_00b7;
 
 /// __X32_SYSCALL_BIT: the x32 ABI has x86_64's architecture and numbers from here on.
 #[cfg(target_arch = "x86_64")]
@@ -64,9 +64,42 @@ const EPERM: Leaf = Leaf::Errno(libc::EPERM);
 const ENOSYS: Leaf = Leaf::Errno(libc::ENOSYS);
 
 /// The rules of a call, and the error that it gets where none of them holds.
-type Decide<'a> = &'a dyn Fn(c_long) -> Result<(Rules, c_int), BackendError>;
+type Decide<'a> = &'a dyn Fn(c_long) -> (Rules, c_int);
 
-/// The filter for a session of this profile.
+/// The filter for a session of this profile: built once, and inherited by what is forked then.
+pub(super) fn session(profile: Profile) -> Result<&'static BpfProgram, ProgramError> {
+    static BUILT: [Built; 8] = [const { Built::new() }; 8];
+    let built = BUILT.get(profile.index()).ok_or(ProgramError::Profile(profile))?;
+    built.get_or_build(|| build(profile))
+}
+
+/// Builds the filters of all profiles.
+///
+/// # Errors
+/// If one can not be built.
+pub(super) fn prepare() -> Result<(), ProgramError> {
+    Profile::all().try_for_each(|profile| session(profile).map(drop))
+}
+
+/// A program, once it is built.
+pub(super) struct Built(OnceLock<BpfProgram>);
+
+impl Built {
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    pub(super) fn get_or_build(
+        &'static self,
+        build: impl FnOnce() -> Result<BpfProgram, ProgramError>,
+    ) -> Result<&'static BpfProgram, ProgramError> {
+        match self.0.get() {
+            Some(built) => Ok(built),
+            None => build().map(|built| self.0.get_or_init(|| built)),
+        }
+    }
+}
+
 pub(super) fn build(profile: Profile) -> Result<BpfProgram, ProgramError> {
     let flush = if profile.own_files { Leaf::Errno(0) } else { Leaf::Allow };
     let whole_flushes = calls::WHOLE_FLUSHES.iter().filter(|_| profile.own_files);
@@ -75,7 +108,7 @@ pub(super) fn build(profile: Profile) -> Result<BpfProgram, ProgramError> {
         .chain(each(calls::FLUSHES.iter().copied(), flush))
         .chain(each(whole_flushes.copied(), flush))
         .chain(arguments::CHECKED.iter().map(|call| (*call, Leaf::Arguments(*call))));
-    let decide = |call| Ok((arguments::rules(call, profile)?, arguments::refusal(call)));
+    let decide = |call| (arguments::rules(call, profile), arguments::refusal(call));
     compile(answers, EPERM, ENOSYS, &decide)
 }
 
@@ -84,17 +117,17 @@ pub(super) fn build(profile: Profile) -> Result<BpfProgram, ProgramError> {
 pub(super) fn allow(
     calls: impl Iterator<Item = Call>,
     by_argument: &[c_long],
-    rules: impl Fn(c_long) -> Result<Rules, BackendError>,
+    rules: impl Fn(c_long) -> Rules,
 ) -> Result<BpfProgram, ProgramError> {
     let answers = each(calls::not_implemented(), ENOSYS)
         .chain(each(calls, Leaf::Allow))
         .chain(by_argument.iter().map(|call| (*call, Leaf::Arguments(*call))));
-    compile(answers, EPERM, ENOSYS, &|call| Ok((rules(call)?, libc::EPERM)))
+    compile(answers, EPERM, ENOSYS, &|call| (rules(call), libc::EPERM))
 }
 
 /// A filter that refuses these calls and allows every other.
 pub(super) fn refuse(calls: impl Iterator<Item = Call>) -> Result<BpfProgram, ProgramError> {
-    compile(each(calls, EPERM), Leaf::Allow, Leaf::Allow, &|_| Err(BackendError::EmptyRule))
+    compile(each(calls, EPERM), Leaf::Allow, Leaf::Allow, &|_| (Rules::new(), libc::EPERM))
 }
 
 fn each(calls: impl Iterator<Item = Call>, leaf: Leaf) -> impl Iterator<Item = (c_long, Leaf)> {
@@ -123,7 +156,7 @@ fn compile(
     leaves.dedup_by_key(|(_, leaf)| *leaf);
     let mut program = vec![
         load(OFFSET_ARCHITECTURE),
-        jump(JUMP_EQUAL, ARCHITECTURE.1, 1, 0),
+        jump(JUMP_EQUAL, ARCHITECTURE, 1, 0),
         answer(libc::SECCOMP_RET_KILL_PROCESS),
         load(OFFSET_NUMBER),
     ];
@@ -151,27 +184,26 @@ fn tree(ranges: &[(u32, Leaf)], decide: Decide<'_>) -> Result<BpfProgram, Progra
 
 impl Leaf {
     fn program(self, decide: Decide<'_>) -> Result<BpfProgram, ProgramError> {
-        Ok(match self {
-            Self::Allow => vec![answer(libc::SECCOMP_RET_ALLOW)],
-            Self::Errno(errno) => {
-                vec![answer(libc::SECCOMP_RET_ERRNO | errno.cast_unsigned())]
-            }
+        match self {
+            Self::Allow => Ok(vec![answer(libc::SECCOMP_RET_ALLOW)]),
+            Self::Errno(errno) => Ok(vec![answer(refusal(errno))]),
             Self::Arguments(call) => {
-                let (rules, errno) = decide(call)?;
-                let refusal = SeccompAction::Errno(errno.cast_unsigned());
-                let rules = [(call, rules)].into();
-                SeccompFilter::new(rules, refusal, SeccompAction::Allow, ARCHITECTURE.0)?
-                    .try_into()?
+                let (rules, errno) = decide(call);
+                rules::program(&rules, refusal(errno))
             }
-        })
+        }
     }
+}
+
+const fn refusal(errno: c_int) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
 }
 
 fn number(call: c_long) -> Result<u32, ProgramError> {
     u32::try_from(call).map_err(|_| ProgramError::Number(call))
 }
 
-const fn load(offset: u32) -> sock_filter {
+pub(super) const fn load(offset: u32) -> sock_filter {
     sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: offset }
 }
 
@@ -180,12 +212,17 @@ const fn jump(comparison: u16, value: u32, if_true: u8, if_false: u8) -> sock_fi
     sock_filter { code: comparison, jt: if_true, jf: if_false, k: value }
 }
 
+/// Compares with what is loaded; the distances are the caller's.
+pub(super) const fn jump_equal(value: u32) -> sock_filter {
+    jump(JUMP_EQUAL, value, 0, 0)
+}
+
 /// Skips this many instructions.
 fn skip(count: usize) -> Result<sock_filter, ProgramError> {
     let k = u32::try_from(count).map_err(|_| ProgramError::Length(count))?;
     Ok(sock_filter { code: JUMP, jt: 0, jf: 0, k })
 }
 
-const fn answer(action: u32) -> sock_filter {
+pub(super) const fn answer(action: u32) -> sock_filter {
     sock_filter { code: RETURN, jt: 0, jf: 0, k: action }
 }

@@ -33,7 +33,15 @@ fn judge(profile: Profile, architecture: u32, number: u32, arguments: [u64; 6]) 
 
 /// Runs the program as the kernel would, for a call of `number` on `architecture`.
 fn judge_by(program: &BpfProgram, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
-    let mut data = vec![number, architecture, 0, 0];
+    run(program, vec![number, architecture, 0, 0], arguments)
+}
+
+/// Runs a part of a program that looks at arguments only.
+pub(super) fn decide(program: &BpfProgram, number: u32, arguments: [u64; 6]) -> u32 {
+    run(program, vec![number, OURS, 0, 0], arguments)
+}
+
+fn run(program: &BpfProgram, mut data: Vec<u32>, arguments: [u64; 6]) -> u32 {
     for argument in arguments {
         data.extend([argument as u32, (argument >> 32) as u32]);
     }
@@ -56,7 +64,7 @@ fn judge_by(program: &BpfProgram, architecture: u32, number: u32, arguments: [u6
 }
 
 const fn full(network: Network) -> Profile {
-    Profile { network, own_files: true, own_pids: true }
+    Profile { internet: !matches!(network, Network::None), own_files: true, own_pids: true }
 }
 
 fn call(number: c_long, arguments: [u64; 6]) -> u32 {

@@ -60,13 +60,16 @@ fn the_agent_makes_no_process_no_connection_and_no_code() {
         assert_ne!(answer(&program, number, [0; 6]), ALLOW, "call {number}");
     }
     for number in [SYS_mmap, SYS_mprotect] {
-        assert_eq!(answer(&program, number, with(2, bits(PROT_READ | PROT_WRITE))), ALLOW);
-        assert_eq!(answer(&program, number, with(2, bits(PROT_READ | PROT_EXEC))), NOT_PERMITTED);
+        assert_eq!(answer(&program, number, with(2, bits(PROT_READ | PROT_WRITE).into())), ALLOW);
+        assert_eq!(
+            answer(&program, number, with(2, bits(PROT_READ | PROT_EXEC).into())),
+            NOT_PERMITTED
+        );
     }
     assert_eq!(answer(&program, SYS_ioctl, with(1, 0x5421)), ALLOW, "FIONBIO");
     assert_eq!(answer(&program, SYS_ioctl, with(1, 0x5412)), NOT_PERMITTED, "TIOCSTI");
-    assert_eq!(answer(&program, SYS_socketpair, with(0, bits(AF_UNIX))), ALLOW);
-    assert_eq!(answer(&program, SYS_socketpair, with(0, bits(AF_TIPC))), NOT_PERMITTED);
+    assert_eq!(answer(&program, SYS_socketpair, with(0, bits(AF_UNIX).into())), ALLOW);
+    assert_eq!(answer(&program, SYS_socketpair, with(0, bits(AF_TIPC).into())), NOT_PERMITTED);
 }
 
 #[test]
