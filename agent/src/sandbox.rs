@@ -27,6 +27,8 @@ use vivarium_protocol::layer::{Layer, Report, Status};
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::policy::Policy;
 
+use crate::launch;
+
 pub(crate) use env_scrub::kernel_environment;
 pub(crate) use namespaces::{Inside, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
@@ -79,11 +81,13 @@ pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
     filter(context, seccomp::confine_launcher)
 }
 
-/// Builds the filters of whatever is forked from this process, which then does not have to.
+/// Finds out and builds what is the same for all that is forked from this process, which then does
+/// not have to: whose namespaces these are, and filters.
 ///
 /// # Errors
-/// If one can not be built.
-pub(crate) fn prepare_filters() -> Result<(), Failure> {
+/// If /proc can not be read, or a filter not be built.
+pub(crate) fn prepare() -> Result<(), Failure> {
+    Outside::capture().map_err(|error| launch::failure("read /proc/self/ns", error))?;
     seccomp::prepare().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 

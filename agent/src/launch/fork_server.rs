@@ -53,7 +53,7 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
     // What launchers make is for their session's ids. A service's own mask (UMask=0077) would keep
     // the kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
-    sandbox::prepare_filters()?;
+    sandbox::prepare()?;
     prctl::set_name(c"viv-launchers").map_err(|error| failure("prctl(NAME)", error))?;
     loop {
         let (order, fds) =

@@ -9,6 +9,7 @@ mod counts;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, setns};
@@ -98,10 +99,18 @@ impl Outside {
     /// # Errors
     /// If /proc can not be read.
     pub(crate) fn capture() -> io::Result<Self> {
-        let namespaces = NAMES
-            .into_iter()
-            .map(|(_, name)| Ok((name, identity(name)?)))
-            .collect::<io::Result<_>>()?;
+        /// All but the user namespace, which launchers change.
+        static UNCHANGED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
+        let captured = |(_, name)| Ok((name, identity(name)?));
+        let [user, others @ ..] = NAMES;
+        let mut namespaces = match UNCHANGED.get() {
+            Some(captured) => captured.clone(),
+            None => {
+                let all = others.into_iter().map(captured).collect::<io::Result<_>>()?;
+                UNCHANGED.get_or_init(|| all).clone()
+            }
+        };
+        namespaces.push(captured(user)?);
         Ok(Self {
             namespaces,
             uid: nix::unistd::geteuid().as_raw(),

@@ -6,6 +6,7 @@
 //! The upper bound is Docker's default profile; each group says what it leaves out of that.
 
 mod arguments;
+mod assembly;
 mod calls;
 mod own;
 mod program;

@@ -96,7 +96,7 @@ impl Nursery {
         prctl::set_name(&name).map_err(io::Error::from)?;
         let children = Children::watch()?;
         let started_with = StartedWith::find()?;
-        sandbox::prepare_filters().map_err(|failed| io::Error::other(failed.to_string()))?;
+        sandbox::prepare().map_err(|failed| io::Error::other(failed.to_string()))?;
         // For those that are forked: what they receive is not their tenants' to find.
         sys::overwrite_freed_memory();
         pages::fill_gaps();

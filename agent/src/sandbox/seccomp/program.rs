@@ -9,10 +9,11 @@
 use std::ffi::{c_int, c_long};
 use std::sync::OnceLock;
 
-use seccompiler::{BpfProgram, sock_filter};
+use seccompiler::BpfProgram;
 
 use super::Profile;
 use super::arguments;
+use super::assembly::{Assembly, Label};
 use super::calls::{self, Call};
 use super::rules::{self, Rules};
 
@@ -30,13 +31,7 @@ pub(super) enum ProgramError {
     Length(usize),
 }
 
-// Instructions: the kernel's Documentation/networking/filter.rst and include/uapi/linux/
-// bpf_common.h. Fields of what is looked at: struct seccomp_data in seccomp(2).
-const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
-const JUMP: u16 = 0x05; // BPF_JMP | BPF_JA
-const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
-const JUMP_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
-const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+// What is looked at: struct seccomp_data in seccomp(2).
 const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCHITECTURE: u32 = 4;
 
@@ -154,42 +149,41 @@ fn compile(
     leaves.push((X32, EPERM));
     // What is left is the first number of each range that has one answer.
     leaves.dedup_by_key(|(_, leaf)| *leaf);
-    let mut program = vec![
-        load(OFFSET_ARCHITECTURE),
-        jump(JUMP_EQUAL, ARCHITECTURE, 1, 0),
-        answer(libc::SECCOMP_RET_KILL_PROCESS),
-        load(OFFSET_NUMBER),
-    ];
-    program.extend(tree(&leaves, decide)?);
-    Ok(program)
+    let mut made = Assembly::default();
+    let ours = tree(&mut made, &leaves, decide)?;
+    let ours = made.load(OFFSET_NUMBER, ours)?;
+    let foreign = made.answer(libc::SECCOMP_RET_KILL_PROCESS);
+    let start = made.if_equal(ARCHITECTURE, ours, foreign)?;
+    let start = made.load(OFFSET_ARCHITECTURE, start)?;
+    made.finish(start)
 }
 
 /// Decides between `ranges`, with the call's number loaded.
-fn tree(ranges: &[(u32, Leaf)], decide: Decide<'_>) -> Result<BpfProgram, ProgramError> {
-    if let [(_, leaf)] = ranges {
-        return leaf.program(decide);
-    }
+fn tree(
+    made: &mut Assembly,
+    ranges: &[(u32, Leaf)],
+    decide: Decide<'_>,
+) -> Result<Label, ProgramError> {
     let (below, from) = ranges.split_at(ranges.len() / 2);
-    let Some((first, _)) = from.first() else { return Ok(BpfProgram::new()) };
-    let (below, from) = (tree(below, decide)?, tree(from, decide)?);
-    let mut program = match u8::try_from(below.len()) {
-        Ok(distance) => vec![jump(JUMP_AT_LEAST, *first, distance, 0)],
-        // Further than a conditional jump can go.
-        Err(_) => vec![jump(JUMP_AT_LEAST, *first, 0, 1), skip(below.len())?],
-    };
-    program.extend(below);
-    program.extend(from);
-    Ok(program)
+    match (below, from) {
+        ([], [(_, leaf)]) => leaf.assemble(made, decide),
+        (_, [(first, _), ..]) => {
+            let from = tree(made, from, decide)?;
+            let below = tree(made, below, decide)?;
+            made.if_at_least(*first, from, below)
+        }
+        (_, []) => Err(ProgramError::Length(0)),
+    }
 }
 
 impl Leaf {
-    fn program(self, decide: Decide<'_>) -> Result<BpfProgram, ProgramError> {
+    fn assemble(self, made: &mut Assembly, decide: Decide<'_>) -> Result<Label, ProgramError> {
         match self {
-            Self::Allow => Ok(vec![answer(libc::SECCOMP_RET_ALLOW)]),
-            Self::Errno(errno) => Ok(vec![answer(refusal(errno))]),
+            Self::Allow => Ok(made.answer(libc::SECCOMP_RET_ALLOW)),
+            Self::Errno(errno) => Ok(made.answer(refusal(errno))),
             Self::Arguments(call) => {
                 let (rules, errno) = decide(call);
-                rules::program(&rules, refusal(errno))
+                rules::assemble(made, &rules, refusal(errno))
             }
         }
     }
@@ -201,28 +195,4 @@ const fn refusal(errno: c_int) -> u32 {
 
 fn number(call: c_long) -> Result<u32, ProgramError> {
     u32::try_from(call).map_err(|_| ProgramError::Number(call))
-}
-
-pub(super) const fn load(offset: u32) -> sock_filter {
-    sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: offset }
-}
-
-/// Skips `if_true` or `if_false` instructions.
-const fn jump(comparison: u16, value: u32, if_true: u8, if_false: u8) -> sock_filter {
-    sock_filter { code: comparison, jt: if_true, jf: if_false, k: value }
-}
-
-/// Compares with what is loaded; the distances are the caller's.
-pub(super) const fn jump_equal(value: u32) -> sock_filter {
-    jump(JUMP_EQUAL, value, 0, 0)
-}
-
-/// Skips this many instructions.
-fn skip(count: usize) -> Result<sock_filter, ProgramError> {
-    let k = u32::try_from(count).map_err(|_| ProgramError::Length(count))?;
-    Ok(sock_filter { code: JUMP, jt: 0, jf: 0, k })
-}
-
-pub(super) const fn answer(action: u32) -> sock_filter {
-    sock_filter { code: RETURN, jt: 0, jf: 0, k: action }
 }

@@ -5,12 +5,8 @@
 
 use std::ffi::c_int;
 
-use seccompiler::{BpfProgram, sock_filter};
-
-use super::program::{ProgramError, answer, jump_equal, load};
-
-/// BPF_ALU | BPF_AND | BPF_K
-const AND: u16 = 0x54;
+use super::assembly::{Assembly, Label};
+use super::program::ProgramError;
 
 /// Where the arguments are in struct seccomp_data (seccomp(2)), and how long each is, in bytes.
 const OFFSET_ARGUMENTS: u32 = 16;
@@ -78,89 +74,109 @@ pub(super) fn any() -> Rules {
 }
 
 /// Allows the call if one of `rules` holds, else answers `refusal`.
-pub(super) fn program(rules: &[Rule], refusal: u32) -> Result<BpfProgram, ProgramError> {
-    let mut program = BpfProgram::new();
-    // The argument whose lower half is loaded, however the rules before were left.
-    let mut loaded = None;
-    for rule in rules {
-        let start = program.len();
-        let mut exits = Vec::new();
-        let leaves_loaded = leaves_loaded(rule);
-        for condition in rule {
-            if loaded != Some(condition.argument) {
-                program.push(load(condition.offset()));
-            }
-            loaded = condition.compare(&mut program, &mut exits);
-        }
-        program.push(answer(libc::SECCOMP_RET_ALLOW));
-        let end = program.len();
-        for Exit { at, if_equal } in exits {
-            let distance =
-                u8::try_from(end - at - 1).map_err(|_| ProgramError::Length(end - start))?;
-            let jump = program.get_mut(at).ok_or(ProgramError::Length(at))?;
-            *(if if_equal { &mut jump.jt } else { &mut jump.jf }) = distance;
-        }
-        loaded = leaves_loaded;
+pub(super) fn assemble(
+    made: &mut Assembly,
+    rules: &[Rule],
+    refusal: u32,
+) -> Result<Label, ProgramError> {
+    let mut next = Start { label: made.answer(refusal), expects: None };
+    for rule in rules.iter().rev() {
+        next = assemble_rule(made, rule, next)?;
     }
-    program.push(answer(refusal));
-    Ok(program)
+    next.whatever_is_loaded(made)
 }
 
-/// A comparison after which the rule does not hold, if it came out like this.
-struct Exit {
-    at: usize,
-    if_equal: bool,
+/// Allows the call if all conditions hold, and goes on at `otherwise` if one does not.
+fn assemble_rule(
+    made: &mut Assembly,
+    rule: &[Condition],
+    otherwise: Start,
+) -> Result<Start, ProgramError> {
+    let is_left = |condition: &Condition| otherwise.expects == condition.leaves_loaded();
+    let otherwise = if rule.iter().all(is_left) {
+        otherwise.label
+    } else {
+        otherwise.whatever_is_loaded(made)?
+    };
+    let mut next = Start { label: made.answer(libc::SECCOMP_RET_ALLOW), expects: None };
+    for condition in rule.iter().rev() {
+        next = condition.assemble(made, next, otherwise)?;
+    }
+    Ok(next)
+}
+
+/// Where something begins.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    label: Label,
+    /// The argument whose lower half has to be loaded.
+    expects: Option<u8>,
+}
+
+impl Start {
+    fn whatever_is_loaded(self, made: &mut Assembly) -> Result<Label, ProgramError> {
+        self.expects.map_or(Ok(self.label), |argument| made.load(offset(argument), self.label))
+    }
 }
 
 impl Condition {
-    /// Of the lower half of its argument: the machines that we build for are little-endian.
-    fn offset(self) -> u32 {
-        OFFSET_ARGUMENTS + u32::from(self.argument) * ARGUMENT_BYTES
+    /// The argument whose lower half is loaded when it was looked at, whether or not it holds.
+    const fn leaves_loaded(self) -> Option<u8> {
+        match self.test {
+            Test::Is(_) | Test::IsNot(_) => Some(self.argument),
+            Test::Masked { .. } | Test::IsNull => None,
+        }
     }
 
-    /// Compares what is loaded, the lower half of its argument; what is loaded then.
-    fn compare(self, program: &mut BpfProgram, exits: &mut Vec<Exit>) -> Option<u8> {
-        let mut compare = |program: &mut BpfProgram, value, if_equal| {
-            exits.push(Exit { at: program.len(), if_equal });
-            program.push(jump_equal(value));
+    fn assemble(
+        self,
+        made: &mut Assembly,
+        then: Start,
+        otherwise: Label,
+    ) -> Result<Start, ProgramError> {
+        let then = if then.expects == self.leaves_loaded() {
+            then.label
+        } else {
+            then.whatever_is_loaded(made)?
         };
-        match self.test {
-            Test::Is(value) => compare(program, value, false),
-            Test::IsNot(value) => compare(program, value, true),
+        let label = match self.test {
+            Test::Is(value) => made.if_equal(value, then, otherwise)?,
+            Test::IsNot(value) => made.if_equal(value, otherwise, then)?,
             Test::Masked { mask, value } => {
-                program.push(sock_filter { code: AND, jt: 0, jf: 0, k: mask });
-                compare(program, value, false);
-                return None;
+                let compared = made.if_equal(value, then, otherwise)?;
+                made.mask(mask, compared)?
             }
             Test::IsNull => {
-                compare(program, 0, false);
-                program.push(load(self.offset() + ARGUMENT_BYTES / 2));
-                compare(program, 0, false);
-                return None;
+                let upper = made.if_equal(0, then, otherwise)?;
+                let upper = made.load(offset(self.argument) + ARGUMENT_BYTES / 2, upper)?;
+                made.if_equal(0, upper, otherwise)?
             }
-        }
-        Some(self.argument)
+        };
+        Ok(Start { label, expects: Some(self.argument) })
     }
 }
 
-/// The argument whose lower half is loaded whichever condition of the rule does not hold.
-fn leaves_loaded(rule: &[Condition]) -> Option<u8> {
-    let (first, others) = rule.split_first()?;
-    let leaves = |condition: &Condition| {
-        condition.argument == first.argument
-            && matches!(condition.test, Test::Is(_) | Test::IsNot(_))
-    };
-    (leaves(first) && others.iter().all(leaves)).then_some(first.argument)
+/// Of the lower half of an argument: the machines that we build for are little-endian.
+fn offset(argument: u8) -> u32 {
+    OFFSET_ARGUMENTS + u32::from(argument) * ARGUMENT_BYTES
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use seccompiler::BpfProgram;
+
     use super::super::tests::{ALLOW, NOT_PERMITTED, decide, with};
     use super::*;
 
+    fn program(rules: &[Rule]) -> BpfProgram {
+        let mut made = Assembly::default();
+        let start = assemble(&mut made, rules, NOT_PERMITTED).unwrap();
+        made.finish(start).unwrap()
+    }
+
     fn is_allowed(rules: &[Rule], arguments: [u64; 6]) -> bool {
-        match decide(&program(rules, NOT_PERMITTED).unwrap(), 7, arguments) {
+        match decide(&program(rules), 7, arguments) {
             ALLOW => true,
             answer => {
                 assert_eq!(answer, NOT_PERMITTED);
@@ -177,7 +193,7 @@ mod tests {
         }
         assert!(is_allowed(&rules, with(1, 5 | 1 << 32)), "the upper half is ignored");
         assert!(!is_allowed(&rules, with(2, 5)), "another argument");
-        assert_eq!(program(&rules, NOT_PERMITTED).unwrap().len(), 8, "loaded once");
+        assert_eq!(program(&rules).len(), 6, "loaded once");
     }
 
     #[test]
