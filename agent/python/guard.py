@@ -18,7 +18,7 @@ import builtins
 import io
 import posix
 import sys
-from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal
+from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal, valid_signals
 from _thread import get_ident
 from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
 from time import monotonic, process_time
@@ -36,8 +36,12 @@ main_module = type(sys)("__main__")
 SAFE_PATH = [entry for entry in sys.path if entry]
 STDLIB = (getattr(modules.get("os"), "__file__", None) or "").rpartition("/")[0] + "/"
 
+traceback_of = BaseException.__dict__["__traceback__"].__get__
+
 # Every part is compiled under a name that begins so.
 OURS = "<vivarium/"
+
+MASKED = valid_signals() - {SIGINT}
 
 DEFAULT_RECURSION_LIMIT = 1000
 # Below this a traceback can not be formatted.
@@ -184,6 +188,7 @@ def close_control():
 
 def stop_tracing():
     """Ends the code's tracing, profiling and monitoring before more of the runner runs."""
+    raised = None
     for _ in range(3):  # A profile function sees these very calls, and may raise.
         try:
             setprofile(None)
@@ -191,18 +196,19 @@ def stop_tracing():
             for tool in TOOLS:
                 if get_tool(tool) is not None:
                     set_events(tool, 0)
-            return
-        except BaseException:
-            pass
+            break
+        except BaseException as error:
+            raised = error
+    if raised is not None and is_foreign(raised):
+        raise raised
 
 
 def restore():
     """Puts right what the next execution needs and the last one may have changed."""
     if getrecursionlimit() < LEAST_RECURSION_LIMIT:
         setrecursionlimit(DEFAULT_RECURSION_LIMIT)
-    # The handler first: a SIGINT that the code had blocked arrives as the mask is reset.
+    # Before the mask is reset, when a SIGINT arrives that the code had blocked.
     signal(SIGINT, on_sigint)
-    pthread_sigmask(SIG_SETMASK, State.signal_mask)
     if modules.get("__main__") is not main_module:
         modules["__main__"] = main_module
     names = vars(main_module)
@@ -212,6 +218,16 @@ def restore():
         names["__name__"] = "__main__"
     # Else a warning is shown once per line number, whatever stands there by now.
     names.pop("__warningregistry__", None)
+
+
+def mask():
+    """Holds back all signals but interrupts, from this thread and until `unmask`."""
+    pthread_sigmask(SIG_BLOCK, MASKED)
+
+
+def unmask():
+    """Puts back the signal mask that the next execution begins with."""
+    pthread_sigmask(SIG_SETMASK, State.signal_mask)
 
 
 def restore_streams():
@@ -232,8 +248,23 @@ def is_dead(stream):
         return foreign(getattr, stream, "closed", False) is True
     except ValueError:
         return True
-    except BaseException:
+    except BaseException as error:
+        if is_ours_alone(stream) and is_foreign(error):
+            raise
         return False
+
+
+def is_ours_alone(stream):
+    """Whether a stream runs no code of the tenant's, but for signal handlers."""
+    return any(stream is it for it in State.streams.values())
+
+
+def is_foreign(error):
+    """Whether an exception was raised in code that is not the runner's."""
+    trace = traceback_of(error)
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return not is_ours(trace.tb_frame.f_code)
 
 
 def open_stream(fd, name):
@@ -256,5 +287,6 @@ def flush():
         except KeyboardInterrupt:
             # Meant for the tenant's stream, if that hangs. Ours do not.
             continue
-        except BaseException:
-            continue
+        except BaseException as error:
+            if is_ours_alone(stream) and is_foreign(error):
+                raise

@@ -26,7 +26,6 @@ Decisions:
 """
 
 from posix import _exit, getpid, write
-from sys import exc_info
 
 import guard
 import imports
@@ -34,7 +33,7 @@ import interactive
 import report
 import sources
 import wire
-from guard import foreign, load
+from guard import foreign, is_foreign, load
 from wire import number, send, string
 
 # Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
@@ -52,14 +51,35 @@ PLAIN = {int, float, complex, bool, str, bytes}
 AST_MAX_CHARS = 256 << 10
 
 
+# How many loops stand one around the other.
+LOOPS = 8
+
+# So often an exception may be described for an execution.
+ATTEMPTS_MAX = 5
+
+
+class Execution:
+    """How far the first request has come, and how it came out.
+
+    Tenants' signal handlers may raise anywhere in the runner. `serve` goes on then where it was,
+    so each step is one assignment, or can be taken twice.
+    """
+
+    begun = False
+    # Its VALUE frame, in pieces, or its exception.
+    value = None
+    failure = None
+    # What was raised in the runner: the first such exception is told in place of all else.
+    intruder = None
+    # The frames that say all this, and how often they were made.
+    answer = None
+    attempts = 0
+
+
 class State:
     """What changes while the kernel lives."""
 
-    execution = None
-    completion = wire.OK
-    # What went wrong in the runner itself, and whether the agent was told how it all came out.
-    failure = None
-    told = False
+    execution = Execution()
     has_ast_types = False
     max_result_bytes = wire.RESULT_MAX_BYTES
     future_flags = 0
@@ -72,15 +92,25 @@ def main():
     imports.start()
     interactive.start()
     send(wire.READY)
+    serve_always(LOOPS)
+
+
+def serve_always(loops):
+    """Serves frames, whatever signal handlers of the tenant's or other threads raise here.
+
+    What is raised in this loop itself, as it goes back, is caught by the loop around it.
+    """
     while True:
         try:
-            serve()
-        except BaseException:
-            # Raised between two of the runner's `try`s, by a signal handler of the tenant's or
-            # into this thread by another. What is left of the execution is to say it is over.
-            guard.State.running = False
-            State.failure = exc_info()
-            # Or by `sys.monitoring` as it saw a function of ours start, so none is called here.
+            if loops > 1:
+                serve_always(loops - 1)
+            while True:
+                serve()
+        except BaseException as error:
+            if wire.state.requests and State.execution.intruder is None:
+                State.execution.answer = None
+                State.execution.intruder = error
+            # Raised by `sys.monitoring`, maybe, as it saw a function of ours start.
             for tool in guard.TOOLS:
                 try:
                     guard.set_events(tool, 0)
@@ -89,24 +119,24 @@ def main():
 
 
 def serve():
-    """Serves one frame."""
-    if State.execution is None:
-        kind, payload = wire.receive()
-        if kind == wire.CONFIG:
-            State.max_result_bytes = int.from_bytes(payload, "little")
-            # The agent sends a value's repr on twice, as such and as text/plain.
-            half = State.max_result_bytes // 2
-            wire.state.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
-            return
-        State.execution, State.completion = payload[:8], wire.ERROR
-        State.told, State.failure = False, None
-        State.completion = execute(kind, payload[:8], payload[8:])
-    guard.restore()
-    if State.failure is not None and not State.told:
-        failure, State.failure, State.told = State.failure, None, True
-        send(wire.EXCEPTION, State.execution, *report.describe(*failure))
-    execution, State.execution = State.execution, None
-    send(wire.DONE, execution, bytes([State.completion]))
+    """Serves one frame, or goes on with the execution that it was at."""
+    if not wire.state.requests:
+        guard.unmask()
+        State.execution = Execution()
+        wire.receive()
+    kind, payload = wire.state.requests[0]
+    if kind == wire.CONFIG:
+        State.max_result_bytes = int.from_bytes(payload, "little")
+        # The agent sends a value's repr on twice, as such and as text/plain.
+        half = State.max_result_bytes // 2
+        wire.state.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
+        wire.answer(())
+        return
+    number, execution = payload[:8], State.execution
+    if not execution.begun and execution.intruder is None:
+        execution.begun = True
+        execute(execution, kind, number, payload[8:])
+    finish(execution, number)
     if not State.has_ast_types:
         # The first compile() to an AST makes Python's 120 types of nodes, which takes a
         # millisecond. The first execution has had its answer, and need not have waited for it.
@@ -114,58 +144,76 @@ def serve():
         compile("0", "", "eval", ONLY_AST, True)
 
 
-def execute(kind, execution, request):
-    """Runs one execution and sends what came of it, all but the end. Gives its completion."""
+def execute(execution, kind, number, request):
+    """Runs one execution, up to its value or exception."""
     guard.State.interrupted = False
     guard.State.running = True
     wire.state.room = State.max_result_bytes
-    outcome = failure = None
     try:
         # From here on an interrupt is for this code: the agent holds it back until it hears this.
-        send(wire.STARTED, execution)
+        send(wire.STARTED, number)
         if kind == wire.EXECUTE:
-            wire.state.shown_for = execution
-            outcome = run(int.from_bytes(execution, "little"), request[4:].decode())
+            wire.state.shown_for = number
+            execution.value = run(int.from_bytes(number, "little"), request[4:].decode())
         else:
-            outcome = assist(kind, request[8:].decode(), int.from_bytes(request[:4], "little"))
-    except BaseException:
-        failure = exc_info()
+            cursor = int.from_bytes(request[:4], "little")
+            execution.value = assist(kind, request[8:].decode(), cursor)
+    except BaseException as error:
+        execution.failure = error
     if kind == wire.EXECUTE and guard.State.at_end:
-        failure = end(failure)
+        end(execution)
+
+
+def finish(execution, number):
+    """Tells what came of an execution."""
     guard.stop_tracing()  # A repr may have started it again.
     # An interrupt that came too late for the code is not for what follows.
     guard.State.interrupted = False
     if getpid() != guard.State.pid:
-        leave_child(failure)
-    completion = wire.OK
-    if failure is not None:
-        interrupted = issubclass(failure[0], KeyboardInterrupt)
-        completion = wire.INTERRUPTED if interrupted else wire.ERROR
-        outcome = (wire.EXCEPTION, *report.describe(*failure))
-        failure = None
+        leave_child(execution.failure if execution.intruder is None else execution.intruder)
+    if execution.intruder is not None:
+        guard.mask()  # A timer's handler would raise again and again.
+    if execution.answer is None:
+        execution.attempts += 1
+        execution.answer = answer_of(execution, number)
     guard.flush()
     guard.restore_streams()
     guard.State.running = False
-    if outcome is not None:
-        State.told = True
-        send(outcome[0], execution, *outcome[1:])
-    return completion
+    guard.restore()
+    wire.answer(execution.answer)
 
 
-def end(failure):
-    """Does what there is to do at the end of an execution. Gives its failure."""
-    interrupted = failure is not None and issubclass(failure[0], KeyboardInterrupt)
+def answer_of(execution, number):
+    """The frames that end an execution, in pieces."""
+    completion, outcome, failure = wire.OK, (), execution.failure
+    if execution.intruder is not None:
+        failure = report.chained(execution.intruder, failure)
+    if failure is not None:
+        interrupted = issubclass(type(failure), KeyboardInterrupt)
+        completion = wire.INTERRUPTED if interrupted else wire.ERROR
+        # An exception that can not even be described would be raised again, for ever.
+        if execution.attempts <= ATTEMPTS_MAX:
+            outcome = wire.frame(wire.EXCEPTION, number, *report.describe(failure))
+    elif execution.value is not None:
+        kind, *parts = execution.value
+        outcome = wire.frame(kind, number, *parts)
+    return (*outcome, *wire.frame(wire.DONE, number, bytes([completion])))
+
+
+def end(execution):
+    """Does what there is to do at the end of an execution."""
+    interrupted = issubclass(type(execution.failure), KeyboardInterrupt)
     # Whoever interrupts is waiting for the end.
     if interrupted or getpid() != guard.State.pid:
-        return failure
+        return
     try:
         for function in list(guard.State.at_end):
             function()
-    except KeyboardInterrupt:
-        return failure or exc_info()
+    except KeyboardInterrupt as error:
+        if execution.failure is None:
+            execution.failure = error
     except BaseException:
         pass
-    return failure
 
 
 def run(number, source):
@@ -200,8 +248,10 @@ def value_frame(value):
             text = foreign(repr, value)
         except KeyboardInterrupt:
             raise
-        except BaseException:
-            pass  # It will be told of there:
+        except BaseException as error:
+            if is_foreign(error):
+                raise  # A signal handler did: the repr of these runs no other code.
+            # It will be told of there:
     if text is None:
         import render
 
@@ -338,13 +388,12 @@ def leave_child(failure):
     """Ends a process that the code forked and that came back into the runner."""
     status = 0
     if failure is not None:
-        kind, error, trace = failure
         # As Python ends: exit() with nothing or a number is silent, all else is printed.
-        code = getattr(error, "code", None) if kind is SystemExit else error
+        code = getattr(failure, "code", None) if type(failure) is SystemExit else failure
         status = 0 if code is None else code & 0xFF if type(code) is int else 1
         try:
-            if code is error:
-                text = report.formatted(kind, error, report.without_runner(error, trace))
+            if code is failure:
+                text = report.formatted(failure, report.without_runner(failure))
             else:
                 text = "" if code is None or type(code) is int else "%s\n" % (code,)
             write(2, text.encode("utf-8", "backslashreplace"))

@@ -9,12 +9,12 @@ stack or memory.
 import builtins
 
 import sources
-from guard import away_from_workdir, foreign, is_ours, load
+from guard import away_from_workdir, foreign, is_ours, load, traceback_of
 from wire import MESSAGE_MAX_BYTES, NAME_MAX_BYTES, TRACEBACK_MAX_BYTES, string
 
 context_of = BaseException.__dict__["__context__"].__get__
 cause_of = BaseException.__dict__["__cause__"].__get__
-traceback_of = BaseException.__dict__["__traceback__"].__get__
+set_context = BaseException.__dict__["__context__"].__set__
 set_traceback = BaseException.__dict__["__traceback__"].__set__
 # Since 3.11.
 ExceptionGroup = vars(builtins).get("BaseExceptionGroup")
@@ -54,12 +54,20 @@ def unrepresentable(value, error):
     return "<unrepresentable %s object: repr raised %s>" % (type_name(type(value)), reason[:1000])
 
 
-def describe(kind, error, trace):
+def chained(intruder, error):
+    """What was raised in the runner while another exception, or none, was about to be told."""
+    if error is not None and error is not intruder and context_of(intruder) is None:
+        set_context(intruder, error)
+    return intruder
+
+
+def describe(error):
     """The payload of an EXCEPTION frame, but for its execution, in pieces."""
+    kind = type(error)
     try:
         message, works = message_of(error)
-        trace = without_runner(error, trace)
-        text = formatted(kind, error, trace) if works else None
+        trace = without_runner(error)
+        text = formatted(error, trace) if works else None
         if text is None:
             text = plainly_formatted(kind, message, trace)
         return (
@@ -79,13 +87,13 @@ def describe(kind, error, trace):
     )
 
 
-def formatted(kind, error, trace):
+def formatted(error, trace):
     """The traceback as Python prints it, or None if the standard library fails us."""
     try:
         format_exception = load("traceback").format_exception
         sources.refill()
         # It imports more as it goes.
-        return "".join(away_from_workdir(format_exception, kind, error, trace))
+        return "".join(away_from_workdir(format_exception, type(error), error, trace))
     except BaseException:
         return None
 
@@ -107,8 +115,8 @@ def plainly_formatted(kind, message, trace):
     return "%s%s%s: %s\n" % (head, "".join(entries), type_name(kind), message)
 
 
-def without_runner(error, trace):
-    """Takes our frames out of an exception's traceback, and of those of exceptions behind it."""
+def without_runner(error):
+    """An exception's traceback without our frames, which it takes out behind that as well."""
     seen, waiting = {id(error)}, [cause_of(error), context_of(error), *members(error)]
     while waiting and len(seen) < CHAIN_MAX:
         current = waiting.pop()
@@ -116,7 +124,7 @@ def without_runner(error, trace):
             seen.add(id(current))
             set_traceback(current, stripped(traceback_of(current)))
             waiting += [cause_of(current), context_of(current), *members(current)]
-    return stripped(trace)
+    return stripped(traceback_of(error))
 
 
 def members(error):

@@ -10,6 +10,8 @@ import posix
 from _thread import RLock
 from posix import _exit, readv, write
 
+from guard import is_foreign
+
 CONTROL_FD = 3
 
 # Frames from the agent.
@@ -37,13 +39,8 @@ EXIT_CONTROL_LOST = 71
 # Exit status when there is no memory to read a frame into.
 EXIT_NO_MEMORY = 72
 
-inbox = bytearray()
 # Room for what is read: there must be some when the code has used up all memory.
 chunk = bytearray(64 << 10)
-# What the last system call gave. `sizes.extend(map(call, ...))` stores it before Python looks
-# for signals, so it is not lost if a handler of the tenant's raises then.
-sizes = []
-
 
 # Held while a frame is written: threads of the tenant's may display something. Reentrant, for
 # the tenant's signal handlers run in between.
@@ -51,30 +48,47 @@ lock = RLock()
 
 
 class State:
-    """What changes while the kernel lives. An object: to set a class's attributes is slow."""
+    """What changes while the kernel lives. An object: to set a class's attributes is slow.
 
+    The tenant's signal handlers may raise between any two of our instructions, but not within one
+    call of a C function. So what belongs together is changed by one `vars(state).update`, and the
+    list of what system calls gave is extended by the call of the `map` that makes them. Whoever is
+    next goes on from there: no frame is torn, lost, or sent or taken twice.
+    """
+
+    # Frames that are being written, and the bytes that each write took of them.
+    outbox = b""
+    written = []
+    # What is being read, and the bytes that each read gave.
+    inbox = chunk
+    was_read = []
+    # Type and payload of what came and is not answered yet.
+    requests = []
+    # Displays of which the agent has not said that it took them.
+    untaken = 0
     # The execution that displays are for, and how many bytes it may still give.
     shown_for = None
     room = 0
     busy = False
-    # Frames that came while a display waited to be taken.
-    early = []
     max_text_bytes = TEXT_MAX_BYTES
 
 
 state = State()
 
 
+def frame(kind, *parts):
+    """A frame as it is written, in pieces."""
+    return (number(sum(map(len, parts)) + 1), bytes([kind]), *parts)
+
+
 def send(kind, *parts):
     """Sends one frame, all of it, or ends the kernel. The runner's."""
-    with lock:
-        if kind == DONE:
-            state.shown_for = None
-        state.busy = True
-        try:
-            write_frame(kind, parts)
-        finally:
-            state.busy = False
+    post(frame(kind, *parts))
+
+
+def answer(frames):
+    """Sends the frames, in pieces, that answer the first request, and takes that from the list."""
+    post(frames, requests=state.requests[1:], shown_for=None)
 
 
 def send_display(size, *parts):
@@ -90,78 +104,111 @@ def send_display(size, *parts):
         if size > min(state.room, RESULT_MAX_BYTES):
             return NO_ROOM
         state.room -= size
+        post(frame(DISPLAY, state.shown_for, *parts), read_frames, untaken=state.untaken + 1)
+        return SENT
+
+
+def read_frames():
+    """Reads until the agent has taken all displays."""
+    while state.untaken:
+        read_frame()
+
+
+def post(frames, wait=None, **changes):
+    """Writes frames, given in pieces. They are in the outbox when `changes` come to hold."""
+    data = memoryview(b"".join(frames))
+    with lock:
         state.busy = True
         try:
-            write_frame(DISPLAY, (state.shown_for, *parts))
-            while True:
-                frame = read_frame()
-                if frame[0] == SHOWN:
-                    return SENT
-                state.early.append(frame)
+            write_outbox()
+            vars(state).update(changes, outbox=data, written=[])
+            write_outbox()
+            if wait is not None:
+                wait()
         finally:
             state.busy = False
 
 
-def write_frame(kind, parts):
-    """Writes a frame. With the lock held."""
-    payload = b"".join(parts)
-    frame = memoryview(number(len(payload) + 1) + bytes([kind]) + payload)
-    while frame:
+def write_outbox():
+    """Writes what is in the outbox. With the lock held."""
+    while state.outbox:
+        rest = state.outbox[sum(state.written) :]
+        if not rest:
+            vars(state).update(outbox=b"", written=[])
+            return
         try:
-            sizes.extend(map(write, (CONTROL_FD,), (frame,)))
+            state.written.extend(map(write, (CONTROL_FD,), (rest,)))
         except BaseException as error:
-            if not sizes:
-                recover(error)
-                continue
-        frame = frame[sizes.pop() :]
+            recover(error)
 
 
 def receive():
-    """The next frame's type and payload. The runner's."""
-    while True:
-        frame = state.early.pop(0) if state.early else read_frame()
-        # For a display that the code has written by hand, it may be.
-        if frame[0] != SHOWN:
-            return frame
+    """Waits for a request. The runner's."""
+    if state.outbox:
+        with lock:
+            write_outbox()
+    while not state.requests:
+        read_frame()
 
 
 def read_frame():
-    """The next frame's type and payload. Ends the kernel at the end of the stream."""
+    """Takes in the next frame: a request, or that a display was taken.
+
+    Ends the kernel at the end of the stream.
+    """
     while True:
-        if len(inbox) >= 4:
-            end = 4 + int.from_bytes(inbox[:4], "little")
-            if len(inbox) >= end:
-                kind, payload = inbox[4], bytes(inbox[5:end])
-                del inbox[:end]
-                return kind, payload
+        size = sum(state.was_read)
+        data = memoryview(state.inbox)
+        end = 4 + (int.from_bytes(data[:4], "little") if size >= 4 else 0)
         try:
-            sizes.extend(map(readv, (CONTROL_FD,), ((chunk,),)))
-        except BaseException as error:
-            if not sizes:
-                recover(error)
+            if size > 4 and size >= end:
+                take(data[4:end], data[end:size])
+                return
+            if end > len(data):
+                state.inbox = bytes_from(data[:size], end)
                 continue
-        size = sizes.pop()
-        if not size:
-            _exit(0)
-        try:
-            inbox.extend(memoryview(chunk)[:size])
         except MemoryError:
             _exit(EXIT_NO_MEMORY)
+        try:
+            state.was_read.extend(map(readv, (CONTROL_FD,), ((data[size:],),)))
+        except BaseException as error:
+            recover(error)
+            continue
+        if not state.was_read[-1]:
+            _exit(0)
+
+
+def take(data, rest):
+    """Takes a frame, and leaves what was read behind it."""
+    if data[0] == SHOWN:
+        # None is owed if the code has written a display by hand.
+        changes = {"untaken": max(state.untaken - 1, 0)}
+    else:
+        changes = {"requests": [*state.requests, (data[0], bytes(data[1:]))]}
+    inbox, was_read = (bytes_from(rest, len(chunk)), [len(rest)]) if rest else (chunk, [])
+    vars(state).update(changes, inbox=inbox, was_read=was_read)
+
+
+def bytes_from(data, size):
+    """Room for at least `size` bytes, with `data` at its beginning."""
+    room = bytearray(max(size, len(data)))
+    room[: len(data)] = data
+    return room
 
 
 def recover(error):
-    """After an exception out of a read or write: ends the kernel, unless it can go on.
+    """After an exception out of a read or write: returns if that is to be tried again.
 
-    It can if a signal handler of the tenant's raised, or if the code set O_NONBLOCK.
+    Raises what a signal handler of the tenant's raised, and ends the kernel if the socket fails.
     """
     try:
-        blocking = posix.get_blocking(CONTROL_FD)
-        if not blocking:
+        if not posix.get_blocking(CONTROL_FD):
             posix.set_blocking(CONTROL_FD, True)
-        if not blocking or getattr(error, "errno", None) is None:
             return
     except OSError:
-        pass
+        _exit(EXIT_CONTROL_LOST)
+    if getattr(error, "errno", None) is None or is_foreign(error):
+        raise error
     _exit(EXIT_CONTROL_LOST)
 
 

@@ -57,8 +57,8 @@ impl Turn {
             {
                 Some(Raised(now))
             }
-            // An error without an exception, or without even a start, is told when one hit the
-            // kernel's own code.
+            // An error without an exception is told when the kernel can not describe it, and one
+            // without a start when it hit the kernel's own code.
             (Sent(now) | Running(now) | Valued(now), FromKernel::Done { execution, .. })
                 if now == *execution =>
             {

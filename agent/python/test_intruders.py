@@ -1,0 +1,108 @@
+"""What tenants' signal handlers raise in the runner is told once, or hits nothing."""
+
+from harness import KernelTest
+
+# `spoil("part.name", after)` has SIGALRM arrive before or after the next call of the runner's to that
+# function of its own.
+PRELUDE = """
+import gc, signal, sys
+def handler(*_): raise TimeoutError(110, 'late')
+signal.signal(signal.SIGALRM, handler)
+parts = {it.__name__: it for it in gc.get_objects() if type(it) is type(sys) and it.__name__ not in sys.modules}
+def spoil(name, after):
+    part, name = name.split('.')
+    part = parts[part]
+    real = getattr(part, name)
+    def spoiled(*args):
+        setattr(part, name, real)
+        result = real(*args) if after else None
+        signal.raise_signal(signal.SIGALRM)
+        return result if after else real(*args)
+    setattr(part, name, spoiled)
+"""
+# In the order in which the runner comes by them, from the end of the code on.
+BEFORE_THE_ANSWER = (
+    "kernel.getpid",
+    "guard.foreign",
+    "kernel.foreign",
+    "kernel.value_frame",
+    "kernel.string",
+    "guard.stop_tracing",
+    "guard.setprofile",
+    "kernel.answer_of",
+    "wire.frame",
+    "guard.flush",
+    "guard.restore_streams",
+    "guard.is_dead",
+    "guard.restore",
+    "guard.signal",
+)
+# Not after a system call or what takes a frame: no signal comes between these and their result.
+BEHIND_THE_ANSWER = (
+    ("wire.write", False),
+    ("wire.answer", True),
+    ("kernel.finish", True),
+    ("guard.unmask", False),
+    ("guard.unmask", True),
+    ("guard.pthread_sigmask", True),
+    ("kernel.Execution", True),
+    ("wire.receive", False),
+    ("wire.read_frame", False),
+    ("wire.readv", False),
+)
+
+
+class Intruders(KernelTest):
+    def setUp(self):
+        super().setUp()
+        self.run_ok(PRELUDE)
+
+    def spoil(self, name, after, code="1 + 1"):
+        return self.kernel.run("spoil(%r, %r)\n%s" % (name, after, code))
+
+    def assert_late(self, answer):
+        self.assertEqual(
+            (answer.completion, answer.exception, answer.value),
+            ("error", "TimeoutError", None),
+            answer,
+        )
+        self.assertIn("in handler", answer.traceback)
+        self.assertNotIn("<vivarium/", answer.traceback)
+
+    def test_before_the_answer_it_is_told(self):
+        for name in BEFORE_THE_ANSWER:
+            for after in (False, True):
+                with self.subTest(name, after=after):
+                    self.assert_late(self.spoil(name, after))
+                    self.assertEqual(self.run_ok("1 + 1").value, "2")
+        for name in ("kernel.finish", "wire.answer"):
+            self.assert_late(self.spoil(name, False))
+        self.assert_usable()
+
+    def test_before_the_code_it_is_told_and_the_code_does_not_run(self):
+        self.run_ok("ran = False")
+        for name in ("kernel.execute", "kernel.send", "wire.write", "kernel.run"):
+            with self.subTest(name):
+                # Armed behind the answer, by the call that comes next.
+                self.run_ok(
+                    "real = parts['wire'].receive\ndef receive():\n"
+                    "    parts['wire'].receive = real\n    frame = real()\n"
+                    "    spoil(%r, False)\n    return frame\nparts['wire'].receive = receive" % name
+                )
+                self.assert_late(self.kernel.run("ran = True"))
+                self.assertEqual(self.run_ok("ran").value, "False")
+        self.assert_usable()
+
+    def test_behind_the_answer_it_hits_nothing(self):
+        for name, after in BEHIND_THE_ANSWER:
+            with self.subTest(name, after=after):
+                answer = self.spoil(name, after)
+                self.assertEqual((answer.completion, answer.value), ("ok", "2"), answer)
+                self.assertEqual(self.run_ok("1 + 1").value, "2")
+        self.assert_usable()
+
+    def test_an_exception_of_the_code_is_behind_it(self):
+        answer = self.spoil("guard.flush", False, "1/0")
+        self.assert_late(answer)
+        self.assertIn("ZeroDivisionError", answer.traceback)
+        self.assertIn("During handling of the above exception", answer.traceback)
