@@ -30,7 +30,7 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{BirthReport, Failure, Origin, Program};
 
 use self::image::Image;
-use crate::launch::failure;
+use crate::launch::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, Inside};
 use crate::stream;
 use crate::sys::{self, Wait};
@@ -75,7 +75,7 @@ pub(crate) fn give_birth(
 fn start_entrant(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
     let leaf = open_leaf(context)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
-    let entrant = sys::fork().map_err(|error| failure("fork for a birth", error))?;
+    let entrant = sys::fork().map_err(|error| failure_to_fork("fork for a birth", error))?;
     let Some(entrant) = entrant else {
         drop(ours);
         let code = enter(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(|process| {
@@ -111,7 +111,7 @@ pub(crate) fn enter(
     // A handler of Python's would run on a stack that is the other's by then. [`confine`] undoes it.
     SigSet::all().thread_block().map_err(|error| failure("block signals", error))?;
     sys::go_on_as_another(leaf)
-        .map_err(|error| failure("clone3 into the session and the kernel's cgroup", error))
+        .map_err(|error| failure_to_fork("clone3 into the session and the kernel's cgroup", error))
 }
 
 /// Landlock and seccomp hold for the thread that asks for them: one that a library had started in a

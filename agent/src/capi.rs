@@ -64,7 +64,7 @@ pub extern "C" fn vivarium_template_forked(pid: c_int) {
     match nursery().as_mut() {
         Some(nursery) if pid > 0 => nursery.forked(),
         Some(nursery) => {
-            nursery.not_forked(&std::io::Error::from_raw_os_error(pid.saturating_neg()));
+            nursery.not_forked(std::io::Error::from_raw_os_error(pid.saturating_neg()));
         }
         None => {}
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
-use vivarium_protocol::message::{Failure, FromAgent, FromLauncher};
+use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Passing};
 
 use crate::launch::failure;
 use crate::sandbox::{self, Context};
@@ -21,6 +21,9 @@ use crate::stream;
 pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {
     match start(context, control, launcher).and_then(Session::run) {
         Ok(()) => ExitCode::SUCCESS,
+        // A launcher that failed says why by itself. One that is gone could not, and what there would
+        // be to say of it is what the supervisor sees: an end without a word.
+        Err(failure) if failure.passing == Some(Passing::Killed) => ExitCode::FAILURE,
         Err(failure) => {
             // If the supervisor is gone there is nobody left to tell.
             let _gone =

@@ -13,6 +13,9 @@ mod fork_server;
 mod idmap;
 mod nursery;
 
+use std::any::Any;
+use std::fmt::Display;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -26,7 +29,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
-    BirthNumber, Failure, FromAgent, FromLauncher, Launch, Program, ToLauncher,
+    BirthNumber, Failure, FromAgent, FromLauncher, Launch, Passing, Program, ToLauncher,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
@@ -35,6 +38,7 @@ use self::nursery::Nursery;
 use crate::birth;
 use crate::children::Children;
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
+use crate::stream::StreamError;
 use crate::sys::{self, Wait};
 use crate::{init, range, stream, usage};
 
@@ -54,13 +58,38 @@ fn launch(control: &UnixStream, told: UnixStream) -> ExitCode {
 }
 
 /// A failure that is no layer's.
-pub(crate) fn failure(operation: &str, error: impl std::fmt::Display) -> Failure {
+pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {
     Failure {
         layer: None,
         operation: operation.to_owned(),
         reason: error.to_string(),
         fix: String::new(),
+        passing: passing(&error),
     }
+}
+
+/// A failure of fork(2) or clone(2).
+pub(crate) fn failure_to_fork(operation: &str, error: io::Error) -> Failure {
+    let passing = error.raw_os_error().and_then(Passing::of_fork);
+    Failure { passing, ..failure(operation, error) }
+}
+
+/// Why an error may pass by itself.
+fn passing(error: &dyn Any) -> Option<Passing> {
+    match error.downcast_ref() {
+        Some(StreamError::Closed) => Some(Passing::Killed),
+        _ => errno(error).and_then(Passing::of),
+    }
+}
+
+/// The system's word behind an error, if it is one that carries it.
+pub(crate) fn errno(error: &dyn Any) -> Option<i32> {
+    let of_io = |error: &io::Error| error.raw_os_error();
+    if let Some(StreamError::Io(error)) = error.downcast_ref() {
+        return of_io(error);
+    }
+    let errno = error.downcast_ref::<Errno>().map(|errno| *errno as i32);
+    errno.or_else(|| error.downcast_ref().and_then(of_io))
 }
 
 /// What every command of the supervisor's does first: nothing inherited is looked at before it is
@@ -98,9 +127,9 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     let flags = u64::try_from(clone_flags(&context).bits()).unwrap_or_default();
     let cloned = sys::clone3(flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
         if flags == 0 {
-            failure("clone3 into the session's cgroup", error)
+            failure_to_fork("clone3 into the session's cgroup", error)
         } else {
-            clone_diagnosis(&error)
+            clone_diagnosis(error)
         }
     })?;
     let Some(agent) = cloned else {

@@ -87,7 +87,7 @@ fn map(process: Pid, ranges: &[(u32, u32)]) -> Result<(), Failure> {
 }
 
 /// Subordinate ids that were promised and are not given.
-fn refused(helper: &str, error: impl std::fmt::Display) -> Failure {
+fn refused(helper: &str, error: impl std::fmt::Display + 'static) -> Failure {
     Failure {
         layer: Some(Layer::Credentials),
         fix: "check that package uidmap is installed and that /etc/subuid and /etc/subgid grant \

@@ -20,22 +20,24 @@ mod rlimits;
 mod seccomp;
 mod system_paths;
 
+use std::any::Any;
 use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
 use vivarium_protocol::layer::{Layer, Report, Status};
-use vivarium_protocol::message::Failure;
+use vivarium_protocol::message::{Failure, Passing};
 use vivarium_protocol::policy::Policy;
 
-use crate::launch;
+use crate::launch::{self, errno};
 
 pub(crate) use env_scrub::kernel_environment;
 pub(crate) use namespaces::{Inside, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
 
 /// What it means that clone3 refused the session's namespaces.
-pub(crate) fn clone_diagnosis(error: &std::io::Error) -> Failure {
-    namespaces::diagnose(error).into_failure(Layer::Namespaces)
+pub(crate) fn clone_diagnosis(error: std::io::Error) -> Failure {
+    let passing = error.raw_os_error().and_then(Passing::of_fork);
+    Failure { passing, ..namespaces::diagnose(error).into_failure(Layer::Namespaces) }
 }
 
 /// What a launcher does not need any more, once its session's ids are mapped.
@@ -198,12 +200,15 @@ pub(crate) struct LayerError {
     reason: String,
     /// What an operator can do about it.
     fix: String,
+    /// The system's word for it.
+    errno: Option<i32>,
 }
 
 impl LayerError {
     /// `operation` went wrong for `reason`.
-    pub(crate) fn new(operation: impl Into<String>, reason: impl Display) -> Self {
-        Self { operation: operation.into(), reason: reason.to_string(), fix: String::new() }
+    pub(crate) fn new(operation: impl Into<String>, reason: impl Display + Any) -> Self {
+        let errno = errno(&reason);
+        Self { operation: operation.into(), reason: reason.to_string(), fix: String::new(), errno }
     }
 
     /// A read-back that contradicts the policy.
@@ -223,6 +228,7 @@ impl LayerError {
             operation: self.operation,
             reason: self.reason,
             fix: self.fix,
+            passing: self.errno.and_then(Passing::of),
         }
     }
 }

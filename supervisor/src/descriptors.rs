@@ -28,10 +28,14 @@ pub(crate) fn send_some(
 /// Whether this, or what caused it, is that this process or the host has no descriptor left
 /// (`EMFILE`, `ENFILE`).
 pub(crate) fn are_exhausted(error: &(dyn Error + 'static)) -> bool {
+    matches!(errno(error), Some(Errno::EMFILE | Errno::ENFILE))
+}
+
+/// The system's word for this, or for what caused it.
+pub(crate) fn errno(error: &(dyn Error + 'static)) -> Option<Errno> {
     let of_io = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
     let errno = of_io.map(Errno::from_raw).or_else(|| error.downcast_ref::<Errno>().copied());
-    matches!(errno, Some(Errno::EMFILE | Errno::ENFILE))
-        || error.source().is_some_and(are_exhausted)
+    errno.or_else(|| error.source().and_then(self::errno))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 //! all, or say that state was preserved when it was not.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -131,8 +130,6 @@ pub struct Session {
     /// When it began to end, if it had started. Outlives the session.
     ended: Arc<OnceLock<Instant>>,
     gone: watch::Sender<bool>,
-    /// Whether it was not started for want of descriptors.
-    has_no_descriptors: AtomicBool,
     /// Room for its transfers.
     transfers: Arc<Semaphore>,
 }
@@ -161,7 +158,6 @@ impl Session {
             started: watch::Sender::new(None),
             ended: Arc::default(),
             gone: watch::Sender::new(false),
-            has_no_descriptors: AtomicBool::new(false),
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
         };
         (session, receiver)
@@ -213,12 +209,6 @@ impl Session {
         let mut started = self.started.subscribe();
         let result = started.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         result.unwrap_or(Ok(()))
-    }
-
-    /// Whether it could not be started because the daemon, or the host, had no descriptor left.
-    #[must_use]
-    pub fn has_no_descriptors(&self) -> bool {
-        self.has_no_descriptors.load(Ordering::Relaxed)
     }
 
     /// When it began to end, for those who do not keep the session itself. Never set of one that

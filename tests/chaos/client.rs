@@ -17,7 +17,8 @@ use crate::random::Random;
 const NOT_RUN: &[&str] = &["busy", "draining", "no_capacity", "no_room", "queue_full"];
 
 /// Problems after which it may have been, or not.
-const UNCERTAIN: &[&str] = &["no_answer", "session_not_started", "file_refused", "no_space"];
+const UNCERTAIN: &[&str] =
+    &["no_answer", "session_not_started", "start_interrupted", "file_refused", "no_space"];
 
 /// Whether code of a token has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,4 +24,4 @@ pub mod units;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;

@@ -324,4 +324,40 @@ pub struct Failure {
     pub reason: String,
     /// What an operator can do.
     pub fix: String,
+    /// Why it may go well another time; `None` if nothing says so.
+    pub passing: Option<Passing>,
+}
+
+/// Why a failure may pass by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Passing {
+    /// The process or the host has no descriptor left: `EMFILE`, `ENFILE`.
+    Descriptors,
+    /// The host has no memory left: `ENOMEM`.
+    Memory,
+    /// The host or the daemon may have no more processes: `EAGAIN` of fork(2) and clone(2).
+    Processes,
+    /// The session's processes ended without a word, as when they are killed.
+    Killed,
+}
+
+impl Passing {
+    /// What this errno tells, whatever was tried: the same numbers on all of Linux (errno(3)).
+    #[must_use]
+    pub const fn of(errno: i32) -> Option<Self> {
+        match errno {
+            12 => Some(Self::Memory),
+            23 | 24 => Some(Self::Descriptors),
+            _ => None,
+        }
+    }
+
+    /// What this errno of fork(2) or clone(2) tells.
+    #[must_use]
+    pub const fn of_fork(errno: i32) -> Option<Self> {
+        match errno {
+            11 => Some(Self::Processes),
+            other => Self::of(other),
+        }
+    }
 }

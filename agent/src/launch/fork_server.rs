@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getpid, setpgid};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, ForkLauncher, FromAgent, LauncherForked};
 
-use super::{agree, failure, launch, open_null, sanitise};
+use super::{agree, failure, failure_to_fork, launch, open_null, sanitise};
 use crate::stream::{self, StreamError};
 use crate::{sandbox, sys};
 
@@ -64,8 +64,9 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
         let [control, stderr, told] = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|fds| failure("receive a launcher's three sockets", fds.len()))?;
         let (control, told) = (UnixStream::from(control), UnixStream::from(told));
-        let forked = agree(order.protocol_version)
-            .and_then(|()| sys::fork_sibling().map_err(|error| failure("fork a launcher", error)));
+        let forked = agree(order.protocol_version).and_then(|()| {
+            sys::fork_sibling().map_err(|error| failure_to_fork("fork a launcher", error))
+        });
         match forked {
             Ok(None) => {
                 // All others are closed by their numbers.
@@ -89,9 +90,26 @@ fn become_launcher(
     stderr: OwnedFd,
     told: UnixStream,
 ) -> Result<Served, Failure> {
+    match place(&control, &stderr, &told) {
+        Ok(served) => {
+            // Closed by their numbers.
+            std::mem::forget((control, stderr, told));
+            Ok(served)
+        }
+        Err(failed) => {
+            // If the supervisor is gone there is nobody left to tell.
+            let said = FromAgent::Failed(failed.clone());
+            let _gone = stream::send(&control, &said, MAX_FRAME_BYTES).is_err();
+            Err(failed)
+        }
+    }
+}
+
+/// Puts these at the launcher's numbers, and closes all others.
+fn place(control: &UnixStream, stderr: &OwnedFd, told: &UnixStream) -> Result<Served, Failure> {
     // First, so that none is there that the supervisor does not know of.
     let forked = LauncherForked { pid: getpid().as_raw() };
-    stream::send(&told, &forked, MAX_SMALL_FRAME_BYTES)
+    stream::send(told, &forked, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("tell of the fork", error))?;
     prctl::set_name(c"viv-launcher").map_err(|error| failure("prctl(NAME)", error))?;
     // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
@@ -100,6 +118,6 @@ fn become_launcher(
     let null = open_null().map_err(made)?;
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), told.as_fd()];
     let own = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
-    std::mem::forget((control, stderr, told, null));
+    std::mem::forget(null);
     Ok(Served::AsLauncher { control: own.into(), told: sys::take_inherited(3).into() })
 }

@@ -189,7 +189,7 @@ impl Inside {
 }
 
 /// What to tell the operator when clone3 refused the namespaces.
-pub(crate) fn diagnose(error: &io::Error) -> LayerError {
+pub(crate) fn diagnose(error: io::Error) -> LayerError {
     let failed = LayerError::new("clone3 with a user namespace", error);
     let zero = |name: &str| sysctl(name).is_some_and(|value| value == "0");
     if zero("user/max_user_namespaces") {

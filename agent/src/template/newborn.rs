@@ -77,7 +77,7 @@ impl Entrant {
         let mut fds = fds.into_iter();
         let inside = Inside::received(&context, &mut fds)
             .map_err(|error| failure("receive the session's namespaces", error))?;
-        let missing = |what: &str| failure("receive what belongs to the session", what);
+        let missing = |what: &'static str| failure("receive what belongs to the session", what);
         let leaf = match context.policy.cgroup {
             Some(_) => Some(fds.next().ok_or_else(|| missing("there is no cgroup"))?),
             None => None,

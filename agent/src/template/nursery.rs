@@ -24,7 +24,7 @@ use vivarium_protocol::message::{
 use super::newborn::Entrant;
 use super::pages;
 use crate::children::Children;
-use crate::launch::failure;
+use crate::launch::failure_to_fork;
 use crate::sandbox;
 use crate::stream::{self, StreamError};
 use crate::sys::{self, Ended, StartedWith};
@@ -199,9 +199,9 @@ impl Nursery {
     }
 
     /// It could not be.
-    pub(crate) fn not_forked(&mut self, reason: &io::Error) {
+    pub(crate) fn not_forked(&mut self, reason: io::Error) {
         if let Some(Asked { request, .. }) = self.asked.take() {
-            let failed = FromNewborn::Failed(failure("fork for a birth", reason));
+            let failed = FromNewborn::Failed(failure_to_fork("fork for a birth", reason));
             // A launcher that is gone needs no telling.
             let _gone = stream::send(&request, &failed, MAX_SMALL_FRAME_BYTES).is_err();
         }

@@ -44,7 +44,7 @@ pub(super) fn open(path: &Path) -> Result<Program, Failure> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
     let flags = u64::try_from(flags.bits()).unwrap_or_default();
-    let maker = sys::clone3(flags, None).map_err(|error| sandbox::clone_diagnosis(&error))?;
+    let maker = sys::clone3(flags, None).map_err(sandbox::clone_diagnosis)?;
     let Some(maker) = maker else {
         drop(ours);
         let made: Result<(), Failure> = make(path).and_then(|program| {

@@ -135,6 +135,9 @@ impl From<EngineError> for Problem {
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
             | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            EngineError::NotStarted(failure) if failure.passing.is_some() => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             EngineError::NotStarted(_) | EngineError::Internal(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use vivarium_protocol::message::Failure;
 use vivarium_protocol::outcome::Cause;
 
 use super::execute::Claimed;
@@ -75,17 +74,9 @@ impl Engine {
 async fn started(session: &Session) -> Result<(), EngineError> {
     if let Err(failure) = session.started().await {
         session.gone().await;
-        return Err(not_started(session, failure));
+        return Err(EngineError::NotStarted(failure));
     }
     Ok(())
-}
-
-/// Why a session did not start.
-pub(super) fn not_started(session: &Session, failure: Failure) -> EngineError {
-    if session.has_no_descriptors() {
-        return EngineError::NoDescriptors;
-    }
-    EngineError::NotStarted(failure)
 }
 
 /// A session whose name nobody knows yet. Dropped, it is ended.

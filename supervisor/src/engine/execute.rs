@@ -12,7 +12,7 @@ use vivarium_protocol::outcome::Cause;
 use super::idempotency::{Claim, Once, Product, Slot};
 use super::request::{self, Order};
 use super::types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
-use super::{Engine, EngineError, create};
+use super::{Engine, EngineError};
 use crate::budget::Reservation;
 use crate::observe;
 use crate::session::record::{Attached, EventNumber, NoSuchEvent, Reader, Record};
@@ -301,7 +301,7 @@ impl Engine {
             return Err(match (refusal, session.started().await) {
                 // It may have been over before it heard of this.
                 (Refusal::NotStarted(failure), _) | (Refusal::Gone, Err(failure)) => {
-                    create::not_started(session, failure)
+                    EngineError::NotStarted(failure)
                 }
                 (refusal, _) => refused(refusal, &session_id, settings.session.queue_depth),
             });

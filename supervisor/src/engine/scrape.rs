@@ -272,6 +272,7 @@ mod tests {
                 operation: "mount /proc".into(),
                 reason: "EPERM".into(),
                 fix: String::new(),
+                passing: None,
             };
             agent.say(FromAgent::Failed(failure)).await;
         };

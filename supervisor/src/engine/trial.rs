@@ -120,6 +120,7 @@ async fn trial(
             operation: error.to_string(),
             reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
             fix: "set server.runtime_dir to a directory that can be written".to_owned(),
+            passing: None,
         })?;
     let session = session::spawn(identity, timing(settings), recipe, |_| ());
     let started = session.started().await;

@@ -113,11 +113,13 @@ struct End {
     detail: String,
     /// What the agent, or the launch, said about it.
     failure: Option<Failure>,
+    /// Whether nobody said anything: its processes were gone.
+    is_silent: bool,
 }
 
 impl End {
     fn new(cause: Cause, detail: impl Into<String>) -> Self {
-        Self { cause, detail: detail.into(), failure: None }
+        Self { cause, detail: detail.into(), failure: None, is_silent: false }
     }
 }
 

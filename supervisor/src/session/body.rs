@@ -10,7 +10,7 @@ use vivarium_protocol::sequence::Sequence;
 
 use super::actor::Tally;
 use super::channel::Channel;
-use super::launch::{self, Means, NotLaunched, Place, Resources};
+use super::launch::{self, Means, Place, Resources};
 use crate::backend::Backend;
 use crate::cgroup::Meter;
 
@@ -33,7 +33,7 @@ impl Body {
         place: Place<'_>,
         policy: Policy,
         means: &Means,
-    ) -> Result<Self, NotLaunched> {
+    ) -> Result<Self, Failure> {
         let (channel, resources) = launch::launch(place, policy, means).await?;
         // Only now, when the launcher has its policy: nobody waits for this.
         let scope = resources.scope.as_deref();

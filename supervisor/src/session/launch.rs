@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::layer::{Layer, Report};
-use vivarium_protocol::message::{Failure, Launch, Origin};
+use vivarium_protocol::message::{Failure, Launch, Origin, Passing};
 use vivarium_protocol::policy::Policy;
 
 use super::channel::Channel;
@@ -141,26 +141,12 @@ impl Resources {
     }
 }
 
-/// Processes that were not started.
-#[derive(Debug)]
-pub(super) struct NotLaunched {
-    pub(super) failure: Failure,
-    /// Whether it was for want of descriptors, which others may give back.
-    pub(super) has_no_descriptors: bool,
-}
-
-impl From<Failure> for NotLaunched {
-    fn from(failure: Failure) -> Self {
-        Self { failure, has_no_descriptors: false }
-    }
-}
-
 /// Starts the processes and sends the policy.
 pub(super) async fn launch(
     place: Place<'_>,
     policy: Policy,
     means: &Means,
-) -> Result<(Channel, Resources), NotLaunched> {
+) -> Result<(Channel, Resources), Failure> {
     for _ in 0..FORKS_TRIED {
         let (channel, mut resources) = try_launch(place, policy.clone(), means).await?;
         if resources.launched.begun().await {
@@ -181,7 +167,7 @@ async fn try_launch(
     place: Place<'_>,
     policy: Policy,
     means: &Means,
-) -> Result<(Channel, Resources), NotLaunched> {
+) -> Result<(Channel, Resources), Failure> {
     // The launcher starts while its session is prepared, and then waits for the policy.
     let spec = LaunchSpec { session_id: place.name.to_owned() };
     let launched = means.backend.launch(spec).await;
@@ -191,9 +177,9 @@ async fn try_launch(
         Resources { name, launched, scope: None, lease: None, workdir: None, template: None };
     match equip(place, policy, means, &mut resources) {
         Ok(channel) => Ok((channel, resources)),
-        Err(not_launched) => {
+        Err(failure) => {
             resources.tear_down(&*means.backend).await;
-            Err(not_launched)
+            Err(failure)
         }
     }
 }
@@ -204,7 +190,7 @@ fn equip(
     mut policy: Policy,
     means: &Means,
     resources: &mut Resources,
-) -> Result<Channel, NotLaunched> {
+) -> Result<Channel, Failure> {
     if policy.plan.applies(Layer::Cgroup)
         && let Some(tree) = &means.tree
     {
@@ -220,6 +206,7 @@ fn equip(
             operation: "take subordinate ids".to_owned(),
             reason: "all of them are in use".to_owned(),
             fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
+            passing: None,
         })?);
     }
     policy.ids = resources.lease.as_ref().map(Lease::ids);
@@ -232,7 +219,7 @@ fn equip(
     }
     policy.validate().map_err(|error| failure(None, "check the policy", &error))?;
     let Some(stream) = resources.launched.stream.take() else {
-        return Err(internal("the backend gave no stream").into());
+        return Err(internal("the backend gave no stream"));
     };
     let mut channel = Channel::new(stream);
     let program = means
@@ -261,8 +248,7 @@ fn failure(
     layer: Option<Layer>,
     operation: &str,
     error: &(dyn std::error::Error + 'static),
-) -> NotLaunched {
-    let has_no_descriptors = descriptors::are_exhausted(error);
+) -> Failure {
     let mut reason = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -270,8 +256,8 @@ fn failure(
         reason.push_str(&error.to_string());
         source = error.source();
     }
-    let failure = Failure { layer, operation: operation.to_owned(), reason, fix: String::new() };
-    NotLaunched { failure, has_no_descriptors }
+    let passing = descriptors::errno(error).and_then(|errno| Passing::of(errno as i32));
+    Failure { layer, operation: operation.to_owned(), reason, fix: String::new(), passing }
 }
 
 pub(super) fn internal(reason: &str) -> Failure {
@@ -280,6 +266,7 @@ pub(super) fn internal(reason: &str) -> Failure {
         operation: "start a session".to_owned(),
         reason: reason.to_owned(),
         fix: "report this as a defect".to_owned(),
+        passing: None,
     }
 }
 

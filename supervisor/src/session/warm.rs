@@ -39,8 +39,7 @@ impl Warm {
     ) -> Result<Self, Failure> {
         let Recipe { policy, means } = recipe;
         let name = format!("{NAME_PREFIX}{}", uuid::Uuid::new_v4().simple());
-        let body = Body::launch(Place { tenant, name: &name }, policy, &means).await;
-        let mut body = body.map_err(|not_launched| not_launched.failure)?;
+        let mut body = Body::launch(Place { tenant, name: &name }, policy, &means).await?;
         let ready = tokio::select! {
             ready = body.first_kernel() => ready,
             why = until => Err(launch::internal(why)),

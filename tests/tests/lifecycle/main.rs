@@ -9,6 +9,7 @@ mod manager;
 mod modes;
 mod reports;
 mod run;
+mod starts;
 mod users;
 
 use vivarium_tests::Daemon;

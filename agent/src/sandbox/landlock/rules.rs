@@ -109,19 +109,21 @@ fn scratch() -> BitFlags<AccessFs> {
 /// Opens `path` for a rule; `None` if the host has no such path or shows it to others only:
 /// what is not allowed stays denied.
 fn open(path: &Path, rights: BitFlags<AccessFs>) -> Result<Option<Allow>, LayerError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        LayerError::new(format!("open {} for a Landlock rule", path.display()), error)
-    };
+    let operation = || format!("open {} for a Landlock rule", path.display());
     let absent = |kind: ErrorKind| {
         matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
     };
     let opened = match PathFd::new(path) {
         Ok(opened) => opened,
         Err(PathFdError::OpenCall { source, .. }) if absent(source.kind()) => return Ok(None),
-        Err(error) => return Err(failed(&error)),
+        Err(PathFdError::OpenCall { source, .. }) => {
+            return Err(LayerError::new(operation(), source));
+        }
+        Err(error) => return Err(LayerError::new(operation(), error)),
     };
     // A rule for a file has only the rights that a file can have.
-    let directory = fs::metadata(path).map_err(|error| failed(&error))?.is_dir();
+    let metadata = fs::metadata(path).map_err(|error| LayerError::new(operation(), error))?;
+    let directory = metadata.is_dir();
     let rights = if directory { rights } else { rights & AccessFs::from_file(NEWEST) };
     Ok(Some(PathBeneath::new(opened, rights)))
 }

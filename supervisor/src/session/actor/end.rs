@@ -1,18 +1,15 @@
 //! The end of a session, whatever caused it. What end of file on the control socket means is
 //! decided in one place: the actor's loop breaks, and this runs.
 
-use std::sync::atomic::Ordering;
-
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use vivarium_protocol::message::Failure;
+use vivarium_protocol::message::{Failure, Passing};
 use vivarium_protocol::outcome::State;
 
 use super::{Actor, End};
 use crate::engine::types::SessionState;
 use crate::observe::{Observer, Refusal as Refused};
 use crate::session::body::Body;
-use crate::session::launch::NotLaunched;
 use crate::session::state::{self, Event};
 use crate::session::{Command, Refusal, Session};
 
@@ -40,13 +37,14 @@ impl Actor {
             operation: "start a session".to_owned(),
             reason: end.detail.clone(),
             fix: String::new(),
+            passing: end.is_silent.then_some(Passing::Killed),
         });
         if unborn {
             self.session.started.send_replace(Some(Err(failure.clone())));
         }
         match unborn {
             true if wanted(&end) => {}
-            true => self.means.observer.session_not_started(failure.layer),
+            true => tell_not_started(&self.means.observer, &failure),
             false => self.means.observer.session_ended(end.cause),
         }
         // What the scope has counted goes with it.
@@ -74,22 +72,25 @@ const fn wanted(end: &End) -> bool {
     matches!(end.cause, Cause::Deleted | Cause::Draining)
 }
 
+/// Counts a session that was not started: as refused, where others may give back what it lacked.
+fn tell_not_started(observer: &Observer, failure: &Failure) {
+    match failure.passing {
+        Some(Passing::Descriptors) => observer.refused(Refused::NoDescriptors),
+        Some(Passing::Memory | Passing::Processes) => observer.refused(Refused::NoCapacity),
+        Some(Passing::Killed) | None => observer.session_not_started(failure.layer),
+    }
+}
+
 /// A session whose launcher did not even start.
 pub(super) async fn stillborn(
     session: &Session,
-    why: NotLaunched,
+    failure: Failure,
     mut commands: mpsc::Receiver<Command>,
     observer: &Observer,
 ) {
-    let NotLaunched { failure, has_no_descriptors } = why;
     commands.close();
-    if has_no_descriptors {
-        session.has_no_descriptors.store(true, Ordering::Relaxed);
-        observer.refused(Refused::NoDescriptors);
-        tracing::warn!(%failure, "no session can be started: the daemon is out of descriptors");
-    } else {
-        observer.session_not_started(failure.layer);
-    }
+    tracing::warn!(%failure, "a session was not started");
+    tell_not_started(observer, &failure);
     session.notes().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {

@@ -22,7 +22,10 @@ impl Actor {
         let message = match message {
             Ok(message) => message,
             Err(error @ ChannelError::Frame(_)) => return protocol(error.to_string()),
-            Err(error) => return Step::Break(End::new(Cause::Agent, error.to_string())),
+            Err(error) => {
+                let end = End::new(Cause::Agent, error.to_string());
+                return Step::Break(End { is_silent: true, ..end });
+            }
         };
         if let Err(error) = self.sequence.accept(&message) {
             return protocol(error.to_string());
@@ -34,6 +37,7 @@ impl Actor {
                 cause: Cause::Agent,
                 detail: cause::bounded(&failure.to_string()),
                 failure: Some(failure),
+                is_silent: false,
             }),
             FromAgent::KernelReady { origin, protection, .. } => {
                 self.kernel_ready(origin, protection)
