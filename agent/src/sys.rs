@@ -15,8 +15,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
-    Ended, Wait, clone3, exit_now, exit_status, fork, fork_sibling, pidfd_open, probe_clone3,
-    set_cpu_soft_limit, wait,
+    Ended, Wait, clone3, exit_now, exit_status, fork, fork_sibling, kill_when_readable, pidfd_open,
+    probe_clone3, set_cpu_soft_limit, wait,
 };
 pub(crate) use rebirth::{go_on_as_another, thread_id_address};
 

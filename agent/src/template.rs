@@ -18,16 +18,18 @@ mod read_only;
 
 use std::ffi::{CString, NulError};
 use std::io::{Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{execve, execveat};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
@@ -75,6 +77,8 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
         ..failure("prctl(GET_TID_ADDRESS)", error)
     })?;
 
+    end_with_supervisor(control)
+        .map_err(|error| failure("have it end with the supervisor", error))?;
     let made = |error| failure("make the template's descriptors", error);
     let null = open_null().map_err(made)?;
     let program = program_file(&order.interpreter.program).map_err(made)?;
@@ -114,6 +118,19 @@ fn open_read_only(path: &Path) -> read_only::Program {
         eprintln!("{failed}");
         sys::exit_now(1)
     })
+}
+
+/// Nobody reads the socket until the imports are done, and they may take for ever: the end of the
+/// supervisor ends them. Until the template says that it is ready nothing else comes.
+fn end_with_supervisor(control: &UnixStream) -> std::io::Result<()> {
+    sys::kill_when_readable(control.as_fd())?;
+    // What was there before sends no signal.
+    let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+    match recv(control.as_raw_fd(), &mut [0], flags) {
+        Err(Errno::EAGAIN) => Ok(()),
+        Err(errno) => Err(errno.into()),
+        Ok(_) => Err(std::io::ErrorKind::BrokenPipe.into()),
+    }
 }
 
 /// What it is to be, the library, and the namespace of the subordinate ids if there is one.

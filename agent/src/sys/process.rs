@@ -14,6 +14,9 @@ use super::{check, owned};
 /// linux/sched.h; libc's constant of this name has overflowed its type.
 pub(super) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
+/// asm-generic/fcntl.h; libc does not name it.
+const F_SETSIG: c_int = 10;
+
 /// A process id that a system call has just returned; `None` is "you are the child".
 fn child_or_parent(result: c_long) -> io::Result<Option<Pid>> {
     let pid = c_int::try_from(check(result)?).map_err(io::Error::other)?;
@@ -150,6 +153,20 @@ pub(crate) fn exit_now(code: c_int) -> ! {
     // SAFETY: no destructor has to run: the kernel takes back everything.
     // JUSTIFICATION: std's exit runs what libc has registered, once for each fork.
     unsafe { libc::_exit(code) }
+}
+
+/// Has this process killed once there is something to read from a socket, the end of file included.
+/// Holds beyond execve(2), until the socket's flags are set anew: fcntl(2), "Managing signals".
+pub(crate) fn kill_when_readable(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let own = nix::unistd::getpid().as_raw();
+    for (command, argument) in
+        [(libc::F_SETOWN, own), (F_SETSIG, libc::SIGKILL), (libc::F_SETFL, libc::O_ASYNC)]
+    {
+        // SAFETY: plain numbers, and a descriptor that is open.
+        // JUSTIFICATION: nix has neither F_SETOWN nor F_SETSIG.
+        check(c_long::from(unsafe { libc::fcntl(socket.as_raw_fd(), command, argument) }))?;
+    }
+    Ok(())
 }
 
 /// pidfd_open(2).

@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::prctl;
 use nix::unistd::Pid;
@@ -105,6 +106,8 @@ impl Nursery {
         for (fd, number) in [(control.as_fd(), CONTROL), (children.as_fd(), CHILDREN)] {
             epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number)).map_err(io::Error::from)?;
         }
+        // Requests come from now on, and the end is read where they are: see super::end_with_supervisor.
+        fcntl(&control, FcntlArg::F_SETFL(OFlag::empty())).map_err(io::Error::from)?;
         stream::send(&control, &FromTemplate::Ready, MAX_SMALL_FRAME_BYTES)?;
         Ok(Self {
             control,
