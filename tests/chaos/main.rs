@@ -27,7 +27,6 @@ use client::Client;
 use faults::Faults;
 use random::Random;
 use vivarium_tests::birth::Way;
-use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::Endpoint;
 use vivarium_tests::{Daemon, Setup, wait};
 
@@ -92,9 +91,6 @@ fn work(endpoint: &Endpoint, daemons: &AtomicU64, seed: u64, chaos: impl FnOnce(
 }
 
 fn processes_die(way: Way) {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let (seed, daemons) = (seed(), AtomicU64::new(0));
     let daemon = setup(way).start();
     let mut faults = Faults::default();

@@ -258,10 +258,14 @@ impl Daemon {
         Endpoint::Unix(self.dir().join("api.sock"))
     }
 
-    /// Its TCP port, which the system chose.
+    /// Its TCP port, which the system chose. Its descriptors are for root to see; the log tells others.
     #[must_use]
+    #[track_caller]
     pub fn tcp(&self) -> Endpoint {
-        Endpoint::Tcp(processes::listening_port(self.pid()).expect("it listens on TCP"))
+        let log = self.log();
+        let logged = || log.split_once("127.0.0.1:")?.1.split(['"', ',']).next()?.parse().ok();
+        let port = processes::listening_port(self.pid()).or_else(logged);
+        Endpoint::Tcp(port.expect("it listens on TCP"))
     }
 
     /// Sends a request on a connection of its own.

@@ -18,8 +18,8 @@ const REQUIRE: &str = "VIVARIUM_TEST_REQUIRE";
 pub enum Requirement {
     /// The tests run as root.
     Root,
-    /// A user `vivarium` with ranges in /etc/subuid and /etc/subgid, newuidmap, and root to
-    /// become that user.
+    /// Ranges in /etc/subuid and /etc/subgid for the user of daemons ([`user_of_daemons`]), and
+    /// newuidmap.
     SubordinateIds,
     /// A cgroup v2 directory that daemons can make theirs. Root makes it so.
     Cgroup,
@@ -70,12 +70,7 @@ impl Requirement {
     fn is_met(self) -> bool {
         match self {
             Self::Root => is_root(),
-            Self::SubordinateIds => {
-                is_root()
-                    && grants_ids("/etc/subuid")
-                    && grants_ids("/etc/subgid")
-                    && Path::new("/usr/bin/newuidmap").exists()
-            }
+            Self::SubordinateIds => grants_ids(),
             Self::Cgroup => is_root() && cgroup2_is_mounted(),
             Self::Landlock => has_landlock(),
             Self::PythonScience => host_has_modules("numpy pandas matplotlib scipy PIL"),
@@ -157,6 +152,15 @@ pub fn user_of_daemons() -> User {
     own.expect("whoever runs the tests has an entry")
 }
 
+/// A user that has no subordinate ids, or whoever runs the tests.
+#[must_use]
+pub fn nobody() -> User {
+    if !is_root() {
+        return user_of_daemons();
+    }
+    User::from_name("nobody").expect("the user database can be read").expect("there is one")
+}
+
 /// The kernel's release as major and minor number.
 #[must_use]
 pub fn kernel_version() -> (u32, u32) {
@@ -165,9 +169,17 @@ pub fn kernel_version() -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-fn grants_ids(file: &str) -> bool {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().any(|line| line.starts_with("vivarium:"))
+/// Whether daemons get subordinate ids here: subuid(5), which names a user or gives an id.
+#[must_use]
+pub fn grants_ids() -> bool {
+    let user = user_of_daemons();
+    let names = [user.name, user.uid.to_string()];
+    let has_range = |file: &str| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.lines().any(|line| names.iter().any(|name| line.split(':').next() == Some(name)))
+    };
+    ["/etc/subuid", "/etc/subgid"].into_iter().all(has_range)
+        && Path::new("/usr/bin/newuidmap").exists()
 }
 
 fn cgroup2_is_mounted() -> bool {

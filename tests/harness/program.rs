@@ -80,7 +80,7 @@ pub enum Runner {
     /// The same, in a user namespace in which there can be one inotify instance, and no other.
     OneInotify(User),
     /// Whoever runs the tests, where a part of /proc is covered, as containers cover some: the
-    /// system then lets nobody mount a whole one, and there is no mounts layer. Needs root.
+    /// system then lets nobody mount a whole one, and there is no mounts layer.
     InContainer,
     /// An ordinary user, in a user namespace with a bound on its processes: without it a fork bomb
     /// takes all of the host's where no layer bounds them.
@@ -90,10 +90,7 @@ pub enum Runner {
 /// A user that has no subordinate ids, where programs can be run as another.
 #[must_use]
 pub fn nobody() -> Runner {
-    if !host::is_root() {
-        return Runner::Self_;
-    }
-    Runner::User(User::from_name("nobody").expect("the user database can be read").unwrap())
+    if host::is_root() { Runner::User(host::nobody()) } else { Runner::Self_ }
 }
 
 /// A shell's: lets there be one inotify instance in its user namespace, and becomes the program.
@@ -104,6 +101,10 @@ const FEW_PROCESSES: &str = "--nproc=1000";
 
 /// Covers a part of /proc, and becomes the program that is given.
 const IN_CONTAINER: &str = "mount -t tmpfs none /proc/fs && exec \"$0\" \"$@\"";
+
+/// The same for a user who may do so in a user namespace alone, and has no capability there after.
+const IN_A_USERS_CONTAINER: &str = "mount -t tmpfs none /proc/fs && \
+    exec setpriv --inh-caps=-all --ambient-caps=-all -- \"$0\" \"$@\"";
 
 /// `vivarium`, with an empty environment but for PATH and HOME.
 ///
@@ -136,7 +137,12 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
         }
         Runner::InContainer => {
             let mut command = Command::new("/usr/bin/unshare");
-            command.args(["--mount", "--propagation=private", "/bin/sh", "-c", IN_CONTAINER]);
+            let mut script = IN_CONTAINER;
+            if !host::is_root() {
+                command.args(["--user", "--map-current-user", "--keep-caps"]);
+                script = IN_A_USERS_CONTAINER;
+            }
+            command.args(["--mount", "--propagation=private", "/bin/sh", "-c", script]);
             command.arg(path("vivarium"));
             command
         }

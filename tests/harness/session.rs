@@ -165,7 +165,8 @@ impl<'d> Session<'d> {
         layers.iter().find(|layer| layer["layer"] == name).cloned().unwrap()
     }
 
-    /// Its processes, as the host sees them. Needs root, and runs code to find out.
+    /// Its processes, as the host sees them. Runs code to find out. Whoever is not root sees them as the
+    /// owner of the session's user namespace, or of one that it is in: user_namespaces(7).
     #[must_use]
     #[track_caller]
     pub fn members(&self) -> Vec<Process> {
@@ -178,7 +179,7 @@ impl<'d> Session<'d> {
         all
     }
 
-    /// Its kernel, as the host sees it. Needs root, and runs code to find out.
+    /// Its kernel, as the host sees it. Runs code to find out.
     #[must_use]
     #[track_caller]
     pub fn kernel(&self) -> Process {
@@ -188,7 +189,7 @@ impl<'d> Session<'d> {
     }
 
     /// The directory of its scope, which is named after the session only if it did not wait in a
-    /// pool. Needs root, and runs code to find out.
+    /// pool. Runs code to find out.
     #[must_use]
     #[track_caller]
     pub fn scope(&self) -> PathBuf {
@@ -198,7 +199,7 @@ impl<'d> Session<'d> {
         self.daemon.cgroup().unwrap().join("tenants/default").join(leaf)
     }
 
-    /// Whether its kernel was forked from a template. Needs root, and runs code to find out.
+    /// Whether its kernel was forked from a template. Runs code to find out.
     #[must_use]
     #[track_caller]
     pub fn is_forked(&self) -> bool {

@@ -51,7 +51,7 @@ fn until_scattered(daemon: &Daemon) {
 }
 
 /// The processes in workdirs below here: kernels and what they have left, whosever child that is by
-/// now. Needs root.
+/// now.
 fn at_work(dir: &Path) -> Vec<Process> {
     let mut all = processes::all();
     all.retain(|one| {
@@ -153,9 +153,6 @@ fn calls_off_the_list_are_refused() {
 
 #[test]
 fn no_process_outlives_its_session() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = daemon();
     let session = scattered(&daemon);
     assert_ne!(at_work(daemon.dir()), []);
@@ -167,9 +164,6 @@ fn no_process_outlives_its_session() {
 
 #[test]
 fn no_process_outlives_its_kernel() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = daemon();
     let session = scattered(&daemon);
     session.reset();
@@ -186,9 +180,6 @@ fn no_process_outlives_its_kernel() {
 
 #[test]
 fn no_process_outlives_a_daemon_that_is_killed() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = daemon();
     let _session = scattered(&daemon);
     let dir = daemon.kill_and_check();
@@ -197,9 +188,6 @@ fn no_process_outlives_a_daemon_that_is_killed() {
 
 #[test]
 fn no_process_outlives_an_agent_that_is_killed() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = daemon();
     let session = scattered(&daemon);
     // The kernel is the launcher's child, and so is the agent.

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use vivarium_protocol::layer::Layer;
+use vivarium_tests::host;
 use vivarium_tests::probe::{self, Attempt};
+use vivarium_tests::program;
 
 use crate::every_way::{daemon, setup};
 
@@ -65,5 +67,30 @@ fn on_this_host_everything_but_cgroup_and_credentials_is_enforced() {
         let report = daemon.layer(layer.name());
         let may_be_partial = matches!(layer, Layer::Cgroup | Layer::Credentials);
         assert!(report["status"] == "enforced" || may_be_partial, "{report}");
+    }
+}
+
+/// With subordinate ids for the daemon's user, and without.
+#[test]
+fn whether_kernels_have_the_daemons_id_is_what_is_reported() {
+    let mut daemons = vec![(setup().start(), host::grants_ids())];
+    if host::is_root() {
+        daemons.push((setup().runner(program::nobody()).start(), false));
+    }
+    for (daemon, granted) in daemons {
+        let session = daemon.session();
+        let shares_id = session.kernel().user_ids() == daemon.process().user_ids();
+        assert_eq!(shares_id, !granted);
+        for report in [session.layer("credentials"), daemon.layer("credentials")] {
+            let says = |key: &str, text: &str| report[key].as_str().unwrap().contains(text);
+            if granted {
+                assert_eq!(report["status"], "enforced", "{report}");
+            } else {
+                assert_eq!(report["status"], "partial", "{report}");
+                assert!(says("detail", "the host id is the daemon's own"), "{report}");
+                assert!(says("fix", "subordinate ids"), "{report}");
+            }
+        }
+        daemon.stop_and_check();
     }
 }

@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use nix::unistd::User;
-use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::host;
 use vivarium_tests::program::Runner;
 use vivarium_tests::{Daemon, Setup};
 
@@ -18,10 +17,7 @@ fn inotify_instances(daemon: &Daemon) -> usize {
 
 #[test]
 fn changed_files_are_told_when_inotify_instances_are_used_up() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
-    let nobody = User::from_name("nobody").unwrap().unwrap();
+    let nobody = host::nobody();
     for (runner, instances) in [(Runner::User(nobody.clone()), 3), (Runner::OneInotify(nobody), 1)]
     {
         let daemon = Setup::default().runner(runner).start();

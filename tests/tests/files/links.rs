@@ -3,8 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use nix::unistd::User;
-use vivarium_tests::program::Runner;
+use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Setup, host};
 
 use super::Files;
@@ -148,9 +147,9 @@ os.link('closed', 'hard')
 
 #[test]
 fn permissions_are_the_sessions_own_affair() {
-    let nobody = || Runner::User(User::from_name("nobody").unwrap().unwrap());
     // With two ids in a session, and with one.
-    let runners = if host::is_root() { vec![Runner::Self_, nobody()] } else { vec![Runner::Self_] };
+    let runners =
+        if host::is_root() { vec![Runner::Self_, program::nobody()] } else { vec![Runner::Self_] };
     for runner in runners {
         let daemon = Setup::default().runner(runner).start();
         let files = Files::of(&daemon);

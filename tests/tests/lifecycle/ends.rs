@@ -195,30 +195,21 @@ fn kill_one(choose: impl Fn(&Family) -> Process) {
 
 #[test]
 fn a_kernel_that_is_killed_from_outside_is_replaced() {
-    if host::has(&[Requirement::Root]) {
-        kill_one(|family| family.kernel.clone());
-    }
+    kill_one(|family| family.kernel.clone());
 }
 
 #[test]
 fn an_agent_that_is_killed_takes_its_session_alone() {
-    if host::has(&[Requirement::Root]) {
-        kill_one(|family| family.agent.clone());
-    }
+    kill_one(|family| family.agent.clone());
 }
 
 #[test]
 fn a_launcher_that_is_killed_takes_its_session_at_most() {
-    if host::has(&[Requirement::Root]) {
-        kill_one(|family| family.launcher.clone());
-    }
+    kill_one(|family| family.launcher.clone());
 }
 
 #[test]
 fn an_agent_that_stops_answering_is_given_up() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let times = "interrupt_grace = \"300ms\"\nstart_timeout = \"1s\"";
     let daemon = Setup::default().config("session", times).start();
     let session = daemon.session();
@@ -238,9 +229,6 @@ fn an_agent_that_stops_answering_is_given_up() {
 /// Whatever it was asked for: nothing of it waits for ever.
 #[test]
 fn an_agent_that_hangs_ends_its_session_whatever_was_asked_of_it() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = Daemon::start();
     let stopped = |daemon: &Daemon| {
         let before = daemon.descendants();

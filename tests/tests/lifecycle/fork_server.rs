@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::processes::{self, Process};
 use vivarium_tests::{Daemon, Session, Setup, wait};
 
@@ -133,9 +132,6 @@ fn has(process: &Process, text: &[u8]) -> bool {
 
 #[test]
 fn it_has_nothing_of_a_session() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = Setup::default().start();
     let canary = "a-canary-of-the-environment";
     let session = daemon.session_with(&json!({"env": {"CANARY": canary}}));

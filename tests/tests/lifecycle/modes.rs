@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use vivarium_protocol::layer::Layer;
-use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Setup};
 
@@ -149,9 +148,6 @@ const FLOOR: [&str; 4] = ["the mounts layer", "mount proc", "fix: ", "--sandbox-
 
 #[test]
 fn without_a_required_layer_nothing_starts() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let setup = || Setup::default().runner(Runner::InContainer);
     let refused = |setup: Setup| {
         let (status, log) = setup.try_start().err().unwrap();
@@ -174,7 +170,7 @@ fn without_a_required_layer_nothing_starts() {
     // It starts once the operator says that it is to, and tells the truth.
     for allowed in [
         setup().config("sandbox", "require = []"),
-        setup().config("sandbox", "require = [\"seccomp\", \"cgroup\"]"),
+        setup().config("sandbox", "require = [\"seccomp\", \"credentials\"]"),
         setup().env("VIVARIUM_SANDBOX_REQUIRE", "none"),
         setup().argument("--sandbox-require=none"),
         setup().config("sandbox", "mode = \"off\""),
@@ -248,9 +244,6 @@ fn the_doctor_says_what_a_configuration_makes_of_the_host() {
 
 #[test]
 fn the_doctor_says_that_the_floor_is_missing() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let (diagnosis, code) = doctor_of(&Runner::InContainer, "");
     assert_eq!((&diagnosis["starts"], code), (&json!(false), 3));
     let (diagnosis, code) = doctor_of(&Runner::InContainer, "[sandbox]\nrequire = []\n");

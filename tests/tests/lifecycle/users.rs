@@ -3,21 +3,20 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use nix::unistd::User;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::processes::Process;
-use vivarium_tests::program::{self, Runner};
+use vivarium_tests::program::{self, Runner, nobody};
 use vivarium_tests::{Daemon, Setup};
 
-fn nobody() -> Runner {
-    Runner::User(nix::unistd::User::from_name("nobody").unwrap().unwrap())
-}
+use crate::Family;
 
+/// The user of daemons, who starts one itself.
 fn service() -> Runner {
-    Runner::User(host::service_user())
+    Runner::User(host::user_of_daemons())
 }
 
 #[test]
@@ -57,8 +56,7 @@ fn root_is_never_what_it_becomes() {
 
 #[test]
 fn an_ordinary_user_can_serve() {
-    let runner = if host::is_root() { nobody() } else { Runner::Self_ };
-    let daemon = Setup::default().runner(runner).start();
+    let daemon = Setup::default().runner(nobody()).start();
     let session = daemon.session();
     assert_eq!(session.value("6 * 7"), "42");
     for layer in ["namespaces", "mounts", "network", "rlimits", "seccomp", "env_scrub"] {
@@ -83,8 +81,7 @@ fn an_ordinary_user_can_serve() {
 /// reads its memory.
 #[test]
 fn the_daemon_is_not_dumpable_whoever_starts_it() {
-    let runners = [Runner::Self_, if host::is_root() { nobody() } else { Runner::Self_ }];
-    for runner in runners {
+    for runner in [Runner::Self_, nobody()] {
         let daemon = Setup::default().runner(runner).start();
         assert_eq!(daemon.session().value("6 * 7"), "42");
         let owner = |pid: i32| std::fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid();
@@ -97,14 +94,13 @@ fn the_daemon_is_not_dumpable_whoever_starts_it() {
 
 #[test]
 fn an_ordinary_user_that_is_killed_leaves_nothing_running() {
-    let runner = || if host::is_root() { nobody() } else { Runner::Self_ };
-    let daemon = Setup::default().runner(runner()).start();
+    let daemon = Setup::default().runner(nobody()).start();
     let session = daemon.session();
     let scatter =
         "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True) and None";
     let _scattered = session.execute(scatter).ok();
     let dir = daemon.kill_and_check();
-    Setup::default().runner(runner()).in_place_of(dir).start().stop_and_check();
+    Setup::default().runner(nobody()).in_place_of(dir).start().stop_and_check();
 }
 
 /// The permitted and effective capabilities of a process, whatever user namespace it is in.
@@ -130,9 +126,9 @@ fn a_user_with_subordinate_ids_gives_each_session_its_own() {
     assert!(!kernel.user_ids().contains(&own), "{kernel:?}");
     // Whoever mapped the ids had the right to map all of them, and gave it up. That the agent has
     // some for its session shows that they would be seen.
-    let agent = session.members().into_iter().find(|p| !p.name.starts_with("python")).unwrap();
+    let Family { launcher, agent, .. } = Family::of(&daemon);
     assert_ne!(capabilities(agent.pid), ["0000000000000000"; 2]);
-    assert_eq!(capabilities(agent.parent), ["0000000000000000"; 2]);
+    assert_eq!(capabilities(launcher.pid), ["0000000000000000"; 2]);
     // What it writes and leaves is gone all the same.
     let _left = session.execute("open('x', 'w').write('x'); import os; os.chmod('.', 0)").ok();
     daemon.stop_and_check();
@@ -169,13 +165,9 @@ fcntl.lockf(file, fcntl.LOCK_EX, 1 << 32, 0x7669_7661_0000_0000)
 os.write(1, b'!')
 while True: signal.pause()";
 
-#[test]
-fn daemons_of_one_user_never_have_the_same_host_ids() {
-    if !host::has(&[Requirement::SubordinateIds]) {
-        return;
-    }
-    // Somebody else's claims are none.
-    let User { uid, gid, .. } = User::from_name("nobody").unwrap().unwrap();
+/// A process of another user than daemons have, which claims all ids.
+fn stranger() -> Child {
+    let User { uid, gid, .. } = host::nobody();
     let mut stranger = Command::new("/usr/bin/setpriv")
         .args([&format!("--reuid={uid}"), &format!("--regid={gid}"), "--clear-groups", "--"])
         .args(["/usr/bin/python3", "-c", CLAIM_ALL])
@@ -183,6 +175,16 @@ fn daemons_of_one_user_never_have_the_same_host_ids() {
         .spawn()
         .unwrap();
     stranger.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    stranger
+}
+
+#[test]
+fn daemons_of_one_user_never_have_the_same_host_ids() {
+    if !host::has(&[Requirement::SubordinateIds]) {
+        return;
+    }
+    // Somebody else's claims are none.
+    let stranger = host::is_root().then(stranger);
     // Each has directories of its own; they start at one time.
     let runners = [Runner::Self_, Runner::Self_, service()];
     let mut daemons: Vec<_> = thread::scope(|scope| {
@@ -210,6 +212,8 @@ fn daemons_of_one_user_never_have_the_same_host_ids() {
     for daemon in daemons {
         daemon.stop_and_check();
     }
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    if let Some(mut stranger) = stranger {
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
 }

@@ -7,7 +7,6 @@ use std::thread;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::{Daemon, Setup, wait};
 
 /// What a session says of itself that a pool must not make another.
@@ -116,9 +115,6 @@ fn a_run_and_an_execution_that_makes_its_session_come_from_the_pool() {
 
 #[test]
 fn one_that_is_killed_while_it_waits_is_replaced() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = setup(1).start();
     until_ready(&daemon, 1);
     let before = daemon.descendants();

@@ -1,13 +1,15 @@
 //! A template that is killed or hangs: sessions come about without it, those there are go on, and
 //! there is another soon.
 
+use std::process::Command;
 use std::thread;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::host;
 use vivarium_tests::processes::Process;
+use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Outcome, Session, wait};
 
 use crate::{any_session, built, template};
@@ -61,9 +63,6 @@ fn two(daemon: &Daemon) -> [Session<'_>; 2] {
 
 #[test]
 fn killed_while_it_waits() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     assert_eq!(built(&daemon, "ok"), 1);
     let [one, other] = two(&daemon);
@@ -83,9 +82,6 @@ fn killed_while_it_waits() {
 
 #[test]
 fn a_kernel_that_is_killed_after_its_template_is_noticed() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     let [idle, busy] = two(&daemon);
     let (idle_kernel, busy_kernel) = (idle.kernel(), busy.kernel());
@@ -115,9 +111,6 @@ fn a_kernel_that_is_killed_after_its_template_is_noticed() {
 /// Its template is to collect it, and to tell.
 #[test]
 fn how_a_kernel_ended_is_told_though_its_template_hangs_or_is_gone() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     for (signal, sees) in
         [(Signal::SIGSTOP, true), (Signal::SIGKILL, host::kernel_version() >= (6, 15))]
     {
@@ -147,9 +140,6 @@ fn how_a_kernel_ended_is_told_though_its_template_hangs_or_is_gone() {
 
 #[test]
 fn one_that_hangs_is_done_without_and_replaced() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     let [one, other] = two(&daemon);
     let before = the_template(&daemon);
@@ -168,9 +158,6 @@ fn one_that_hangs_is_done_without_and_replaced() {
 
 #[test]
 fn one_that_goes_on_too_late_leaves_no_second_kernel() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     let before = the_template(&daemon);
     send(&before, Signal::SIGSTOP);
@@ -192,9 +179,6 @@ fn one_that_goes_on_too_late_leaves_no_second_kernel() {
 
 #[test]
 fn killed_in_the_midst_of_a_fork() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     let [one, other] = two(&daemon);
     let before = the_template(&daemon);
@@ -218,9 +202,6 @@ fn killed_in_the_midst_of_a_fork() {
 
 #[test]
 fn killed_while_many_are_being_made() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     let before = the_template(&daemon);
     let ids: Vec<_> = thread::scope(|scope| {
@@ -259,9 +240,6 @@ fn killed_while_many_are_being_made() {
 
 #[test]
 fn again_and_again() {
-    if !host::has(&[Requirement::Root]) {
-        return;
-    }
     let daemon = template(&[], "").start();
     let session = daemon.session();
     let _set = session.execute("x = 41").ok();
@@ -272,5 +250,38 @@ fn again_and_again() {
         assert_eq!(session.value("x + 1"), "42");
     }
     assert_eq!(built(&daemon, "ok"), 4);
+    daemon.stop_and_check();
+}
+
+/// Joins the user namespace of a process, and sets how many there can be in it. The capabilities
+/// that it has there would not outlive an execve(2).
+const LIMIT_NAMESPACES: &str = "
+import ctypes, os, sys
+pid, most = sys.argv[1:]
+if ctypes.CDLL(None).setns(os.open(f'/proc/{pid}/ns/user', os.O_RDONLY), 0x1000_0000):
+    sys.exit('setns')
+open('/proc/sys/user/max_user_namespaces', 'w').write(most)";
+
+/// Has so many user namespaces be possible within that of a process.
+#[track_caller]
+fn limit_namespaces(of: &Process, most: &str) {
+    let mut python = Command::new("/usr/bin/python3");
+    python.args(["-c", LIMIT_NAMESPACES, &of.pid.to_string(), most]);
+    let _set = program::finish(&mut python, "").expect_code(0);
+}
+
+/// Its interpreter is on a read-only mount, which takes a user namespace to make.
+#[test]
+fn without_a_read_only_mount_there_is_none_until_there_can_be_one() {
+    let runner = Runner::FewProcesses(host::user_of_daemons());
+    let daemon = template(&[], "").runner(runner).start();
+    let before = the_template(&daemon);
+    limit_namespaces(&before, "0");
+    send(&before, Signal::SIGKILL);
+    assert!(daemon.until_template("unavailable").contains("has ended"));
+    daemon.until_logged("clone3 with a user namespace: No space left on device");
+    assert!(daemon.templates().is_empty());
+    limit_namespaces(&daemon.fork_server().unwrap(), "1000");
+    until_another(&daemon, &before);
     daemon.stop_and_check();
 }
