@@ -63,8 +63,10 @@ struct Entry {
 }
 
 impl Open {
-    fn of(&self, peer: Peer) -> usize {
-        self.entries.values().filter(|entry| entry.peer == peer).count()
+    /// How many there are, of this peer if that is given, and how many of them are answered.
+    fn count(&self, of: Option<Peer>) -> (usize, usize) {
+        let of = self.entries.values().filter(|entry| of.is_none_or(|peer| entry.peer == peer));
+        of.fold((0, 0), |(all, busy), entry| (all + 1, busy + usize::from(entry.silent.is_none())))
     }
 
     /// Closes the one that has been silent for longest, of this peer if that is given.
@@ -93,13 +95,14 @@ impl Connections {
     /// Takes one in; `None` if even the reserve is used up.
     pub(super) fn admit(&self, peer: Peer) -> Option<Connection> {
         let mut open = self.lock();
-        let mut is_reserve = false;
-        if open.of(peer) >= self.max_of_peer() {
-            is_reserve = !self.close_one(&mut open, Some(peer));
-        } else if open.entries.len() >= self.0.max {
-            is_reserve = !self.close_one(&mut open, None);
+        let bounds = [(Some(peer), self.max_of_peer()), (None, self.0.max)];
+        let is_reserve = bounds.iter().any(|(of, max)| open.count(*of).1 >= *max);
+        for (of, max) in bounds.into_iter().filter(|_| !is_reserve) {
+            // Those of the reserve are among the silent ones: closing one may not be enough.
+            while open.count(of).0 >= max && self.close_one(&mut open, of) {}
         }
-        if is_reserve && open.entries.len() >= self.0.max + RESERVE {
+        let most = self.0.max + RESERVE;
+        if is_reserve && open.entries.len() >= most && !self.close_one(&mut open, None) {
             self.0.metrics.http.closed(Closed::Refused);
             return None;
         }

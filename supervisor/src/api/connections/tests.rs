@@ -62,6 +62,21 @@ fn a_peer_leaves_some_to_others() {
 }
 
 #[test]
+fn a_silent_one_of_the_reserve_makes_room_in_the_reserve_alone() {
+    let connections = connections(4);
+    let busy: Vec<_> = (0..3).map(|_| connections.admit(HERE).unwrap()).collect();
+    busy.iter().for_each(|connection| connection.activity().busy());
+    let reserve: Vec<_> = (0..33).map(|_| connections.admit(HERE).unwrap()).collect();
+    assert!(reserve.iter().all(|connection| connection.activity().is_reserve));
+    assert!(!reserve.iter().any(is_closed));
+    assert!(connections.admit(HERE).unwrap().activity().is_reserve);
+    // Once one of the others is silent too, an ordinary one takes its place and theirs.
+    busy[0].activity().idle();
+    assert!(!connections.admit(HERE).unwrap().activity().is_reserve);
+    assert!(reserve.iter().all(is_closed));
+}
+
+#[test]
 fn a_tenant_leaves_some_to_others() {
     let connections = connections(4);
     let open: Vec<_> = (0..3).map(|_| connections.admit(HERE).unwrap()).collect();
