@@ -35,7 +35,10 @@ fn changed_files_are_told_when_inotify_instances_are_used_up() {
                 assert_eq!(outcome.0["files_changed_more"], false);
             }
         }
-        assert_eq!(inotify_instances(&daemon), instances);
+        // The descriptors of agents are for root to see.
+        if host::is_root() {
+            assert_eq!(inotify_instances(&daemon), instances);
+        }
         daemon.stop_and_check();
     }
 }
