@@ -61,7 +61,7 @@ fn placement(context: &Context) -> Result<&CgroupPlacement, LayerError> {
 /// Checks that this process was born in `leaf`, and makes it the root of what it can see.
 fn settle(context: &Context, leaf: &Path) -> Result<(), LayerError> {
     let seen = own_cgroup()?;
-    if seen == "/" || !leaf.ends_with(seen.trim_start_matches('/')) {
+    if !is_leaf(&seen, leaf) {
         return Err(LayerError::not_in_force(
             format!("birth in {}", leaf.display()),
             format!("the process is in {seen}"),
@@ -74,12 +74,71 @@ fn settle(context: &Context, leaf: &Path) -> Result<(), LayerError> {
         .map_err(|error| LayerError::new("unshare(CLONE_NEWCGROUP)", error))
 }
 
+/// Whether the cgroup that is `seen` is this one. The root of what can be seen may be any.
+fn is_leaf(seen: &str, leaf: &Path) -> bool {
+    seen != "/" && leaf.ends_with(seen.trim_start_matches('/'))
+}
+
 /// This process's cgroup in the v2 hierarchy, as it can see it: the line `0::PATH` of
 /// cgroups(7).
 fn own_cgroup() -> Result<String, LayerError> {
     let path = "/proc/self/cgroup";
     let text = proc_file::read(path)?;
-    let line = text.lines().find_map(|line| line.strip_prefix("0::"));
-    line.map(str::to_owned)
+    in_v2(&text)
+        .map(str::to_owned)
         .ok_or_else(|| LayerError::new(format!("read {path}"), "there is no cgroup v2 hierarchy"))
+}
+
+fn in_v2(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.strip_prefix("0::"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use vivarium_protocol::policy::Network;
+
+    use super::super::landlock::fixture;
+    use super::*;
+
+    /// A session whose agent and kernel belong into these leaves.
+    fn context(layers: &[Layer], agent: &str, kernel: &str) -> Context {
+        let mut context = fixture::context(layers, Network::None, Path::new("/"));
+        context.policy.cgroup = Some(CgroupPlacement {
+            agent: agent.into(),
+            kernel: kernel.into(),
+            missing: String::new(),
+            fix: String::new(),
+            limits_memory: true,
+            limits_pids: true,
+        });
+        context
+    }
+
+    #[test]
+    fn a_birth_in_another_cgroup_is_told() {
+        let leaf = Path::new("/sys/fs/cgroup/vivarium/t/s/kernel");
+        assert!(is_leaf("/vivarium/t/s/kernel", leaf));
+        for other in ["/", "/vivarium/t/s/agent", "/vivarium/t/other/kernel", "/s/kern"] {
+            assert!(!is_leaf(other, leaf), "{other}");
+        }
+        assert_eq!(in_v2("2:cpu:/a\n0::/b/c\n"), Some("/b/c"));
+        assert_eq!(in_v2("2:cpu:/a\n"), None);
+    }
+
+    /// Each of the two in its own leaf, by this process, which is in neither.
+    #[test]
+    fn agent_and_kernel_are_held_against_their_leaves() {
+        let elsewhere = "/sys/fs/cgroup/not/here";
+        let context = context(&[Layer::Cgroup], elsewhere, elsewhere);
+        for settled in [Cgroup.enter(&context), Cgroup.restrict(&context)] {
+            assert!(settled.is_err_and(|error| error.to_string().contains("birth in /sys")));
+        }
+    }
+
+    #[test]
+    fn without_a_cgroup_namespace_the_path_is_visible() {
+        let report = Cgroup.verify(&context(&[Layer::Cgroup], "/", "/")).unwrap();
+        assert!(report.detail.contains("is visible"), "{}", report.detail);
+    }
 }

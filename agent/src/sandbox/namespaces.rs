@@ -222,3 +222,66 @@ pub(crate) fn apparmor_fix() -> Option<&'static str> {
 fn sysctl(name: &str) -> Option<String> {
     proc_file::text(format!("/proc/sys/{name}")).ok().map(|text| text.trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use super::super::landlock::fixture;
+    use super::*;
+
+    #[test]
+    fn the_hosts_network_is_kept_only_where_it_is_to_be() {
+        let flags = |layers: &[Layer], network| {
+            clone_flags(&fixture::context(layers, network, Path::new("/")))
+        };
+        let both = [Layer::Namespaces, Layer::Network];
+        let all: CloneFlags = NAMES.into_iter().map(|(flag, _)| flag).collect();
+        let shared = all - CloneFlags::CLONE_NEWNET;
+        for network in [Network::None, Network::Loopback] {
+            assert_eq!(flags(&both, network), all, "{network:?}");
+            assert_eq!(flags(&both[..1], network), shared, "{network:?}");
+        }
+        assert_eq!(flags(&both, Network::Full), shared);
+        assert_eq!(flags(&both[1..], Network::None), CloneFlags::empty());
+    }
+
+    #[test]
+    fn a_namespace_that_is_the_launchers_is_not_in_force() {
+        let layers = [Layer::Namespaces, Layer::Network];
+        let mut context = fixture::context(&layers, Network::None, Path::new("/"));
+        let ours = Outside::capture().unwrap();
+        let others = |(name, _): &(&'static str, String)| (*name, "another".to_owned());
+        let others: Vec<_> = ours.namespaces.iter().map(others).collect();
+        context.outside.namespaces.clone_from(&others);
+        Namespaces.verify(&context).unwrap();
+        for (index, shared) in ours.namespaces.into_iter().enumerate() {
+            context.outside.namespaces.clone_from(&others);
+            *context.outside.namespaces.get_mut(index).unwrap() = shared;
+            assert!(Namespaces.verify(&context).is_err(), "{}", NAMES[index].1);
+            context.outside.namespaces.remove(index);
+            assert!(Namespaces.verify(&context).is_err(), "nothing to compare with");
+        }
+    }
+
+    #[test]
+    fn what_is_true_outside_is_captured() {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let field = |name| {
+            let mut lines = status.lines();
+            lines.find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+        };
+        let outside = Outside::capture().unwrap();
+        let bits = |digit: char| digit.to_digit(16).map_or(0, u32::count_ones);
+        assert_eq!(outside.cpus, field("Cpus_allowed:").chars().map(bits).sum::<u32>());
+        let ids = |name| field(name).split_whitespace().nth(1).unwrap().to_owned();
+        assert_eq!([outside.uid, outside.gid].map(|id| id.to_string()), [ids("Uid:"), ids("Gid:")]);
+        for (name, is) in &outside.namespaces {
+            let kind = name.strip_suffix("_for_children").unwrap_or(name);
+            assert!(is.starts_with(&format!("{kind}:[")), "{name}: {is}");
+        }
+        assert_eq!(sysctl("kernel/ostype").as_deref(), Some("Linux"));
+        assert_eq!(sysctl("kernel/no_such_sysctl"), None);
+    }
+}

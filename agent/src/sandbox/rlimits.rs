@@ -238,6 +238,23 @@ mod tests {
         assert_eq!(limit.clamped(4), Wanted { soft: 4, hard: 4, ..limit });
     }
 
+    /// The numbers of docs/sandbox-layers.md, in bytes.
+    #[test]
+    fn limits_are_in_bytes() {
+        let mut context = fixture::context(&[Layer::Rlimits], Network::None, Path::new("/"));
+        let of = |context: &Context, resource| {
+            let found = wanted(context).into_iter().find(|limit| limit.resource == resource);
+            found.map(|limit| (limit.soft, limit.hard))
+        };
+        let is = |mib: u64| Some((mib << 20, mib << 20));
+        assert_eq!(of(&context, Resource::RLIMIT_STACK), Some((8 << 20, 256 << 20)));
+        assert_eq!(of(&context, Resource::RLIMIT_MEMLOCK), is(1));
+        assert_eq!(of(&context, Resource::RLIMIT_FSIZE), is(256));
+        context.policy.limits.max_file_size_mb = Limit::Unlimited;
+        let none = Some((RLIM_INFINITY, RLIM_INFINITY));
+        assert_eq!(of(&context, Resource::RLIMIT_FSIZE), none);
+    }
+
     #[test]
     fn core_dumps_that_no_limit_aborts_are_missing() {
         for file in ["core", "/var/crash/%p", ""] {
@@ -323,6 +340,16 @@ mod tests {
                 assert_eq!(Rlimits.verify(&context).unwrap().status, Status::Partial);
                 assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (256, 256));
                 assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (1, 1));
+                let detail = Rlimits.verify(&context).unwrap().detail;
+                assert!(!detail.contains("inherited hard limit"), "{detail}");
+
+                // Either half of a limit that is above what is wanted, and one that is below it.
+                setrlimit(Resource::RLIMIT_NOFILE, 100, 256).unwrap();
+                let detail = Rlimits.verify(&context).unwrap().detail;
+                assert!(detail.contains("RLIMIT_NOFILE is 100"), "{detail}");
+                let mut lower = context;
+                lower.policy.limits.max_open_fds = Limit::new(200).unwrap();
+                assert!(Rlimits.verify(&lower).is_err(), "the hard limit is above");
             },
         );
     }

@@ -152,7 +152,79 @@ pub(super) fn left_groups(context: &Context, status: &OwnStatus) -> Option<(Stri
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use vivarium_protocol::policy::{Network, SubordinateIds};
+
+    use super::super::super::landlock::fixture;
     use super::*;
+
+    fn context(layers: &[Layer], ids: Option<SubordinateIds>) -> Context {
+        let mut context = fixture::context(layers, Network::None, Path::new("/"));
+        context.policy.ids = ids;
+        context
+    }
+
+    const IDS: SubordinateIds = SubordinateIds { agent: 200_000, kernel: 200_001 };
+
+    #[test]
+    fn the_hosts_root_is_refused_where_the_id_is_the_daemons() {
+        for (uid, ids, refused) in
+            [(0, None, true), (0, Some(IDS), false), (7, None, false), (7, Some(IDS), false)]
+        {
+            let mut context = context(&[Layer::Namespaces], ids);
+            context.outside.uid = uid;
+            assert_eq!(refuse_host_root(&context).is_err(), refused, "{uid}, {ids:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_id_of_its_own_takes_ids_and_a_namespace() {
+        for (layers, ids, shared) in [
+            (&[Layer::Namespaces][..], Some(IDS), false),
+            (&[Layer::Namespaces], None, true),
+            (&[], Some(IDS), true),
+            (&[], None, true),
+        ] {
+            let told = shared_id(&context(layers, ids));
+            assert_eq!(told.is_some(), shared, "{layers:?}, {ids:?}");
+            assert!(told.is_none_or(|(what, fix)| {
+                what.contains("daemon's own") && fix.contains("subordinate ids")
+            }));
+        }
+    }
+
+    #[test]
+    fn groups_of_the_daemons_are_counted_and_its_own_is_not() {
+        let mut status = OwnStatus::read().unwrap();
+        let mut context = context(&[], None);
+        context.outside.gid = 5;
+        for (groups, told) in [(vec![], None), (vec![5], None), (vec![4, 5, 6], Some("2 suppl"))] {
+            status.groups = groups;
+            let left = left_groups(&context, &status).map(|(what, _)| what);
+            assert_eq!(left.is_some(), told.is_some(), "{left:?}");
+            assert!(left.is_none_or(|what| what.starts_with(told.unwrap())));
+        }
+        assert_eq!(expected(&context), (context.outside.uid, 5));
+    }
+
+    #[test]
+    fn what_reads_back_as_the_launchers_id_is_refused() {
+        let context = context(&[], None);
+        let failed = |context: &Context| {
+            let checked = verify(context, &OwnStatus::read().unwrap());
+            checked.map_err(|error| error.to_string()).err().unwrap_or_default()
+        };
+        let mut another = context;
+        another.outside.uid += 1;
+        assert!(failed(&another).contains("Uid"), "the user id");
+        another.outside.uid -= 1;
+        another.outside.gid += 1;
+        assert!(failed(&another).contains("Gid"), "the group id");
+        let mapped = maps_to("/proc/self/uid_map", u32::MAX).map_err(|error| error.to_string());
+        assert!(mapped.is_err_and(|text| text.contains("not in force")));
+    }
 
     #[test]
     fn the_host_id_is_found_in_a_map() {

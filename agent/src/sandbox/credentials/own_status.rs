@@ -95,6 +95,7 @@ mod tests {
     fn every_field_is_read() {
         let status = OwnStatus::parse(KERNEL).unwrap();
         assert_eq!(status.uids, [1000; 4]);
+        assert_eq!((status.real_uid(), status.real_gid()), (1000, 1000));
         assert_eq!(status.groups, [4, 24]);
         assert_eq!(status.bounding, 0x1ff_ffff_ffff);
         assert!(status.no_new_privs);

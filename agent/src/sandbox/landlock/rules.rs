@@ -127,3 +127,35 @@ fn open(path: &Path, rights: BitFlags<AccessFs>) -> Result<Option<Allow>, LayerE
     let rights = if directory { rights } else { rights & AccessFs::from_file(NEWEST) };
     Ok(Some(PathBeneath::new(opened, rights)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each right that is not named is denied.
+    #[test]
+    fn each_kind_of_path_has_its_rights() {
+        let to_make = AccessFs::MakeChar | AccessFs::MakeBlock;
+        let all = AccessFs::from_all(NEWEST);
+        assert_eq!(read().iter().collect::<Vec<_>>(), [AccessFs::ReadFile, AccessFs::ReadDir]);
+        assert_eq!(run(), read() | AccessFs::Execute);
+        assert_eq!(
+            device().iter().collect::<Vec<_>>(),
+            [AccessFs::WriteFile, AccessFs::ReadFile, AccessFs::Truncate, AccessFs::IoctlDev]
+        );
+        assert!(all.contains(to_make | AccessFs::IoctlDev));
+        assert!(!owned().intersects(to_make | AccessFs::IoctlDev));
+        assert_eq!(owned() | to_make | AccessFs::IoctlDev, all);
+        assert_eq!(scratch() | AccessFs::Execute, owned());
+        assert!(!scratch().contains(AccessFs::Execute));
+    }
+
+    #[test]
+    fn a_path_that_can_not_be_opened_for_another_reason_is_an_error() {
+        for absent in ["/nonexistent/path", "/proc/self/exe/below"] {
+            assert!(open(Path::new(absent), read()).is_ok_and(|rule| rule.is_none()), "{absent}");
+        }
+        let too_long = format!("/{}", "a".repeat(300));
+        assert!(open(Path::new(&too_long), read()).is_err());
+    }
+}

@@ -132,3 +132,35 @@ fn a_workdir_that_is_missing_is_an_error() {
     let error = super::rules::of(&context).map(|_| ()).map_err(|error| error.to_string());
     assert!(error.is_err_and(|text| text.contains("/nonexistent/workdir")));
 }
+
+#[test]
+fn connections_are_denied_where_there_is_no_network() {
+    use landlock::{Access, AccessNet};
+    let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
+    assert_eq!(super::denied_network(Network::None), Some(AccessNet::from_all(super::NEWEST)));
+    assert!(AccessNet::from_all(super::NEWEST).contains(tcp));
+    for network in [Network::Loopback, Network::Full] {
+        assert_eq!(super::denied_network(network), None);
+    }
+}
+
+#[test]
+fn a_workdir_that_is_no_directory_does_not_read_back() {
+    super::open_directory(Path::new("/")).unwrap();
+    assert!(super::open_directory(Path::new("/proc/self/exe")).is_err());
+}
+
+#[test]
+fn an_error_is_told_with_its_cause_and_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Failed {
+        text: &'static str,
+        #[source]
+        source: Option<Box<Failed>>,
+    }
+    let failed = |text, source| Failed { text, source: Some(Box::new(source)) };
+    let cause = || Failed { text: "no space", source: None };
+    assert_eq!(super::with_cause(&failed("add a rule", cause())), "add a rule: no space");
+    assert_eq!(super::with_cause(&failed("write: no space", cause())), "write: no space");
+}

@@ -253,3 +253,52 @@ fn c_path(path: &Path) -> Result<CString, LayerError> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|error| LayerError::new(format!("name {}", path.display()), error))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// `MOUNT_ATTR_*` of linux/mount.h.
+    #[test]
+    fn each_access_has_its_attributes() {
+        const RDONLY: u64 = 1;
+        const NOSUID: u64 = 2;
+        const NODEV: u64 = 4;
+        const NOEXEC: u64 = 8;
+        for (access, attributes) in [
+            (Access::ReadOnly, vec![RDONLY, NOSUID, NODEV]),
+            (Access::ReadOnlyNoExec, vec![RDONLY, NOSUID, NODEV, NOEXEC]),
+            (Access::Device, vec![NOSUID, NOEXEC]),
+            (Access::Writable, vec![NOSUID, NODEV]),
+            (Access::WritableNoExec, vec![NOSUID, NODEV, NOEXEC]),
+        ] {
+            assert_eq!(access.attributes(), attributes.iter().sum::<u64>(), "{access:?}");
+        }
+    }
+
+    #[test]
+    fn sockets_fifos_and_nothing_are_not_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [&fifo, &socket, &dir.path().join("nothing")] {
+            assert!(Source::take(path, Access::ReadOnly).unwrap().is_none(), "{}", path.display());
+            assert!(Source::take_isolated(path).unwrap().is_none(), "{}", path.display());
+        }
+        let below_a_file = Path::new("/proc/self/exe/below");
+        assert!(
+            Source::take(below_a_file, Access::ReadOnly).is_err(),
+            "it is not known what it is"
+        );
+
+        let link = dir.path().join("link");
+        symlink("fifo", &link).unwrap();
+        let taken = Source::take(&link, Access::ReadOnly).unwrap().unwrap();
+        assert!(!taken.is_tree() && !taken.is_isolated());
+        let taken = Source::take_isolated(dir.path()).unwrap().unwrap();
+        assert!(taken.is_tree() && taken.is_isolated());
+    }
+}

@@ -61,12 +61,33 @@ impl<'a> Mount<'a> {
 pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let path = "/proc/self/mountinfo";
     let text = proc_file::read(path)?;
-    let workdir = context.policy.workdir.to_string_lossy();
-    let writable = [&*workdir, "/tmp", "/dev/shm", "/proc"];
-    let mut count = 0_usize;
-    for line in text.lines() {
+    check(&context.policy.workdir.to_string_lossy(), &text)?;
+    if context.program.is_none() {
+        verify_own_program()?;
+    }
+    let detail = format!("own root, {} mounts read back", text.lines().count());
+    let bound = not_isolated(context, &text);
+    if bound.is_empty() {
+        return Ok(Report::enforced(Layer::Mounts, detail));
+    }
+    Ok(Report::partial(
+        Layer::Mounts,
+        format!(
+            "{detail}; not through overlayfs, so that sockets and FIFOs of the host in them can be \
+             connected to: {}",
+            bound.join(", ")
+        ),
+        "load the kernel's module `overlay`, and name directories below which nothing else is \
+         mounted and whose filesystem overlayfs can use",
+    ))
+}
+
+/// Checks every mount of `mountinfo`, and that those of a root of its own are among them.
+fn check(workdir: &str, mountinfo: &str) -> Result<(), LayerError> {
+    let writable = [workdir, "/tmp", "/dev/shm", "/proc"];
+    for line in mountinfo.lines() {
         let mount = Mount::parse(line)
-            .ok_or_else(|| LayerError::new(format!("read {path}"), format!("line {line:?}")))?;
+            .ok_or_else(|| LayerError::new("read a mount", format!("line {line:?}")))?;
         let device = system_paths::DEVICES.contains(&mount.point) || is_masked(mount.point);
         let expected = [
             ("nosuid", true),
@@ -82,34 +103,17 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
                 ));
             }
         }
-        count += 1;
     }
-    if !text.lines().any(|line| line.contains(" /proc ") && line.contains(PROC_HIDDEN)) {
+    if !mountinfo.lines().any(|line| line.contains(" /proc ") && line.contains(PROC_HIDDEN)) {
         return Err(LayerError::not_in_force("a /proc of its own", PROC_HIDDEN));
     }
-    for place in [&*workdir, "/proc", "/tmp", "/dev/shm", "/"] {
-        if !text.lines().any(|line| Mount::parse(line).is_some_and(|mount| mount.point == place)) {
+    for place in [workdir, "/proc", "/tmp", "/dev/shm", "/"] {
+        let is_there = |line| Mount::parse(line).is_some_and(|mount| mount.point == place);
+        if !mountinfo.lines().any(is_there) {
             return Err(LayerError::not_in_force("a root of its own", format!("no {place}")));
         }
     }
-    if context.program.is_none() {
-        verify_own_program()?;
-    }
-    let detail = format!("own root, {count} mounts read back");
-    let bound = not_isolated(context, &text);
-    if bound.is_empty() {
-        return Ok(Report::enforced(Layer::Mounts, detail));
-    }
-    Ok(Report::partial(
-        Layer::Mounts,
-        format!(
-            "{detail}; not through overlayfs, so that sockets and FIFOs of the host in them can be \
-             connected to: {}",
-            bound.join(", ")
-        ),
-        "load the kernel's module `overlay`, and name directories below which nothing else is \
-         mounted and whose filesystem overlayfs can use",
-    ))
+    Ok(())
 }
 
 /// What is to be shown through overlayfs, and is not.
@@ -153,7 +157,87 @@ fn is_masked(point: &str) -> bool {
 mod tests {
     use std::path::Path;
 
+    use vivarium_protocol::policy::Network;
+
     use super::*;
+    use crate::sandbox::landlock::fixture;
+
+    /// The mounts of a session, as far as there is one of each kind.
+    const SESSION: [(&str, &str, &str); 8] = [
+        ("/", "ro,nosuid,nodev", "tmpfs tmpfs ro"),
+        ("/usr", "ro,nosuid,nodev", "ext4 /dev/vda ro"),
+        ("/workspace", "rw,nosuid,nodev", "tmpfs tmpfs rw"),
+        ("/tmp", "rw,nosuid,nodev,noexec", "tmpfs tmpfs rw"),
+        ("/dev/shm", "rw,nosuid,nodev,noexec", "tmpfs tmpfs rw"),
+        ("/dev/null", "rw,nosuid,noexec", "devtmpfs udev rw"),
+        ("/proc", "rw,nosuid,nodev,noexec", "proc proc rw,hidepid=ptraceable"),
+        ("/proc/kcore", "rw,nosuid,noexec", "devtmpfs udev rw"),
+    ];
+
+    fn mountinfo(mounts: &[(&str, &str, &str)]) -> String {
+        let line = |(point, options, kind): &(&str, &str, &str)| {
+            format!("67 63 0:40 / {point} {options} shared:1 - {kind}\n")
+        };
+        mounts.iter().map(line).collect()
+    }
+
+    #[test]
+    fn each_mount_allows_what_it_is_for_and_no_more() {
+        check("/workspace", &mountinfo(&SESSION)).unwrap();
+        for (index, (point, options, _)) in SESSION.into_iter().enumerate() {
+            for option in options.split(',').filter(|option| *option != "rw") {
+                let others: Vec<_> = options.split(',').filter(|other| *other != option).collect();
+                let others = others.join(",");
+                let mut mounts = SESSION;
+                mounts.get_mut(index).unwrap().1 = &others;
+                let failed = check("/workspace", &mountinfo(&mounts)).err();
+                // Nothing of a device is executed, whatever its mount.
+                if option == "noexec" && ["/dev/null", "/proc/kcore"].contains(&point) {
+                    assert!(failed.is_none());
+                } else {
+                    let said = failed.map(|error| error.to_string()).unwrap_or_default();
+                    assert!(said.contains(&format!("{option} on {point}")), "{said}");
+                }
+            }
+        }
+        assert!(check("/elsewhere", &mountinfo(&SESSION)).is_err(), "/workspace is writable");
+        assert!(check("/workspace", "garbled").is_err());
+    }
+
+    #[test]
+    fn a_root_of_its_own_has_all_places() {
+        for place in ["/", "/workspace", "/tmp", "/dev/shm", "/proc"] {
+            let others: Vec<_> = SESSION.into_iter().filter(|mount| mount.0 != place).collect();
+            assert!(check("/workspace", &mountinfo(&others)).is_err(), "without {place}");
+        }
+        let shown = mountinfo(&SESSION).replace(",hidepid=ptraceable", "");
+        assert!(check("/workspace", &shown).is_err(), "a /proc that shows others");
+        let elsewhere =
+            mountinfo(&[("/srv", "ro,nosuid,nodev", "proc proc rw,hidepid=ptraceable")]);
+        assert!(check("/workspace", &(shown + &elsewhere)).is_err());
+    }
+
+    #[test]
+    fn what_is_bound_and_no_overlay_of_ours_is_told() {
+        let shown = tempfile::tempdir().unwrap();
+        let path = shown.path().to_str().unwrap();
+        let file = shown.path().join("file");
+        fs::write(&file, "").unwrap();
+        let mut context = fixture::context(&[Layer::Mounts], Network::None, Path::new("/"));
+        context.policy.read_paths =
+            vec![shown.path().to_owned(), file, Path::new("/nonexistent/path").to_owned()];
+        let overlay = "overlay overlay ro,lowerdir=/proc/self/fd/7:/tmp/.empty";
+        let mounts = |kind| mountinfo(&[SESSION[0], (path, "ro,nosuid,nodev", kind)]);
+        assert_eq!(not_isolated(&context, &mounts("ext4 /dev/vda ro")), [path]);
+        assert_eq!(not_isolated(&context, &mountinfo(&SESSION)), [path]);
+        assert!(not_isolated(&context, &mounts(overlay)).is_empty());
+        // The host's own, of which one half looks like ours.
+        for half in
+            ["overlay overlay ro,lowerdir=/proc/self/fd/7", "overlay overlay ro,lowerdir=/.empty"]
+        {
+            assert_eq!(not_isolated(&context, &mounts(half)), [path], "{half}");
+        }
+    }
 
     #[test]
     fn a_program_on_a_writable_mount_is_not_in_force() {

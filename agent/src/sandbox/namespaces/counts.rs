@@ -63,11 +63,12 @@ pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), La
     limits(context).into_iter().try_for_each(|(name, most)| {
         let path = directory.join(name);
         let mut text = [0; 32];
-        let found = OpenOptions::new().read(true).write(true).open(&path).and_then(|file| {
-            file.write_all_at(most.to_string().as_bytes(), 0)?;
-            let length = file.read_at(&mut text, 0)?;
-            Ok(text.get(..length).unwrap_or_default())
-        });
+        let found =
+            OpenOptions::new().read(true).write(true).truncate(true).open(&path).and_then(|file| {
+                file.write_all_at(most.to_string().as_bytes(), 0)?;
+                let length = file.read_at(&mut text, 0)?;
+                Ok(text.get(..length).unwrap_or_default())
+            });
         match found {
             Ok(found) => is(&path, most, str::from_utf8(found).unwrap_or_default()),
             // This kernel does not have all of them.
@@ -96,4 +97,77 @@ fn is(path: &Path, expected: u64, text: &str) -> Result<(), LayerError> {
     }
     let wanted = format!("{expected} in {}", path.display());
     Err(LayerError::not_in_force(wanted, text.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use vivarium_protocol::policy::Network;
+    use vivarium_protocol::units::Limit;
+
+    use super::super::super::landlock::fixture;
+    use super::*;
+
+    fn context(layers: &[Layer]) -> Context {
+        fixture::context(layers, Network::None, Path::new("/"))
+    }
+
+    #[test]
+    fn nothing_more_is_made_but_what_births_take() {
+        let without = limits(&context(&[Layer::Namespaces]));
+        for name in NONE.into_iter().chain(["max_cgroup_namespaces"]) {
+            assert!(without.contains(&(name, 0)), "{name}");
+        }
+        assert!(without.contains(&("max_inotify_instances", 2)));
+        assert_eq!(without.len(), NONE.len() + 3);
+        let mut with = context(&[Layer::Namespaces, Layer::Cgroup]);
+        assert!(limits(&with).contains(&("max_cgroup_namespaces", 64 + 8)));
+        with.policy.limits.max_procs = Limit::Unlimited;
+        assert!(!limits(&with).iter().any(|(name, _)| *name == "max_cgroup_namespaces"));
+    }
+
+    #[test]
+    fn each_is_written_and_read_back() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("proc/sys/user");
+        let context = context(&[Layer::Namespaces]);
+        fs::create_dir_all(&directory).unwrap();
+        for (name, _) in limits(&context) {
+            fs::write(directory.join(name), "127\n").unwrap();
+        }
+        limit(&context, root.path()).unwrap();
+        for (name, most) in limits(&context) {
+            assert_eq!(fs::read_to_string(directory.join(name)).unwrap(), most.to_string());
+        }
+
+        // What cannot be written to, and what does not keep what is written.
+        let one = directory.join("max_time_namespaces");
+        fs::remove_file(&one).unwrap();
+        fs::create_dir(&one).unwrap();
+        assert!(limit(&context, root.path()).is_err());
+        fs::remove_dir(&one).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &one).unwrap();
+        let failed = limit(&context, root.path()).map_err(|error| error.to_string());
+        assert!(failed.is_err_and(|text| text.contains("not in force")));
+    }
+
+    #[test]
+    fn a_limit_that_this_kernel_does_not_know_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("proc/sys/user");
+        fs::create_dir_all(&directory).unwrap();
+        let context = context(&[Layer::Namespaces]);
+        for (name, _) in limits(&context) {
+            // Below what does not exist nothing is made.
+            std::os::unix::fs::symlink("/nonexistent/limit", directory.join(name)).unwrap();
+        }
+        limit(&context, root.path()).unwrap();
+    }
+
+    #[test]
+    fn outside_of_a_session_it_does_not_read_back() {
+        assert!(verify().is_err());
+    }
 }

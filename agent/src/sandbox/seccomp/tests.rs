@@ -315,3 +315,30 @@ fn the_filter_holds_in_a_real_process() {
         assert!(Command::new("/bin/true").status().unwrap().success());
     });
 }
+
+#[test]
+fn an_answer_other_than_the_filters_is_not_in_force() {
+    use nix::errno::Errno;
+    let check = |result| super::fails_with("call", result, Errno::EPERM).map_err(|e| e.to_string());
+    assert_eq!(check(Err(Errno::EPERM)), Ok(()));
+    assert!(check(Ok(())).is_err_and(|text| text.contains("it succeeded")));
+    assert!(check(Err(Errno::ENOSYS)).is_err_and(|text| text.contains("EPERM on call")));
+}
+
+#[test]
+fn the_report_counts_the_calls_that_are_not_refused() {
+    let is_allowed = |number: &c_long| {
+        let number = u32::try_from(*number).unwrap();
+        // Those by argument: whatever the filter does, it has a program for them.
+        arguments::CHECKED.contains(&number.into())
+            || [ALLOW, SECCOMP_RET_ERRNO].contains(&judge(
+                full(Network::Loopback),
+                OURS,
+                number,
+                [0; 6],
+            ))
+    };
+    let allowed = (0..=calls::NEWEST).filter(is_allowed).count();
+    // sync and syncfs are without effect where files are the session's own, and else refused.
+    assert_eq!(calls::count(), allowed - calls::WHOLE_FLUSHES.len());
+}

@@ -25,6 +25,10 @@ fn no_call_is_listed_twice_and_all_exist() {
     for numbers in [agent, numbers(launcher)] {
         assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "{numbers:?}");
     }
+    let program = super::agent().unwrap();
+    let by_number = (0..=super::super::calls::NEWEST)
+        .filter(|number| !CHECKED.contains(number) && answer(&program, *number, [0; 6]) == ALLOW);
+    assert_eq!(agent_calls(), by_number.count() + CHECKED.len());
 }
 
 #[test]
