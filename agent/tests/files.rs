@@ -242,6 +242,47 @@ fn a_flood_of_output_and_a_transfer_go_on_together() {
     assert!(session.finish().exception.is_none());
 }
 
+/// Which of two is done first: a listing of many files, or an upload that was begun after it and takes
+/// more turns of the agent's than that.
+fn first_of_listing_and_upload(session: &mut Session) -> &'static str {
+    let list = FileOperation::List {
+        path: String::new(),
+        recursive: true,
+        after: String::new(),
+        limit: 1,
+    };
+    let (listing, _socket) = session.begin(list);
+    let (upload, mut socket) = session.begin(write("large"));
+    let chunk = vec![7; 1 << 20];
+    for chunk in std::iter::repeat_n(&chunk[..], 32).chain([&[][..]]) {
+        socket.write_all(&u32::try_from(chunk.len()).unwrap().to_le_bytes()).unwrap();
+        socket.write_all(chunk).unwrap();
+    }
+    session.done(upload).unwrap();
+    let first = if session.has_done(listing) { "listing" } else { "upload" };
+    session.done(listing).unwrap();
+    first
+}
+
+#[test]
+fn nothing_is_listed_for_a_supervisor_that_does_not_keep_up() {
+    let mut unlimited = policy();
+    unlimited.limits.max_output_bytes = vivarium_protocol::units::Limit::Unlimited;
+    unlimited.limits.max_inodes = vivarium_protocol::units::Limit::Unlimited;
+    let mut session = Session::launch(unlimited).unwrap();
+    let made = session.execute("for i in range(20000): open(str(i), 'w').close()");
+    assert!(made.exception.is_none());
+    // The control.
+    assert_eq!(first_of_listing_and_upload(&mut session), "listing");
+    let flood =
+        "import os\nblock = b'x' * 65536\nwhile not os.path.exists('stop'): os.write(1, block)";
+    session.start(flood, vec![]);
+    session.wait_for_output();
+    assert_eq!(first_of_listing_and_upload(&mut session), "upload");
+    session.write_file("stop", b"").unwrap();
+    assert!(session.finish().exception.is_none());
+}
+
 #[test]
 fn a_file_that_shrinks_is_sent_as_far_as_it_goes() {
     let mut session = Session::launch(policy()).unwrap();

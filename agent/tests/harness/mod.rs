@@ -302,6 +302,11 @@ impl Session {
         }
     }
 
+    /// Whether it is known already what came of it.
+    pub(crate) fn has_done(&self, transfer: u64) -> bool {
+        self.done.iter().any(|(number, _)| *number == transfer)
+    }
+
     pub(crate) fn operate(&mut self, operation: FileOperation) -> Result<FileReply, FileProblem> {
         let (transfer, _socket) = self.begin(operation);
         self.done(transfer)
