@@ -116,3 +116,64 @@ pub(super) fn remove_all(path: &Path) -> Result<(), CgroupError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_and_written_and_never_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let error = write(&path, "7").unwrap_err().chain();
+        assert!(error.starts_with("write \"7\" to ") && error.ends_with("(os error 2)"), "{error}");
+        assert!(read(&path).is_err() && !path.exists());
+        fs::write(&path, "12\n").unwrap();
+        assert_eq!((read(&path).unwrap().as_str(), number(&path)), ("12", Some(12)));
+        write(&path, "34").unwrap();
+        assert_eq!(number(&path), Some(34));
+        fs::write(&path, "ab 5\na 7\n").unwrap();
+        assert_eq!((keyed(&path, "a"), keyed(&path, "b"), number(&path)), (Some(7), None, None));
+        fs::write(&path, "x".repeat(100_000)).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 64 << 10);
+    }
+
+    /// Shorter than the buffer, as long as it, longer, and longer than is read.
+    #[test]
+    fn a_file_that_is_kept_open_is_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for len in [0, 10, 1023, 1024, 1025, 3000, 4096] {
+            let text: String = (0..len).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+            fs::write(&path, &text).unwrap();
+            let file = fs::File::open(&path).unwrap();
+            assert_eq!(read_again(&file).as_deref(), Some(text.as_str()), "{len}");
+            assert_eq!(read_again(&file), Some(text), "again");
+        }
+        fs::write(&path, "x".repeat(200_000)).unwrap();
+        let read = read_again(&fs::File::open(&path).unwrap()).unwrap().len();
+        assert_eq!(read, (64 << 10) + 2048, "the first part beyond the most is the last");
+    }
+
+    #[test]
+    fn directories_are_made_once_and_removed_with_those_below() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        make_dir(&path).unwrap();
+        make_dir(&path).unwrap();
+        assert!(make_dir(&dir.path().join("none/b")).is_err());
+        make_dir(&path.join("b")).unwrap();
+        make_dir(&path.join("b/c")).unwrap();
+        remove_all(&path).unwrap();
+        assert!(!path.exists());
+        remove_all(&path).unwrap();
+        // What can not be listed, and what can not be removed.
+        fs::write(&path, "").unwrap();
+        assert_eq!(remove_all(&path).unwrap_err().operation, "list");
+        fs::remove_file(&path).unwrap();
+        make_dir(&path).unwrap();
+        fs::write(path.join("file"), "").unwrap();
+        assert_eq!(remove_all(&path).unwrap_err().operation, "remove");
+    }
+}

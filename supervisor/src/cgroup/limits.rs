@@ -157,9 +157,41 @@ mod tests {
         let said = error.chain();
         assert!(said.contains("set \"64\" in") && said.contains("it holds \"\""), "{said}");
         fs::remove_file(&file).unwrap();
+        assert!(set(dir.path(), &setting).is_err(), "there is no such file");
         fs::write(&file, "").unwrap();
         set(dir.path(), &setting).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "64");
+    }
+
+    #[test]
+    fn without_swap_accounting_there_is_nothing_to_set() {
+        let dir = tempfile::tempdir().unwrap();
+        set(dir.path(), &Setting::no_swap()).unwrap();
+        let file = dir.path().join("memory.swap.max");
+        assert!(!file.exists());
+        fs::write(&file, "9").unwrap();
+        set(dir.path(), &Setting::no_swap()).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "0");
+    }
+
+    #[test]
+    fn more_than_the_kernel_can_count_is_no_limit() {
+        let at = |n| Limit::new(n).unwrap();
+        assert_eq!(memory_max(at((1 << 42) - 1)).value, (((1_u64 << 42) - 1) << 20).to_string());
+        assert_eq!(memory_max(at(1 << 42)).value, "max");
+        assert_eq!(memory_max(at(1 << 43)).value, "max");
+        assert_eq!(pids_max(at(4_194_304)).value, "4194304");
+        assert_eq!(pids_max(at(4_194_305)).value, "max");
+        let cores = |milli| cpu_max(CpuCores { milli: Some(milli) }).value;
+        assert_eq!(cores(99_999_999), "9999999900 100000");
+        assert_eq!(cores(100_000_000), "max 100000");
+        assert_eq!(cores(200_000_000), "max 100000");
+    }
+
+    #[test]
+    fn controllers_have_the_kernels_names() {
+        let names = Controller::ALL.map(|controller| controller.to_string());
+        assert_eq!(names, ["memory", "pids", "cpu", "io"]);
     }
 
     #[test]

@@ -178,6 +178,30 @@ mod tests {
         assert_eq!(meter.since(&mark), Used { cpu_us: Some(2500), memory_peak_bytes: None, io });
     }
 
+    /// An ordinary file keeps what is written: it is what a descriptor's own peak is reset by.
+    #[test]
+    fn a_peak_that_can_be_reset_is_that_of_the_execution() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.peak");
+        fs::write(&path, "4096\n").unwrap();
+        let meter = Meter::open(dir.path(), dir.path());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0096\n", "tried");
+        fs::write(&path, "8192\n").unwrap();
+        let mark = meter.mark();
+        assert_eq!(
+            (mark.peak_bytes, fs::read_to_string(&path).unwrap().as_str()),
+            (None, "0192\n")
+        );
+        fs::write(&path, "77\n").unwrap();
+        assert_eq!(meter.since(&mark).memory_peak_bytes, Some(77));
+        let read_only = Peak { file: File::open(&path).unwrap(), resettable: true };
+        assert_eq!(read_only.mark(), Some(77), "it can be no more");
+        // It takes no write: as before Linux 6.12.
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/proc/self/limits", &path).unwrap();
+        assert!(Peak::open(dir.path()).is_some_and(|peak| !peak.resettable));
+    }
+
     #[test]
     fn a_peak_that_can_not_be_reset_says_something_if_it_rose() {
         let dir = tempfile::tempdir().unwrap();

@@ -98,3 +98,33 @@ fn is_ours_alone(dir: &Path) -> bool {
         && files::read(&dir.join("cgroup.procs"))
             .is_ok_and(|pids| pids.lines().all(|pid| pid == own_pid))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_directory_is_ours_alone_with_no_other_process_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        let put = |file: &str, text: String| fs::write(dir.path().join(file), text).unwrap();
+        put("cgroup.procs", format!("{own}\n"));
+        assert!(!is_ours_alone(dir.path()), "the root of all has no type");
+        put("cgroup.type", "domain\n".to_owned());
+        assert!(is_ours_alone(dir.path()));
+        put("cgroup.procs", format!("1\n{own}\n"));
+        assert!(!is_ours_alone(dir.path()));
+        fs::remove_file(dir.path().join("cgroup.procs")).unwrap();
+        assert!(!is_ours_alone(dir.path()));
+    }
+
+    #[test]
+    fn where_nothing_can_be_made_is_told_with_a_fix() {
+        let dir = tempfile::tempdir().unwrap();
+        probe(dir.path()).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let Missing { why, fix } = probe(&dir.path().join("none")).unwrap_err();
+        assert!(why.contains("no cgroup can be made in") && fix.contains("Delegate=yes"), "{why}");
+    }
+}

@@ -199,3 +199,69 @@ async fn emptied(events: &Path) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use super::*;
+    use crate::engine::tests::settings;
+
+    #[test]
+    fn without_controllers_what_is_missing_is_named_and_the_leaves_are_there() {
+        let tenant = tempfile::tempdir().unwrap();
+        let dir = tenant.path().join("s");
+        let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "delegate").unwrap();
+        let placement = scope.placement();
+        assert_eq!((placement.agent, placement.kernel), (dir.join("agent"), dir.join("kernel")));
+        assert!(dir.join("agent").is_dir() && dir.join("kernel").is_dir());
+        let missing = "memory.max, memory.swap.max, memory.oom.group, pids.max, cpu.max, \
+                       cpu.weight (controllers not available: memory, pids, cpu)";
+        assert_eq!((placement.missing.as_str(), placement.fix.as_str()), (missing, "delegate"));
+        assert!(!placement.limits_memory && !placement.limits_pids);
+        assert!(Scope::make(dir, &settings().sandbox.limits, "").is_err(), "one per session");
+    }
+
+    #[test]
+    fn each_count_is_of_the_whole_or_of_tenant_code() {
+        let tenant = tempfile::tempdir().unwrap();
+        let dir = tenant.path().join("s");
+        let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "").unwrap();
+        assert_eq!(scope.usage(), ScopeUsage::default());
+        let put = |file: &str, text: &str| fs::write(dir.join(file), text).unwrap();
+        put("kernel/cpu.stat", "usage_usec 11\n");
+        put("memory.current", "22\n");
+        put("memory.peak", "33\n");
+        put("kernel/pids.peak", "44\n");
+        put("kernel/io.stat", "8:0 rbytes=5 wbytes=6\n");
+        let used = ScopeUsage {
+            cpu_us: Some(11),
+            memory_bytes: Some(22),
+            memory_peak_bytes: Some(33),
+            processes_peak: Some(44),
+            io: Some(Io { read_bytes: 5, write_bytes: 6 }),
+        };
+        assert_eq!(scope.usage(), used);
+        put("kernel/memory.events", "oom_kill 3\n");
+        let counts = scope.meter().since(&scope.meter().mark());
+        assert_eq!(counts.cpu_us, Some(0));
+    }
+
+    #[tokio::test]
+    async fn a_kill_is_written_and_a_removal_tells_what_went_wrong() {
+        let tenant = tempfile::tempdir().unwrap();
+        let dir = tenant.path().join("s");
+        let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "").unwrap();
+        assert!(scope.kill().is_err(), "nothing to write to");
+        assert!(scope.remove().await.is_err(), "the same");
+        fs::write(dir.join("cgroup.kill"), "").unwrap();
+        scope.kill().unwrap();
+        assert_eq!(fs::read_to_string(dir.join("cgroup.kill")).unwrap(), "1");
+        // Ordinary files can not be waited for: it must not be taken for empty.
+        fs::write(dir.join("cgroup.events"), "populated 1\n").unwrap();
+        assert_eq!(scope.remove().await.unwrap_err().operation, "watch");
+        fs::write(dir.join("kernel/memory.events"), "oom_kill 3\n").unwrap();
+        assert_eq!(scope.events().read(Default::default()).oom_kills, 3);
+    }
+}

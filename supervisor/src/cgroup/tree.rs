@@ -238,24 +238,4 @@ pub(super) fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    /// On plain files, which keep the last thing written.
-    #[test]
-    fn only_controllers_that_are_offered_and_not_enabled_are_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = |name| dir.path().join(name);
-        let enabled = || fs::read_to_string(file("cgroup.subtree_control")).unwrap();
-        fs::write(file("cgroup.controllers"), "cpuset cpu pids\n").unwrap();
-        fs::write(file("cgroup.subtree_control"), "cpu pids\n").unwrap();
-        assert_eq!(enable(dir.path()).len(), 2);
-        assert_eq!(enabled(), "cpu pids\n");
-
-        fs::write(file("cgroup.controllers"), "cpuset cpu memory pids\n").unwrap();
-        enable(dir.path());
-        assert!(enabled().starts_with("+memory"), "{}", enabled());
-        assert!(enable(Path::new("/nonexistent")).is_empty());
-    }
-}
+mod tests;
