@@ -13,25 +13,18 @@ use super::types::{LimitsSpec, MAX_METADATA_BYTES};
 use crate::settings::Settings;
 
 mod floor;
+mod plain_name;
 mod work;
 
 pub(crate) use floor::too_low;
+use plain_name::MAX_NAME_BYTES;
+pub use plain_name::is_plain_name;
 pub(super) use work::{Order, code, command, run};
-
-/// The longest id and tenant name, in bytes.
-const MAX_NAME_BYTES: usize = 64;
 
 /// The most variables of a request, and the most they may take together, in bytes. The kernel
 /// allows one string 128 KiB (`MAX_ARG_STRLEN`).
 const MAX_ENV: usize = 256;
 const MAX_ENV_BYTES: usize = 96 << 10;
-
-/// Whether this can be the id of a session: nothing that means something in a path or a URL.
-#[must_use]
-pub fn is_plain_name(name: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
 
 /// The id of a new session.
 pub(super) fn id(asked: Option<String>) -> Result<String, EngineError> {

@@ -1,0 +1,1 @@
+../../../../supervisor/src/engine/request/plain_name.rs
