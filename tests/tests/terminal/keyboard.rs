@@ -84,6 +84,20 @@ fn ctrl_c_interrupts_and_the_session_lives() {
 }
 
 #[test]
+fn what_is_typed_behind_ctrl_c_at_the_prompt_is_kept() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    // At once, so that the editor reads all of it together.
+    terminal.keys("thrown_away\x03print('ke' + 'pt')\rprint('as' + ' well')\r");
+    terminal.sees("kept\n");
+    terminal.sees("as well\n");
+    terminal.sees_prompt("In [3]:");
+    // And within a search through the history.
+    terminal.keys("\x12print\x03'last' + ' of all'\r");
+    terminal.sees("last of all");
+}
+
+#[test]
 fn code_that_ignores_ctrl_c_costs_its_variables_and_not_the_session() {
     let dir = program::temp_dir();
     let mut terminal = repl(dir.path(), &[]);

@@ -2,7 +2,8 @@
 //! on with what it waits for.
 
 use std::io::{self, Write};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use nix::sys::termios::{self, SetArg, Termios};
@@ -123,8 +124,12 @@ fn edit(
     bind(KeyCode::Tab, Modifiers::NONE, EventHandler::Conditional(Box::new(Tab)));
     bind(KeyCode::Backspace, Modifiers::NONE, EventHandler::Conditional(Box::new(Backspace)));
     bind(KeyCode::Enter, Modifiers::ALT, EventHandler::Simple(Cmd::Newline));
+    let given_up = Arc::new(AtomicBool::new(false));
+    let ctrl_c = GiveUp(Arc::clone(&given_up));
+    bind(KeyCode::Char('C'), Modifiers::CTRL, EventHandler::Conditional(Box::new(ctrl_c)));
     while let Ok(prompt) = asked.recv() {
         let said = match editor.readline(&prompt) {
+            Ok(_) if given_up.swap(false, Ordering::Relaxed) => Said::Nothing,
             Ok(code) => {
                 let code = code.trim_end();
                 if !code.trim().is_empty() && editor.add_history_entry(code)? {
@@ -160,6 +165,17 @@ impl ConditionalEventHandler for Enter {
             let indent = " ".repeat(syntax::next_indent(before));
             return Some(Cmd::Insert(1, format!("\n{indent}")));
         }
+        Some(Cmd::AcceptLine)
+    }
+}
+
+/// Ctrl-C: the line ends like any other, and is then thrown away. rustyline's own `Cmd::Interrupt`
+/// throws away with it what was typed behind it, if it has read that already.
+struct GiveUp(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for GiveUp {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
         Some(Cmd::AcceptLine)
     }
 }
