@@ -272,7 +272,90 @@ fn report(code: &dyn LayerCode, context: &Context) -> Result<Report, Failure> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use nix::sys::prctl;
+    use nix::sys::resource::{Resource, getrlimit};
+    use vivarium_protocol::policy::Network;
+
+    use super::credentials::OwnStatus;
+    use super::landlock::fixture;
     use super::*;
+
+    #[test]
+    fn a_process_outside_of_sessions_gives_up_what_it_does_not_need() {
+        let name = "::a_process_outside_of_sessions_gives_up_what_it_does_not_need";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            prctl::set_dumpable(true).unwrap();
+
+            abort_core_dumps().unwrap();
+            forbid_tracing().unwrap();
+            give_up_capabilities().unwrap();
+
+            let (core, _) = getrlimit(Resource::RLIMIT_CORE).unwrap();
+            assert!(core <= 1, "{core}");
+            assert!(!prctl::get_dumpable().unwrap());
+            let held = OwnStatus::read().unwrap().capabilities;
+            assert!(held.iter().all(|(_, set)| *set == 0), "{held:?}");
+        });
+    }
+
+    #[test]
+    fn agent_and_launcher_have_a_filter_where_there_is_that_layer() {
+        let name = "::agent_and_launcher_have_a_filter_where_there_is_that_layer";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            let context =
+                |layers: &[Layer]| fixture::context(layers, Network::None, Path::new("/"));
+            let filters = || {
+                let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+                let mut lines = status.lines();
+                let found = lines.find_map(|line| line.strip_prefix("Seccomp_filters:"));
+                found.unwrap().trim().parse::<u32>().unwrap()
+            };
+            let before = filters();
+            confine_launcher(&context(&[Layer::Mounts])).unwrap();
+            confine_agent(&context(&[Layer::Mounts])).unwrap();
+            assert_eq!(filters(), before, "without the layer");
+            confine_launcher(&context(&[Layer::Seccomp])).unwrap();
+            assert_eq!(filters(), before + 1);
+            confine_agent(&context(&[Layer::Seccomp])).unwrap();
+            assert_eq!(filters(), before + 2);
+        });
+    }
+
+    #[test]
+    fn the_agents_own_filter_is_told_with_the_layer_and_nowhere_else() {
+        let mut reports = [
+            Report::enforced(Layer::Seccomp, "a filter"),
+            Report::enforced(Layer::Mounts, "a root"),
+            Report::partial(Layer::Seccomp, "half a filter", ""),
+        ];
+        tell_of_agent(&mut reports);
+        let details = reports.map(|report| report.detail);
+        let calls = seccomp::agent_calls();
+        let told = format!("a filter; the agent's own allows {calls}");
+        assert_eq!(details, [told.as_str(), "a root", "half a filter"]);
+    }
+
+    #[test]
+    fn what_is_left_without_a_layer_is_said_by_it_alone() {
+        for code in LAYERS {
+            let context = fixture::context(&[], Network::None, Path::new("/"));
+            let report = report(code, &context).unwrap();
+            let known = context.policy.plan.report_unapplied(code.layer()).unwrap();
+            let more = report.detail.strip_prefix(known.detail.as_str()).unwrap();
+            assert!(more.is_empty() || more.starts_with("; "), "{more}");
+            assert_eq!(report.status, known.status);
+        }
+        let network = |layers, network| {
+            let context = fixture::context(layers, network, Path::new("/"));
+            report(&network::Network, &context).unwrap().detail
+        };
+        assert!(network(&[Layer::Seccomp], Network::None).contains("no sockets but AF_UNIX"));
+        assert!(network(&[], Network::None).contains("the host's network"));
+        assert!(network(&[Layer::Seccomp], Network::Loopback).contains("the host's network"));
+    }
 
     #[test]
     fn the_list_is_the_contract_order() {

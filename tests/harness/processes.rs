@@ -49,6 +49,14 @@ impl Process {
         line.split_whitespace().next()?.parse().ok()
     }
 
+    /// A set of capabilities on a line of /proc/PID/status, such as `CapEff`.
+    #[must_use]
+    pub fn capabilities(&self, set: &str) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{set}:")))?;
+        u64::from_str_radix(line.trim(), 16).ok()
+    }
+
     /// Real, effective, saved and filesystem user id.
     #[must_use]
     pub fn user_ids(&self) -> Vec<u32> {

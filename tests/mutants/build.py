@@ -41,6 +41,8 @@ class Tree:
         self.path, self.target = work / "tree", work / "target"
         # What the compiler refuses, by file: spans of bytes and what is said.
         self.refused = []
+        # Files with mutants as they were when the run began, by name.
+        self.originals = {}
         names = output("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
         for name in filter(None, names.split("\0")):
             here = ROOT / name
@@ -80,11 +82,12 @@ class Tree:
             if m["reason"] == "compiler-artifact" and (m["executable"] or not m["profile"]["test"])
         }
 
-    def build(self, into, tests=tuple(TESTS)):
-        """Builds the programs and these test programs `into` a directory; whether they build."""
+    def build(self, into, tests=tuple(TESTS), programs=PROGRAMS):
+        """Builds programs and test programs `into` a directory; whether they build."""
         into.mkdir(parents=True, exist_ok=True)
         found = {}
-        steps = [(PROGRAMS, ["build", "--package", "vivarium", "--package", "vivarium-agent"])]
+        packages = ["--package", "vivarium", "--package", "vivarium-agent"]
+        steps = [(programs, ["build", *packages])] if programs else []
         for name in tests:
             package, target, which = TESTS[name]
             steps.append(({target: name}, ["test", "--no-run", "--package", package, *which]))
@@ -93,7 +96,8 @@ class Tree:
             if built is None:
                 return False
             found |= {name: built[target] for target, name in wanted.items()}
-        found["libvivarium_agent.so"] = self.target / "debug/libvivarium_agent.so"
+        if programs:
+            found["libvivarium_agent.so"] = self.target / "debug/libvivarium_agent.so"
         for name, path in found.items():
             (into / name).unlink(missing_ok=True)
             subprocess.run(["strip", "-o", into / name, path], check=True)
@@ -108,7 +112,8 @@ def switched(tree, mutants, into):
     files = {}
     for number, mutant in mutants.items():
         files.setdefault(mutant["file"], {})[number] = mutant
-    sources = {name: schemata.Source((ROOT / name).read_text()) for name in files}
+    tree.originals = {name: (ROOT / name).read_text() for name in files}
+    sources = {name: schemata.Source(text) for name, text in tree.originals.items()}
     without = {}
     for name, its in files.items():
         for number, mutant in its.items():
@@ -153,13 +158,12 @@ def blamed(errors, texts):
             yield number, "alone" if len(found) > 1 else "does not build"
 
 
-def alone(tree, mutant, into):
-    """Builds one mutant without a switch; whether it builds."""
+def alone(tree, mutant, into, tests):
+    """Builds one mutant without a switch: unit tests only, or programs too; whether it builds."""
     name = mutant["file"]
     before = (tree.path / name).read_text()
-    tree.write(name, schemata.Source((ROOT / name).read_text()).applied(mutant))
+    tree.write(name, schemata.Source(tree.originals[name]).applied(mutant))
     try:
-        unit = "agent-unit" if mutant["package"] == "vivarium-agent" else "supervisor-unit"
-        return tree.build(into, (unit,))
+        return tree.build(into, tests, PROGRAMS if "executed" in tests else {})
     finally:
         tree.write(name, before)

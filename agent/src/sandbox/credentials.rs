@@ -110,3 +110,19 @@ fn report(context: &Context, status: &OwnStatus) -> Report {
         fixes.join("; "),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::landlock::fixture;
+    use super::*;
+
+    /// Landlock and seccomp set it too, so that in a session this one is not seen to.
+    #[test]
+    fn no_program_gives_privileges() {
+        fixture::in_child(concat!(module_path!(), "::no_program_gives_privileges"), || {
+            no_new_privs().unwrap();
+            assert!(OwnStatus::read().unwrap().no_new_privs);
+        });
+    }
+}

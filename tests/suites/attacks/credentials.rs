@@ -2,7 +2,7 @@
 
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::probe::{self, Attempt};
-use vivarium_tests::{Session, Setup};
+use vivarium_tests::{Session, Setup, wait};
 
 use crate::every_way::{control, daemon, setup};
 
@@ -27,6 +27,31 @@ fn no_set_holds_a_capability() {
     assert_eq!(with_probe(setup(), read), [NO_CAPABILITIES; 5]);
     let off = with_probe(setup().without(&["credentials"]), read);
     assert_ne!(off[3], NO_CAPABILITIES, "the bounding set is the host's");
+}
+
+/// Read from outside. Each is of the session's user namespace, and of no other.
+#[test]
+fn agent_and_launcher_hold_no_capability_that_they_do_not_need() {
+    // capabilities(7), by number: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SYS_PTRACE.
+    const SERVES_WITH: u64 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 19;
+    for (disabled, held) in [(&[][..], true), (&["credentials"][..], false)] {
+        let daemon = setup().without(disabled).start();
+        let session = daemon.session();
+        assert_eq!(session.value("6 * 7"), "42");
+        daemon.until_only(1);
+        // One of the pool may be just starting.
+        wait::until_true("agents and launchers with what they need, or with all", || {
+            daemon.descendants().iter().all(|one| {
+                let sets = ["CapPrm", "CapEff"].map(|set| one.capabilities(set));
+                match one.name.as_str() {
+                    "viv-agent" => (sets == [Some(SERVES_WITH); 2]) == held,
+                    "viv-launcher" => sets == [Some(0); 2],
+                    _ => true,
+                }
+            })
+        });
+        daemon.stop_and_check();
+    }
 }
 
 #[test]

@@ -117,6 +117,14 @@ mod tests {
         }
     }
 
+    /// linux/securebits.h, from NOROOT to the lock of NO_CAP_AMBIENT_RAISE. KEEP_CAPS is off.
+    #[test]
+    fn each_securebit_is_locked() {
+        assert_eq!(SECUREBITS, 0b1110_1111);
+        // Tests do not lock their own.
+        assert!(verify_securebits().is_err());
+    }
+
     #[test]
     fn one_capability_left_is_an_error_and_is_named() {
         assert!(verify(&status(0, 0)).is_ok());
