@@ -198,3 +198,40 @@ fn mount_fs(
         LayerError::new(format!("mount {kind} on {} ({flags:?})", target.display()), error)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use vivarium_protocol::policy::Network;
+
+    use super::super::landlock::fixture;
+    use super::*;
+
+    /// Only root can copy mounts.
+    #[test]
+    fn what_lies_below_another_is_taken_only_to_isolate_it() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let own = |name: &str| dir.path().join(name);
+        fs::create_dir_all(own("isolated/below")).unwrap();
+        fs::create_dir_all(own("inner")).unwrap();
+        fs::create_dir_all(own("alone")).unwrap();
+        let mut context = fixture::context(&[Layer::Mounts], Network::None, Path::new("/"));
+        context.policy.interpreter.prefixes =
+            vec![own("inner"), dir.path().to_owned(), PathBuf::from("/usr/lib")];
+        context.policy.read_paths = vec![own("isolated"), own("isolated/below")];
+        let taken = sources(&context).unwrap();
+        let below: Vec<_> =
+            taken.iter().filter(|source| source.path().starts_with(dir.path())).collect();
+        let paths: Vec<_> = below.iter().map(|source| source.path().to_owned()).collect();
+        assert_eq!(paths, [dir.path().to_owned(), own("isolated")]);
+        assert_eq!(below.iter().map(|one| one.is_isolated()).collect::<Vec<_>>(), [false, true]);
+        assert!(taken.iter().any(|source| source.path() == Path::new("/usr")));
+        assert!(!taken.iter().any(|source| source.path() == Path::new("/usr/lib")));
+        for device in system_paths::DEVICES {
+            assert!(taken.iter().any(|source| source.path() == Path::new(device)), "{device}");
+        }
+    }
+}

@@ -42,10 +42,13 @@ fn agent_and_launcher_hold_no_capability_that_they_do_not_need() {
         // One of the pool may be just starting.
         wait::until_true("agents and launchers with what they need, or with all", || {
             daemon.descendants().iter().all(|one| {
-                let sets = ["CapPrm", "CapEff"].map(|set| one.capabilities(set));
+                let [permitted, effective, bounding] =
+                    ["CapPrm", "CapEff", "CapBnd"].map(|set| one.capabilities(set));
                 match one.name.as_str() {
-                    "viv-agent" => (sets == [Some(SERVES_WITH); 2]) == held,
-                    "viv-launcher" => sets == [Some(0); 2],
+                    "viv-agent" => {
+                        ([permitted, effective, bounding] == [Some(SERVES_WITH); 3]) == held
+                    }
+                    "viv-launcher" => [permitted, effective] == [Some(0); 2],
                     _ => true,
                 }
             })

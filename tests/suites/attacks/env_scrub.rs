@@ -116,3 +116,13 @@ fn home_and_temporary_files_are_in_the_workdir() {
     assert!(session.value("tempfile.mkdtemp()").starts_with("'/workspace/"));
     assert_eq!(session.value("os.environ['MPLBACKEND']"), "'Agg'");
 }
+
+/// Python would go elsewhere without a word.
+#[test]
+fn temporary_files_have_a_directory_that_is_the_sessions_alone() {
+    let daemon = daemon();
+    let session = daemon.session();
+    let ask = "import os, stat; at = os.environ['TMPDIR']; \
+               at, stat.filemode(os.stat(at).st_mode), os.stat(at).st_uid == os.getuid()";
+    assert_eq!(session.value(ask), "('/workspace/.tmp', 'drwx------', True)");
+}

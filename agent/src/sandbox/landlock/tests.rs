@@ -144,6 +144,18 @@ fn connections_are_denied_where_there_is_no_network() {
     }
 }
 
+/// Without the layer: a file that can be opened, and one that is not there.
+#[test]
+fn a_file_that_is_not_denied_does_not_read_back() {
+    for (layers, found) in
+        [(&[Layer::Landlock][..], "opened"), (&[Layer::Landlock, Layer::Mounts], "No such file")]
+    {
+        let context = fixture::context(layers, Network::None, Path::new("/"));
+        let read_back = Landlock.verify(&context).map_err(|error| error.to_string());
+        assert!(read_back.is_err_and(|text| text.contains(found)), "{layers:?}");
+    }
+}
+
 #[test]
 fn a_workdir_that_is_no_directory_does_not_read_back() {
     super::open_directory(Path::new("/")).unwrap();
