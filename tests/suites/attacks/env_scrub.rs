@@ -120,7 +120,7 @@ fn home_and_temporary_files_are_in_the_workdir() {
 /// Python would go elsewhere without a word.
 #[test]
 fn temporary_files_have_a_directory_that_is_the_sessions_alone() {
-    let daemon = daemon();
+    let daemon = every_way::daemon();
     let session = daemon.session();
     let ask = "import os, stat; at = os.environ['TMPDIR']; \
                at, stat.filemode(os.stat(at).st_mode), os.stat(at).st_uid == os.getuid()";
