@@ -226,6 +226,50 @@ mod tests {
         assert!(mapped.is_err_and(|text| text.contains("not in force")));
     }
 
+    /// Root's can be told apart, so it takes root.
+    #[test]
+    fn where_ids_stay_the_saved_ones_follow_and_others_are_refused() {
+        let name = "::where_ids_stay_the_saved_ones_follow_and_others_are_refused";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            if !getuid().is_root() {
+                return;
+            }
+            let (user, group) = (|id| Uid::from_raw(id), |id| Gid::from_raw(id));
+            let mut context = context(&[], None);
+            assert!(stay(&context).is_err(), "the launcher is root");
+            context.outside.uid = 7;
+            setgroups(&[group(3), group(4)]).unwrap();
+            setresgid(group(0), group(5), group(0)).unwrap();
+            let differs = |context: &Context| {
+                let failed = stay(context).map_err(|error| error.to_string());
+                failed.is_err_and(|text| text.contains("differ from effective"))
+            };
+            assert!(differs(&context), "the group id");
+            setresgid(group(0), group(0), group(6)).unwrap();
+            setresuid(user(0), user(6), user(0)).unwrap();
+            assert!(differs(&context), "the user id");
+            setresuid(user(0), user(0), user(6)).unwrap();
+            stay(&context).unwrap();
+            let (users, groups) =
+                (nix::unistd::getresuid().unwrap(), nix::unistd::getresgid().unwrap());
+            assert_eq!((users.saved, groups.saved), (user(0), group(0)));
+            assert_eq!(nix::unistd::getgroups().unwrap(), []);
+        });
+    }
+
+    #[test]
+    fn groups_may_stay_only_where_nothing_could_drop_them() {
+        let name = "::groups_may_stay_only_where_nothing_could_drop_them";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            if getuid().is_root() {
+                let user = Uid::from_raw(7);
+                setresuid(user, user, user).unwrap();
+            }
+            clear_groups(&context(&[], None)).unwrap();
+            assert!(clear_groups(&context(&[], Some(IDS))).is_err());
+        });
+    }
+
     #[test]
     fn the_host_id_is_found_in_a_map() {
         let map = "         0     100000          1\n      1000     100001          1\n";

@@ -64,3 +64,47 @@ fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     files.push(("resolv.conf", resolvers));
     files
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use vivarium_protocol::layer::Layer;
+
+    use super::*;
+    use crate::sandbox::landlock::fixture;
+
+    #[test]
+    fn the_hosts_users_and_resolvers_are_seen_by_nobody() {
+        let of = |network| own_files(&fixture::context(&[], network, Path::new("/")));
+        let named = |files: &[(&str, String)], name: &str| {
+            files.iter().find(|(own, _)| *own == name).unwrap().1.clone()
+        };
+        for network in [Network::None, Network::Loopback] {
+            let files = of(network);
+            assert!(named(&files, "passwd").contains("sandbox:x:1000:1000::"));
+            assert_eq!(named(&files, "resolv.conf"), "");
+            assert!(!named(&files, "nsswitch.conf").contains("dns"));
+        }
+        let full = of(Network::Full);
+        assert_eq!(named(&full, "hosts"), fs::read_to_string("/etc/hosts").unwrap_or_default());
+        assert!(named(&full, "nsswitch.conf").contains("dns"));
+    }
+
+    /// Only root can copy mounts.
+    #[test]
+    fn what_is_listed_is_taken_unless_there_is_our_own() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let context = fixture::context(&[Layer::Mounts], Network::None, Path::new("/"));
+        let taken = sources(&context).unwrap();
+        let own = own_files(&context);
+        for path in system_paths::ETC {
+            let path = Path::new(path);
+            let is_own = own.iter().any(|(name, _)| path.ends_with(name));
+            let is_taken = taken.iter().any(|source| source.path() == path);
+            assert_eq!(is_taken, path.exists() && !is_own, "{}", path.display());
+        }
+        assert!(!taken.is_empty(), "a host without any of them");
+    }
+}
