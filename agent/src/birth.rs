@@ -213,3 +213,71 @@ pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
         ..failure(&format!("open {}", path.display()), error)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::mpsc;
+
+    use vivarium_protocol::policy::Network;
+
+    use super::*;
+    use crate::sandbox::fixture;
+
+    #[test]
+    fn a_process_with_another_thread_is_not_confined() {
+        let (end, ended) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || ended.recv());
+            let refused = check_alone().map_err(|failure| failure.reason);
+            assert!(refused.is_err_and(|reason| reason.starts_with("there are ")));
+            drop(end);
+        });
+    }
+
+    #[test]
+    fn tenant_code_is_to_be_killed_first_where_there_is_a_cgroup() {
+        let name = "::tenant_code_is_to_be_killed_first_where_there_is_a_cgroup";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            let score = || std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+            let context =
+                |layers: &[Layer]| fixture::context(layers, Network::None, Path::new("/"));
+            let before = score();
+            assert_ne!(before, "1000\n");
+            yield_to_others(&context(&[])).unwrap();
+            assert_eq!(score(), before);
+            yield_to_others(&context(&[Layer::Cgroup])).unwrap();
+            assert_eq!(score(), "1000\n");
+        });
+    }
+
+    #[test]
+    fn signals_that_were_blocked_come_again() {
+        SigSet::all().thread_block().unwrap();
+        assert_ne!(SigSet::thread_get_mask().unwrap(), SigSet::empty());
+        unblock_signals().unwrap();
+        assert_eq!(SigSet::thread_get_mask().unwrap(), SigSet::empty());
+    }
+
+    #[test]
+    fn the_exit_code_tells_whether_the_failure_was_told() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let why = || failure("test", "a reason");
+        assert_eq!(tell(&theirs, why()), 1);
+        let said: BirthReport = stream::receive(&ours, MAX_SMALL_FRAME_BYTES).unwrap();
+        assert!(matches!(said, BirthReport::Failed(failure) if failure.reason == "a reason"));
+        drop(ours);
+        assert_eq!(tell(&theirs, why()), 2, "nobody hears it");
+    }
+
+    #[test]
+    fn a_leaf_is_opened_where_there_is_one_and_is_a_directory() {
+        let context = fixture::context(&[], Network::None, Path::new("/"));
+        assert!(open_leaf(&context).unwrap().is_none());
+        open_cgroup(Path::new("/")).unwrap();
+        for missing in ["/nonexistent/cgroup", "/proc/self/status"] {
+            let layer = open_cgroup(Path::new(missing)).err().and_then(|failure| failure.layer);
+            assert_eq!(layer, Some(Layer::Cgroup), "{missing}");
+        }
+    }
+}

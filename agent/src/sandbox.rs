@@ -31,6 +31,8 @@ use vivarium_protocol::policy::Policy;
 use crate::launch::{self, errno};
 
 pub(crate) use env_scrub::kernel_environment;
+#[cfg(test)]
+pub(crate) use landlock::fixture;
 pub(crate) use namespaces::{Inside, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
 
@@ -280,7 +282,6 @@ mod tests {
     use vivarium_protocol::policy::Network;
 
     use super::credentials::OwnStatus;
-    use super::landlock::fixture;
     use super::*;
 
     #[test]

@@ -30,8 +30,8 @@ def listed(patterns):
     """The mutants of these files, those inside of sessions first."""
     chosen = [word for pattern in patterns for word in ("--file", pattern)]
     found = json.loads(output("cargo", "mutants", "--list", "--json", *chosen))
-    first = ["agent/src/sandbox", "agent/src/birth", "supervisor/src/session", ""]
-    return sorted(found, key=lambda mutant: [mutant["file"].startswith(start) for start in first], reverse=True)
+    first = ("agent/src/sandbox", "agent/src/birth", "supervisor/src/session", "")
+    return sorted(found, key=lambda mutant: [not mutant["file"].startswith(s) for s in first])
 
 
 class Tree:
@@ -67,8 +67,11 @@ class Tree:
         }
         done = subprocess.run(
             ["cargo", *arguments, "--locked", "--message-format=json"],
-            cwd=self.path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            cwd=self.path,
+            env=environment,
+            text=True,
+            capture_output=True,
+        )
         messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode != 0:
             said = (m["message"] for m in messages if m["reason"] == "compiler-message")

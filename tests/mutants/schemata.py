@@ -111,7 +111,10 @@ class Source:
         if node.type == "let_chain":
             # `||` has no place in there.
             return "does not build"
-        if not any((c.start_byte, c.end_byte) == (start, end) for c in node.children[:2]) and genre != "StructField":
+        if (
+            not any((c.start_byte, c.end_byte) == (start, end) for c in node.children[:2])
+            and genre != "StructField"
+        ):
             return "alone"
         alternative = self.text(node.start_byte, start) + new + self.text(end, node.end_byte)
         return [Change(node.start_byte, node.end_byte, {number: alternative}, "expression")]
@@ -123,7 +126,9 @@ class Source:
         condition = pattern.child_by_field_name("condition")
         around = Change(whole.start_byte, whole.end_byte, {number: ""}, "match")
         if condition:
-            guard = Change(condition.start_byte, condition.end_byte, {number: "false"}, "expression")
+            guard = Change(
+                condition.start_byte, condition.end_byte, {number: "false"}, "expression"
+            )
         else:
             guard = Change(pattern.end_byte, pattern.end_byte, {number: ""}, "arm")
         return [guard, around]
@@ -139,7 +144,9 @@ def switched(source, changes):
         else:
             merged[key] = change
     # What begins first, and of that what is inserted, then the longer one, is outside.
-    ordered = sorted(merged.values(), key=lambda c: (c.start, c.end != c.start, -c.end, c.kind != "match"))
+    ordered = sorted(
+        merged.values(), key=lambda c: (c.start, c.end != c.start, -c.end, c.kind != "match")
+    )
     return render(source, 0, len(source.raw), ordered)
 
 

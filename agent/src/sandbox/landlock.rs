@@ -122,6 +122,6 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;

@@ -113,7 +113,7 @@ mod tests {
         assert!(!is_ours_alone(dir.path()), "the root of all has no type");
         put("cgroup.type", "domain\n".to_owned());
         assert!(is_ours_alone(dir.path()));
-        put("cgroup.procs", format!("1\n{own}\n"));
+        put("cgroup.procs", format!("{own}\n{}\n", own + 1));
         assert!(!is_ours_alone(dir.path()));
         fs::remove_file(dir.path().join("cgroup.procs")).unwrap();
         assert!(!is_ours_alone(dir.path()));

@@ -14,7 +14,7 @@ use super::super::{Context, Outside};
 const CHILD: &str = "VIVARIUM_TEST_CHILD";
 
 /// A session of `layers` and no others, on the host's own files.
-pub(in crate::sandbox) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Context {
+pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Context {
     let mut plan = Plan::off();
     for layer in layers {
         plan.set(*layer, &Intent::Apply);
@@ -61,7 +61,7 @@ pub(in crate::sandbox) fn context(layers: &[Layer], network: Network, workdir: &
 
 /// Runs `body` in a process of its own: this test, run again alone by the test program.
 /// `test` is `module_path!()` and the function's name. The parent gives `body` nothing.
-pub(in crate::sandbox) fn in_child(test: &str, body: impl FnOnce()) {
+pub(crate) fn in_child(test: &str, body: impl FnOnce()) {
     if std::env::var_os(CHILD).is_some() {
         return body();
     }

@@ -124,6 +124,8 @@ fn the_agents_filter_holds_in_a_real_process() {
                 }
             }
             assert!(read_back().is_err(), "read back without a filter");
+            nix::sys::prctl::set_no_new_privs().unwrap();
+            assert!(read_back().is_err(), "read back with half of it");
 
             confine_agent().unwrap();
 
