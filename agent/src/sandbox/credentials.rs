@@ -12,7 +12,7 @@ use nix::sys::prctl;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::{Context, LayerCode, LayerError};
-use own_status::OwnStatus;
+pub(super) use own_status::OwnStatus;
 
 /// Ids, groups, capabilities, and no new privileges.
 pub(crate) struct Credentials;

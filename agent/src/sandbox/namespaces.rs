@@ -258,8 +258,9 @@ mod tests {
         Namespaces.verify(&context).unwrap();
         for (index, shared) in ours.namespaces.into_iter().enumerate() {
             context.outside.namespaces.clone_from(&others);
+            let (name, _) = shared;
             *context.outside.namespaces.get_mut(index).unwrap() = shared;
-            assert!(Namespaces.verify(&context).is_err(), "{}", NAMES[index].1);
+            assert!(Namespaces.verify(&context).is_err(), "{name}");
             context.outside.namespaces.remove(index);
             assert!(Namespaces.verify(&context).is_err(), "nothing to compare with");
         }

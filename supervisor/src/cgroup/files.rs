@@ -145,7 +145,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         for len in [0, 10, 1023, 1024, 1025, 3000, 4096] {
-            let text: String = (0..len).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+            let text: String = ('a'..='z').cycle().take(len).collect();
             fs::write(&path, &text).unwrap();
             let file = fs::File::open(&path).unwrap();
             assert_eq!(read_again(&file).as_deref(), Some(text.as_str()), "{len}");

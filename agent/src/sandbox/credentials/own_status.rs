@@ -9,24 +9,24 @@ const PATH: &str = "/proc/thread-self/status";
 
 /// The fields that the layers are verified by.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct OwnStatus {
+pub(in crate::sandbox) struct OwnStatus {
     /// Real, effective, saved and filesystem user id.
-    pub(super) uids: Vec<u32>,
+    pub(in crate::sandbox) uids: Vec<u32>,
     /// Real, effective, saved and filesystem group id.
-    pub(super) gids: Vec<u32>,
+    pub(in crate::sandbox) gids: Vec<u32>,
     /// Supplementary groups.
-    pub(super) groups: Vec<u32>,
+    pub(in crate::sandbox) groups: Vec<u32>,
     /// Inheritable, permitted, effective and ambient capabilities, with their names here.
-    pub(super) capabilities: [(&'static str, u64); 4],
+    pub(in crate::sandbox) capabilities: [(&'static str, u64); 4],
     /// Bounding set.
-    pub(super) bounding: u64,
+    pub(in crate::sandbox) bounding: u64,
     /// Whether execve gives no privilege.
-    pub(super) no_new_privs: bool,
+    pub(in crate::sandbox) no_new_privs: bool,
 }
 
 impl OwnStatus {
     /// Reads it.
-    pub(super) fn read() -> Result<Self, LayerError> {
+    pub(in crate::sandbox) fn read() -> Result<Self, LayerError> {
         Self::parse(&proc_file::read(PATH)?)
     }
 
@@ -43,12 +43,12 @@ impl OwnStatus {
     }
 
     /// The real user id.
-    pub(super) fn real_uid(&self) -> u32 {
+    pub(in crate::sandbox) fn real_uid(&self) -> u32 {
         self.uids.first().copied().unwrap_or(u32::MAX)
     }
 
     /// The real group id.
-    pub(super) fn real_gid(&self) -> u32 {
+    pub(in crate::sandbox) fn real_gid(&self) -> u32 {
         self.gids.first().copied().unwrap_or(u32::MAX)
     }
 }
