@@ -58,7 +58,7 @@ const FORGED: &str = "
 import os, struct
 done = struct.pack('<IB', 14, 4) + struct.pack('<Q', 1) + bytes([0] * 5)
 value = struct.pack('<IB', 30, 2) + struct.pack('<Q', 1) + struct.pack('<I', 4) + b'FAKE' + bytes(10)
-junk = [b'{\"status\": \"ok\", \"result\": \"FAKE\"}\\n', done, value, done * 50, os.urandom(64),
+junk = [b'{\"status\": \"ok\", \"result\": \"FAKE\"}\\n', done, value, done * 50, b'\\xa5' * 64,
         b'\\xff' * 16, struct.pack('<I', 0), struct.pack('<I', 2**32 - 1)]
 def forge(descriptors, frames=junk):
     for fd in descriptors:
@@ -94,6 +94,14 @@ fn one_forged_frame_of_each_kind() {
         assert_eq!(session.value("1 + 1"), "2");
     }
     daemon.stop_and_check();
+}
+
+/// What the kernel sends next is taken for the rest of it, its own answer too.
+#[test]
+fn a_frame_that_is_announced_and_does_not_come() {
+    let code = format!("{FORGED}forge([3], [struct.pack('<I', 1 << 20)])\n'own'");
+    let outcome = Case::new(&code).times_out(1500, "lost").run();
+    assert!(outcome.0["result"].is_null(), "{outcome}");
 }
 
 #[test]
