@@ -53,7 +53,6 @@ AST_MAX_CHARS = 256 << 10
 
 # How many loops stand one around the other.
 LOOPS = 8
-
 # So often an exception may be described for an execution.
 ATTEMPTS_MAX = 5
 
@@ -61,8 +60,7 @@ ATTEMPTS_MAX = 5
 class Execution:
     """How far the first request has come, and how it came out.
 
-    Tenants' signal handlers may raise anywhere in the runner. `serve` goes on then where it was,
-    so each step is one assignment, or can be taken twice.
+    Each step is one assignment, or can be taken twice: tenants' handlers raise anywhere in it.
     """
 
     begun = False
@@ -72,8 +70,7 @@ class Execution:
     # What was raised in the runner: the first such exception is told in place of all else.
     intruder = None
     # The frames that say all this, and how often they were made.
-    answer = None
-    attempts = 0
+    answer, attempts = None, 0
 
 
 class State:
@@ -202,9 +199,8 @@ def answer_of(execution, number):
 
 def end(execution):
     """Does what there is to do at the end of an execution."""
-    interrupted = issubclass(type(execution.failure), KeyboardInterrupt)
     # Whoever interrupts is waiting for the end.
-    if interrupted or getpid() != guard.State.pid:
+    if type(execution.failure) is KeyboardInterrupt or getpid() != guard.State.pid:
         return
     try:
         for function in list(guard.State.at_end):
