@@ -181,6 +181,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    /// None of these is executed.
+    #[test]
+    fn a_command_that_is_not_there_and_one_that_is_no_program_have_their_codes() {
+        let code = |path: &std::ffi::CStr| {
+            execute_command(&[path.to_owned()], "", &[]).map_err(|refusal| refusal.code).err()
+        };
+        assert_eq!(code(c"/nonexistent/program"), Some(NOT_FOUND));
+        assert_eq!(code(c"/proc/self/status"), Some(NOT_EXECUTABLE));
+        assert_eq!(code(c"/"), Some(NOT_EXECUTABLE));
+    }
+
     #[test]
     fn empty_parts_of_the_path_are_left_out() {
         let environment = [c"HOME=/".to_owned(), c"PATH=:/a::/b:".to_owned()];

@@ -69,3 +69,29 @@ async fn ids_are_free_when_the_processes_are_gone_and_not_before() {
         assert_eq!(pool.lease().is_some(), is_certain);
     }
 }
+
+#[test]
+fn a_template_is_given_up_by_a_kernel_that_was_executed_and_no_other() {
+    let pool = Arc::new(IdPool::of_one_pair(3_100_000_011).unwrap());
+    let mut resources = resources(&pool);
+    resources.template = Some(Arc::new(Template::new("default")));
+    resources.kernel_came(Origin::Forked);
+    assert!(resources.template.is_some());
+    resources.kernel_came(Origin::Executed);
+    assert!(resources.template.is_none());
+}
+
+#[tokio::test]
+async fn a_workdir_on_the_host_goes_with_its_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let (own, others) = (dir.path().join("own"), dir.path().join("others"));
+    for workdir in [&own, &others] {
+        std::fs::create_dir_all(workdir.join("below")).unwrap();
+    }
+    let pool = Arc::new(IdPool::of_one_pair(3_100_000_021).unwrap());
+    let (_ended, ends) = watch::channel(Some(true));
+    let mut resources = resources(&pool);
+    resources.workdir = Some(own.clone());
+    resources.tear_down(&Slow(ends)).await;
+    assert_eq!([own.exists(), others.exists()], [false, true]);
+}
