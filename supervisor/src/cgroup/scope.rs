@@ -246,6 +246,9 @@ mod tests {
         put("kernel/memory.events", "oom_kill 3\n");
         let counts = scope.meter().since(&scope.meter().mark());
         assert_eq!(counts.cpu_us, Some(0));
+        put("memory.events.local", "oom 0\n");
+        fs::write(tenant.path().join("memory.events.local"), "oom 0\n").unwrap();
+        assert_eq!(scope.blame().ask(), crate::cgroup::UsedUp::Host, "neither limit was reached");
     }
 
     #[tokio::test]

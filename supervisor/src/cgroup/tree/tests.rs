@@ -152,3 +152,22 @@ fn the_least_that_is_left_counts_and_only_of_cgroups() {
     limited(root.path(), "300");
     assert_eq!(tree.headroom().map(|room| room.left_bytes), Some(200));
 }
+
+#[test]
+fn each_tenants_use_is_read_from_its_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let tree = tree(root.path(), &[]);
+    assert!(tree.tenants().is_empty());
+    let dir = root.path().join(TENANTS).join("t");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("cpu.stat"), "usage_usec 7\n").unwrap();
+    fs::write(dir.join("memory.current"), "8\n").unwrap();
+    let tenants = tree.tenants();
+    let found = tenants.iter().map(|one| {
+        (one.tenant.as_str(), one.cpu, one.memory_bytes, one.processes, one.stalls.len())
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [("t", Some(Duration::from_micros(7)), Some(8), None, 0)]
+    );
+}
