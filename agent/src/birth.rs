@@ -219,7 +219,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::mpsc;
 
-    use vivarium_protocol::policy::Network;
+    use vivarium_protocol::policy::{CgroupPlacement, Network};
 
     use super::*;
     use crate::sandbox::fixture;
@@ -272,8 +272,17 @@ mod tests {
 
     #[test]
     fn a_leaf_is_opened_where_there_is_one_and_is_a_directory() {
-        let context = fixture::context(&[], Network::None, Path::new("/"));
+        let mut context = fixture::context(&[], Network::None, Path::new("/"));
         assert!(open_leaf(&context).unwrap().is_none());
+        context.policy.cgroup = Some(CgroupPlacement {
+            agent: "/nonexistent/cgroup".into(),
+            kernel: "/".into(),
+            missing: String::new(),
+            fix: String::new(),
+            limits_memory: true,
+            limits_pids: true,
+        });
+        assert!(open_leaf(&context).unwrap().is_some());
         open_cgroup(Path::new("/")).unwrap();
         for missing in ["/nonexistent/cgroup", "/proc/self/status"] {
             let layer = open_cgroup(Path::new(missing)).err().and_then(|failure| failure.layer);
