@@ -14,6 +14,9 @@ mod replaced;
 
 use vivarium_tests::{Daemon, Setup};
 
+/// Whether the host counts a session's processes, so that `max_procs` holds.
+pub(crate) const COUNTS_PROCESSES: bool = true;
+
 /// Whether a session has a disk of its own, whose size is limited.
 pub(crate) const HAS_OWN_DISK: bool = true;
 

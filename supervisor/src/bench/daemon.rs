@@ -21,7 +21,8 @@ use crate::settings::ListenAddr;
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// More than any series needs. A line for each key, so that a scenario can add others.
-const CONFIG: &str = "session.max_sessions = 5000\nsession.idle_timeout = \"1h\"\n";
+const CONFIG: &str = "session.max_sessions = 5000\nsession.idle_timeout = \"1h\"\n\
+                      server.max_connections = 5000\n";
 
 /// Why there is no daemon to measure.
 #[derive(Debug, thiserror::Error)]

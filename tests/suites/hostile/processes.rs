@@ -3,18 +3,24 @@
 use serde_json::json;
 
 use super::Case;
-use crate::every_way::daemon;
+use crate::every_way::{COUNTS_PROCESSES, daemon};
 
 #[test]
 fn fork_bomb() {
+    // Where nothing bounds a session's processes (docs/threat-model.md), more would only tell how
+    // busy the host can get.
+    let goes_on = if COUNTS_PROCESSES { "True" } else { "(os.getpid() - first) % 2**22 < 300" };
     // SIGINT alone would end it, here and there.
-    let code = "
+    let code = format!(
+        "
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+first = os.getpid()
 while True:
-    try: os.fork()
-    except OSError: pass";
-    let case = Case::new(code).times_out(1500, "lost").limits(json!({"max_procs": 24}));
+    try: {goes_on} and os.fork()
+    except OSError: pass"
+    );
+    let case = Case::new(&code).times_out(1500, "lost").limits(json!({"max_procs": 24}));
     let _out = case.run();
 }
 
