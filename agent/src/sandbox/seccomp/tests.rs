@@ -87,6 +87,17 @@ pub(super) fn with(index: usize, value: u64) -> [u64; 6] {
 }
 
 #[test]
+fn each_profile_has_a_filter_of_its_own() {
+    let places: BTreeSet<_> = Profile::all().map(Profile::index).collect();
+    assert!(places.into_iter().eq(0..8));
+    program::prepare().unwrap();
+    for profile in Profile::all() {
+        let (kept, built) = (program::session(profile).unwrap(), program::build(profile).unwrap());
+        assert_eq!(*kept, built, "{profile:?}");
+    }
+}
+
+#[test]
 fn no_rule_is_redundant_and_every_group_is_sorted() {
     let unconditional: Vec<_> = calls::allowed().map(|call| call.number).collect();
     let refused = calls::not_implemented().map(|call| call.number);
