@@ -113,6 +113,13 @@ fn warn_once(error: &io::Error) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::{AsRawFd, OwnedFd};
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use nix::sys::socket::{self, MsgFlags};
+
     use super::*;
 
     fn leaf(memory: &str, pids: &str) -> tempfile::TempDir {
@@ -133,6 +140,22 @@ mod tests {
         std::fs::write(dir.path().join("pids.events"), "max 70\n").unwrap();
         let second = events.read(first);
         assert_eq!(second.since(first), EventCounts { oom_kills: 0, forks_refused: 67 });
+    }
+
+    /// On a socket, whose urgent data epoll(7) tells as it tells of changes of cgroup files.
+    #[tokio::test]
+    async fn whoever_waits_is_woken_by_a_change_and_not_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (watched, _) = listener.accept().unwrap();
+        let source = Source::of(File::from(OwnedFd::from(watched)));
+        assert!(matches!(source, Source::Watched(_)));
+        let events = Events { memory: None, pids: Some(source) };
+        assert_eq!(events.changed().now_or_never(), None);
+        socket::send(other.as_raw_fd(), b"!", MsgFlags::MSG_OOB).unwrap();
+        tokio::time::timeout(Duration::from_secs(60), events.changed()).await.unwrap();
+        assert_eq!(events.changed().now_or_never(), None);
+        assert_eq!(Events::default().changed().now_or_never(), None);
     }
 
     #[tokio::test]

@@ -52,15 +52,7 @@ pub(super) fn find(prepared: Option<&Path>) -> Result<Found, Missing> {
     if let Some(root) = prepared {
         return probe(root).map(|()| Found { root: root.to_owned(), made: false, own, layout });
     }
-    // A second engine in one process finds itself in the leaf of the first.
-    let base = match own.file_name() {
-        Some(name) if name == SUPERVISOR => own.parent().unwrap_or(&own).to_owned(),
-        _ => own.clone(),
-    };
-    let base = match base.file_name().and_then(|name| name.to_str()) {
-        Some(name) if name.starts_with(MADE_PREFIX) => base.parent().unwrap_or(&base).to_owned(),
-        _ => base,
-    };
+    let base = base_of(&own).to_owned();
     probe(&base)?;
     if is_ours_alone(&base) {
         return Ok(Found { root: base, made: false, own, layout });
@@ -69,6 +61,16 @@ pub(super) fn find(prepared: Option<&Path>) -> Result<Found, Missing> {
     let root = base.join(format!("{MADE_PREFIX}{}", uuid::Uuid::new_v4().simple()));
     files::make_dir(&root).map_err(|error| missing(error.chain(), DELEGATE))?;
     Ok(Found { root, made: true, own, layout })
+}
+
+/// Where a process whose cgroup this is makes its tree: outside of what Vivarium has made. A second
+/// engine in one process finds itself in the leaf of the first.
+fn base_of(own: &Path) -> &Path {
+    let is_leaf = own.file_name().is_some_and(|name| name == SUPERVISOR);
+    let base = own.parent().filter(|_| is_leaf).unwrap_or(own);
+    let name = base.file_name().and_then(|name| name.to_str());
+    let is_made = name.is_some_and(|name| name.starts_with(MADE_PREFIX));
+    base.parent().filter(|_| is_made).unwrap_or(base)
 }
 
 fn missing(why: String, fix: &str) -> Missing {
@@ -103,6 +105,21 @@ fn is_ours_alone(dir: &Path) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_tree_is_not_made_inside_of_another() {
+        let made = format!("/a/{MADE_PREFIX}1");
+        for (own, base) in [
+            ("/a/b".to_owned(), "/a/b"),
+            (format!("/a/{SUPERVISOR}"), "/a"),
+            (format!("{made}/{SUPERVISOR}"), "/a"),
+            (format!("{made}/b"), &format!("{made}/b")),
+            (made.clone(), "/a"),
+            ("/".to_owned(), "/"),
+        ] {
+            assert_eq!(base_of(Path::new(&own)), Path::new(base), "{own}");
+        }
+    }
 
     #[test]
     fn a_directory_is_ours_alone_with_no_other_process_in_it() {
