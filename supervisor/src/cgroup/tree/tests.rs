@@ -86,6 +86,49 @@ async fn only_old_directories_of_ours_are_swept() {
 }
 
 #[tokio::test]
+async fn neighbours_are_swept_by_a_tree_that_made_its_directory_and_by_no_other() {
+    for made in [true, false] {
+        let base = tempfile::tempdir().unwrap();
+        let root = base.path().join("root");
+        let left = base.path().join(format!("{MADE_PREFIX}{}", "1".repeat(32)));
+        for dir in [&root, &left] {
+            fs::create_dir(dir).unwrap();
+        }
+        let hour = Duration::from_hours(1);
+        File::open(&left).unwrap().set_modified(SystemTime::now() - hour).unwrap();
+        let mut tree = tree(&root, &[]);
+        tree.made = made;
+        tree.clear_leftovers().await.unwrap();
+        assert_eq!(left.exists(), !made);
+    }
+}
+
+/// What it made is removed, controllers are given back where the directory is not ours, and this
+/// process goes back where it was.
+#[test]
+fn a_tree_is_given_back() {
+    for made in [true, false] {
+        let base = tempfile::tempdir().unwrap();
+        let (root, origin) = (base.path().join("root"), base.path().join("origin"));
+        for dir in [&root.join(SUPERVISOR), &origin] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        let (control, procs) = (root.join("cgroup.subtree_control"), origin.join("cgroup.procs"));
+        fs::write(&procs, "").unwrap();
+        if !made {
+            fs::write(&control, "").unwrap();
+        }
+        let mut tree = tree(&root, &[Controller::Pids]);
+        (tree.made, tree.origin) = (made, origin);
+        drop(tree);
+        assert_eq!(fs::read_to_string(procs).unwrap(), "0");
+        assert_eq!(root.exists(), !made);
+        assert!(!root.join(SUPERVISOR).exists() && !root.join(TENANTS).exists());
+        assert!(made || fs::read_to_string(control).unwrap() == "-pids");
+    }
+}
+
+#[tokio::test]
 async fn what_an_earlier_life_left_is_killed() {
     let root = tempfile::tempdir().unwrap();
     let tree = tree(root.path(), &[]);
