@@ -81,7 +81,7 @@ fn the_page_is_what_is_declared() {
 /// A metric nobody sets would be a promise nobody keeps.
 #[test]
 fn everything_that_can_be_told_is_told_by_the_supervisor() {
-    let supervisor = sources(&workspace().join("supervisor/src"));
+    let supervisor = sources(&workspace().join("supervisor"));
     for entry in fs::read_dir(workspace().join("metrics/src/families")).unwrap() {
         let path = entry.unwrap().path();
         let family = path.file_stem().unwrap().to_str().unwrap().to_owned();

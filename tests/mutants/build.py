@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {"vivarium": "vivarium", "vivarium-agent": "vivarium-agent"}
 TESTS = {
     "agent-unit": ("vivarium-agent", "vivarium_agent", ["--lib"]),
-    "supervisor-unit": ("vivarium", "vivarium", ["--lib"]),
+    "engine-unit": ("vivarium-engine", "vivarium_engine", ["--lib"]),
     "executed": ("vivarium-tests", "executed", ["--test", "executed"]),
     "forked": ("vivarium-tests", "forked", ["--test", "forked"]),
 }
@@ -30,7 +30,7 @@ def listed(patterns):
     """The mutants of these files, those inside of sessions first."""
     chosen = [word for pattern in patterns for word in ("--file", pattern)]
     found = json.loads(output("cargo", "mutants", "--list", "--json", *chosen))
-    first = ("agent/src/sandbox", "agent/src/birth", "supervisor/src/session", "")
+    first = ("agent/src/sandbox", "agent/src/birth", "supervisor/engine/src/session", "")
     return sorted(found, key=lambda mutant: [not mutant["file"].startswith(s) for s in first])
 
 
@@ -123,7 +123,7 @@ def switched(tree, mutants, into):
             changes = sources[name].changes(number, mutant)
             if isinstance(changes, str):
                 without[number] = changes
-    for library in ("agent/src/lib.rs", "supervisor/src/lib.rs"):
+    for library in ("agent/src/lib.rs", "supervisor/engine/src/lib.rs"):
         tree.write(library, (ROOT / library).read_text() + schemata.SWITCH)
     while True:
         texts = {}

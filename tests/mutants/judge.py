@@ -24,12 +24,12 @@ KEPT_FREE_MB = 2000
 FIRST = "attacks::whole attacks::births"
 NEEDS_CGROUPS = ["every_way::attacks::cgroup", "it_is_born_in_the_sessions_scope"]
 # In the machine.
-MACHINE_TESTS = [("supervisor-unit", "cgroup::"), ("executed", "attacks::cgroup attacks::whole")]
+MACHINE_TESTS = [("engine-unit", "cgroup::"), ("executed", "attacks::cgroup attacks::whole")]
 
 # What passes without a mutation: of what is below, all of it once.
 BASELINE = [
     ("agent-unit", "sandbox:: birth::"),
-    ("supervisor-unit", "cgroup:: session::"),
+    ("engine-unit", "cgroup:: session::"),
     ("executed", "attacks::"),
     ("forked", f"{FIRST} attacks::commands"),
 ]
@@ -37,11 +37,11 @@ BASELINE = [
 
 def tests_of(file):
     """Test programs and their filters for a mutant of this file, the quickest first."""
-    if file.startswith("supervisor/src/cgroup"):
+    if file.startswith("supervisor/engine/src/cgroup"):
         # The rest is for the machine.
-        return [("supervisor-unit", "cgroup:: session::")]
+        return [("engine-unit", "cgroup:: session::")]
     if file.startswith("supervisor"):
-        return [("supervisor-unit", "cgroup:: session::"), ("executed", FIRST)]
+        return [("engine-unit", "cgroup:: session::"), ("executed", FIRST)]
     tests = [("agent-unit", "sandbox:: birth::"), ("executed", FIRST)]
     layer = re.match(r"agent/src/sandbox/(\w+)", file)
     if layer:

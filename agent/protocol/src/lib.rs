@@ -13,7 +13,9 @@
 //! | [`sequence`] | which message may come next |
 //! | [`outcome`] | what became of an execution |
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
+mod error_chain;
 pub mod frame;
 pub mod layer;
 pub mod message;
@@ -21,6 +23,8 @@ pub mod outcome;
 pub mod policy;
 pub mod sequence;
 pub mod units;
+
+pub use error_chain::error_chain;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.

@@ -1,1 +1,1 @@
-../../../supervisor/src/config.rs
+../../../supervisor/server/src/config.rs

@@ -3,5 +3,5 @@
 mod floor;
 mod plain_name;
 
-pub(crate) use floor::too_low;
+pub use floor::too_low;
 pub use plain_name::is_plain_name;

@@ -19,11 +19,20 @@ mod cli;
 mod config;
 mod engine;
 mod kernel_wire;
+mod listen_addr;
 mod settings;
 mod sse;
 mod tar;
 mod targets;
-mod tenant;
+mod token;
+
+// The parsers name the crates that they are at home in.
+extern crate self as vivarium_api_types;
+extern crate self as vivarium_engine;
+
+pub use engine::{is_plain_name, too_low};
+pub use listen_addr::ListenAddr;
+pub use token::{Token, TokenHash};
 
 use std::sync::LazyLock;
 

@@ -1,1 +1,1 @@
-../../../supervisor/src/settings.rs
+../../../supervisor/engine/src/settings.rs

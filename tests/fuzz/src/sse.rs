@@ -1,1 +1,1 @@
-../../../supervisor/src/client/sse.rs
+../../../supervisor/client/src/sse.rs

@@ -12,7 +12,7 @@ use vivarium_tests::{Daemon, Session, Setup, wait};
 
 use crate::Family;
 
-/// Forks until another takes its place: supervisor/src/backend/fork_server.rs.
+/// Forks until another takes its place: supervisor/engine/src/backend/fork_server.rs.
 const FORKS: usize = 256;
 
 fn fork_server(daemon: &Daemon) -> Process {

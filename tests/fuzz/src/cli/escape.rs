@@ -1,1 +1,1 @@
-../../../../supervisor/src/cli/terminal/escape.rs
+../../../../supervisor/cli/src/terminal/escape.rs

@@ -1,1 +1,1 @@
-../../../../supervisor/src/cli/terminal/filter.rs
+../../../../supervisor/cli/src/terminal/filter.rs

@@ -1,1 +1,1 @@
-../../../../supervisor/src/engine/request/floor.rs
+../../../../supervisor/engine/src/engine/request/floor.rs

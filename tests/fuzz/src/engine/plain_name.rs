@@ -1,1 +1,1 @@
-../../../../supervisor/src/engine/request/plain_name.rs
+../../../../supervisor/engine/src/engine/request/plain_name.rs

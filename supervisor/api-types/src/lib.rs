@@ -1,0 +1,39 @@
+//! What the engine is asked and what it answers, in the JSON of the API.
+//!
+//! Requests are what a client said: partial, unchecked, unknown fields refused. They become
+//! protocol types in the engine. Responses are what clients and the command line read.
+//! Nothing here knows of HTTP.
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod event;
+mod files;
+mod kept;
+mod listen_addr;
+mod object;
+mod probe;
+mod request;
+mod response;
+mod scalar;
+mod token;
+
+pub use command::CommandRequest;
+pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
+pub use files::{FileInfo, FileList, FilePage, FilesWritten};
+pub use kept::{ExecutionInfo, Progress};
+pub use listen_addr::ListenAddr;
+pub use object::Object;
+pub use probe::{CompleteReply, InspectReply, Match, ProbeRequest};
+pub use request::{
+    ExecuteRequest, FileFormat, FileSpec, LimitsSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page,
+    RunRequest, SessionSpec,
+};
+pub use response::{
+    Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
+    InterruptReply, KeepaliveReply, KernelInfo, LimitsInfo, MemoryCapacity, MimeBundle, Outcome,
+    OutputFile, PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState,
+    SessionUsage, TemplateInfo, ValueInfo,
+};
+pub use scalar::{Cores, CoresError};
+pub use token::{Token, TokenError, TokenHash};

@@ -1,0 +1,139 @@
+//! `vivarium bench`: what sessions and what goes through them cost on this host, beside what bare
+//! Python costs.
+//!
+//! It starts daemons of its own, exactly as users get them, and measures over HTTP. Absolute times
+//! on shared machines say little, so where the same run has something to compare with, what is
+//! promised is a ratio or a difference to that: bare `python3 -c pass` takes its turns between the
+//! starts.
+
+#![forbid(unsafe_code)]
+
+mod daemon;
+mod machine;
+mod memory;
+mod names;
+mod plot;
+mod render;
+mod report;
+mod samples;
+mod scenarios;
+
+pub use daemon::DaemonError;
+pub use machine::Machine;
+pub use memory::MemoryError;
+pub use plot::svg;
+pub use render::text;
+pub use report::{Bar, Bound, Failure, Findings, Growth, Report, Size};
+pub use samples::{Frequency, Rate, Summary};
+
+use std::time::Duration;
+
+use vivarium_client::ClientError;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Starts of each kind, one-shot runs and bare interpreters.
+    pub starts: usize,
+    /// Resets of each kind.
+    pub resets: usize,
+    /// How long sessions are made, used and deleted by many clients.
+    pub sustained: Duration,
+    /// How many sessions are asked for at once, and how often.
+    pub bursts: &'static [(usize, usize)],
+    /// Warm executions per series.
+    pub executions: usize,
+    /// Idle sessions that the memory of the daemon is measured with.
+    pub idle_for_memory: usize,
+    /// Sessions among which latency is measured: more each time.
+    pub growth: &'static [usize],
+    /// Idle sessions whose own memory is measured: more each time.
+    pub idle_for_size: &'static [usize],
+    /// Prints whose way to the client is timed.
+    pub prints: usize,
+    /// Executions that print much.
+    pub streams: usize,
+    /// What each of these prints, in bytes.
+    pub stream_bytes: u64,
+    /// Images of each size.
+    pub images: usize,
+    /// Uploads, and downloads.
+    pub transfers: usize,
+    /// The size of each, in bytes.
+    pub transfer_bytes: u64,
+}
+
+impl Plan {
+    /// What the documented figures are measured with.
+    pub const FULL: Self = Self {
+        starts: 60,
+        resets: 100,
+        sustained: Duration::from_secs(8),
+        bursts: &[(1, 30), (10, 10), (100, 3), (1000, 1)],
+        executions: 2000,
+        idle_for_memory: 100,
+        growth: &[1, 10, 100, 1000],
+        idle_for_size: &[100, 1000],
+        prints: 500,
+        streams: 10,
+        stream_bytes: 100_000_000,
+        images: 100,
+        transfers: 20,
+        transfer_bytes: 128_000_000,
+    };
+    /// A first impression.
+    pub const QUICK: Self = Self {
+        starts: 10,
+        resets: 10,
+        sustained: Duration::from_secs(1),
+        bursts: &[(1, 5), (10, 2)],
+        executions: 200,
+        idle_for_memory: 10,
+        growth: &[1, 10],
+        idle_for_size: &[10],
+        prints: 50,
+        streams: 3,
+        stream_bytes: 20_000_000,
+        images: 20,
+        transfers: 5,
+        transfer_bytes: 32_000_000,
+    };
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The daemon did not start.
+    #[error("the daemon to measure")]
+    Daemon(#[from] DaemonError),
+    /// It did not answer.
+    #[error("the daemon's answer")]
+    Client(#[from] ClientError),
+    /// What it takes of memory could not be seen.
+    #[error("the daemon's memory")]
+    Memory(#[from] MemoryError),
+    /// Bare Python could not be run for comparison.
+    #[error("cannot run {interpreter} for comparison")]
+    Interpreter {
+        /// Which.
+        interpreter: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// An execution that should have worked did not.
+    #[error("{what} gave {found}")]
+    Unexpected {
+        /// What was measured.
+        what: &'static str,
+        /// What came instead of the result.
+        found: String,
+    },
+}
+
+/// Measures everything.
+///
+/// # Errors
+/// [`BenchError`] if there is no daemon to measure at all.
+pub async fn run(plan: Plan) -> Result<Report, BenchError> {
+    scenarios::measure(plan).await
+}

@@ -1,0 +1,51 @@
+//! The machine it is measured on.
+
+use serde::Serialize;
+use vivarium_api_types::HostInfo;
+use vivarium_client::Method;
+use vivarium_protocol::layer::Status;
+
+use super::BenchError;
+use super::daemon::Daemon;
+
+/// The machine it ran on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// CPUs this process may use.
+    pub cpus: usize,
+    /// The interpreter.
+    pub interpreter: String,
+    /// Its version.
+    pub python_version: String,
+    /// Layers enforced, and those that are not.
+    pub layers: String,
+}
+
+impl Machine {
+    /// As a daemon with the default environment describes it.
+    pub(super) async fn ask(daemon: &Daemon) -> Result<Self, BenchError> {
+        let host = daemon.client().json(Method::GET, "/v1/host", None::<&()>).await?;
+        Ok(Self::of(&host))
+    }
+
+    fn of(host: &HostInfo) -> Self {
+        let environment =
+            host.environments.iter().find(|environment| environment.name == "default");
+        let enforced = host.layers.iter().filter(|layer| layer.status == Status::Enforced).count();
+        let rest = host.layers.iter().filter(|layer| layer.status != Status::Enforced);
+        let rest: Vec<_> = rest.map(|layer| format!("{} {}", layer.layer, layer.status)).collect();
+        let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+        let [interpreter, python_version] = environment.map_or_else(Default::default, |found| {
+            [found.interpreter.clone(), found.python_version.clone()]
+        });
+        Self {
+            kernel: host.kernel.clone(),
+            cpus: host.capacity.cpus,
+            interpreter,
+            python_version,
+            layers: format!("{enforced} of {} layers enforced{rest}", host.layers.len()),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The program `vivarium-bench`, which `vivarium bench` runs: measures, and prints what came of it.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::runtime::Builder;
+use vivarium_bench::{Plan, Report, run, svg, text};
+use vivarium_protocol::error_chain;
+
+/// Measures sessions, executions, streamed output and files on this host
+#[derive(Debug, Parser)]
+#[command(
+    name = "vivarium bench",
+    version,
+    after_help = "Exits with 0 if everything was measured and every bar is met, else with 1."
+)]
+struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// A first impression in half a minute, too short to quote
+    #[arg(long)]
+    quick: bool,
+    /// Draw the figures into this file too, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// As `vivarium` exits where there is no daemon.
+const UNAVAILABLE: u8 = 3;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(UNAVAILABLE, &format!("cannot start: {error}")),
+    };
+    let report = match runtime.block_on(run(plan)) {
+        Ok(report) => report,
+        Err(error) => return fail(UNAVAILABLE, &error_chain(&error)),
+    };
+    match show(&args, &report) {
+        Ok(()) if report.is_met() => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        Err(error) => fail(1, &error.to_string()),
+    }
+}
+
+fn show(args: &Args, report: &Report) -> io::Result<()> {
+    let page = if args.json {
+        format!("{}\n", serde_json::to_string_pretty(report)?)
+    } else {
+        text(report)
+    };
+    io::stdout().lock().write_all(page.as_bytes())?;
+    let Some(path) = &args.plot else { return Ok(()) };
+    let named = |error| io::Error::other(format!("cannot write {}: {error}", path.display()));
+    fs::write(path, svg(report)).map_err(named)
+}
+
+fn fail(code: u8, message: &str) -> ExitCode {
+    // If standard error is gone there is nobody to tell.
+    writeln!(io::stderr().lock(), "vivarium: {message}").unwrap_or_default();
+    code.into()
+}

@@ -1,0 +1,73 @@
+//! Many sessions asked for at the same moment, each by a client of its own.
+
+use std::time::Instant;
+
+use vivarium_client::{Client, Method};
+
+use super::{Context, ask, crowd, ready, with_daemon};
+use crate::daemon::Daemon;
+use crate::samples::Samples;
+use crate::{BenchError, Findings};
+
+const WHAT: &str = "a session of many at once";
+
+pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
+    with_daemon("", async |daemon| {
+        let mut findings = Findings::default();
+        if let Some(reason) = ready::no_template(daemon).await? {
+            findings.notes.push(format!("creates at once: {reason}"));
+        }
+        let mut client = daemon.client();
+        ask::create(&mut client, "before", "1+1", WHAT).await?;
+        for (at_once, rounds) in context.plan.bursts {
+            let (mut each, mut all) = (Samples::default(), Samples::default());
+            for _ in 0..*rounds {
+                burst(daemon, *at_once, &mut each, &mut all).await?;
+            }
+            findings.times.extend([
+                each.summary(format!("creates at once, {at_once}: each")),
+                all.summary(format!("creates at once, {at_once}: all of them")),
+            ]);
+        }
+        Ok(findings)
+    })
+    .await
+}
+
+/// Times each from the moment when all were asked for to its first result.
+async fn burst(
+    daemon: &Daemon,
+    at_once: usize,
+    each: &mut Samples,
+    all: &mut Samples,
+) -> Result<(), BenchError> {
+    let connect = (0..at_once).map(|number| {
+        let mut client = daemon.client();
+        async move {
+            // What is timed is not the making of connections.
+            client.send(Method::GET, "/healthz", Vec::new()).await?;
+            Ok((number, client))
+        }
+    });
+    let clients = crowd::at_once(WHAT, connect).await?;
+    let start = Instant::now();
+    let creates = clients.into_iter().map(|(number, mut client)| async move {
+        ask::create(&mut client, &id(number), "1+1", WHAT).await?;
+        Ok((start.elapsed(), number, client))
+    });
+    let created = crowd::at_once(WHAT, creates).await?;
+    all.add(created.iter().map(|(took, ..)| *took).max().unwrap_or_default());
+    for (took, ..) in &created {
+        each.add(*took);
+    }
+    let deletes = created.into_iter().map(|(_, number, client)| delete(number, client));
+    crowd::at_once(WHAT, deletes).await.map(drop)
+}
+
+async fn delete(number: usize, mut client: Client) -> Result<(), BenchError> {
+    ask::delete(&mut client, &id(number)).await
+}
+
+fn id(number: usize) -> String {
+    format!("burst-{number}")
+}

@@ -1,0 +1,65 @@
+//! Many clients at one time, and many sessions.
+
+use std::ops::Range;
+
+use tokio::task::JoinSet;
+use vivarium_api_types::{SessionInfo, SessionUsage};
+use vivarium_client::Method;
+
+use super::ask::{self, unexpected};
+use crate::BenchError;
+use crate::daemon::Daemon;
+
+/// Clients that make sessions which are not themselves measured.
+const MAKERS: usize = 8;
+
+/// Has all of these done at one time, and gives what they found, the first one that ended first.
+pub(super) async fn at_once<T: Send + 'static>(
+    what: &'static str,
+    tasks: impl IntoIterator<Item = impl Future<Output = Result<T, BenchError>> + Send + 'static>,
+) -> Result<Vec<T>, BenchError> {
+    let mut running: JoinSet<_> = tasks.into_iter().collect();
+    let mut found = Vec::with_capacity(running.len());
+    while let Some(ended) = running.join_next().await {
+        found.push(ended.map_err(|error| unexpected(what, &error))??);
+    }
+    Ok(found)
+}
+
+/// Makes idle sessions of these numbers, in each of which this code has given 2.
+pub(super) async fn grow(
+    daemon: &Daemon,
+    numbers: Range<usize>,
+    code: &str,
+) -> Result<(), BenchError> {
+    let makers = (0..MAKERS).map(|maker| {
+        let (mut client, code) = (daemon.client(), code.to_owned());
+        let own = numbers.clone().skip(maker).step_by(MAKERS);
+        async move {
+            for number in own {
+                ask::create(&mut client, &id(number), &code, "an idle session").await?;
+            }
+            Ok(())
+        }
+    });
+    at_once("idle sessions", makers).await.map(drop)
+}
+
+/// What these sessions use.
+pub(super) async fn usage(
+    daemon: &Daemon,
+    numbers: Range<usize>,
+) -> Result<Vec<SessionUsage>, BenchError> {
+    let mut client = daemon.client();
+    let mut found = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        let path = format!("/v1/sessions/{}", id(number));
+        let info: SessionInfo = client.json(Method::GET, &path, None::<&()>).await?;
+        found.push(info.usage);
+    }
+    Ok(found)
+}
+
+fn id(number: usize) -> String {
+    format!("idle-{number}")
+}

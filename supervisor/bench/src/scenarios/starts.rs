@@ -1,0 +1,206 @@
+//! Sessions from nothing, from a template and from a pool, beside bare Python.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+use vivarium_client::Client;
+
+use super::{Context, ask, environment, ready, with_daemons};
+use crate::daemon::Daemon;
+use crate::names;
+use crate::samples::{Samples, p50};
+use crate::{Bar, BenchError, Findings, Summary};
+
+/// How much longer a cold start may take than bare Python.
+const COLD_ABOVE_BARE_MS: f64 = 6.0;
+const TEMPLATE_MS: f64 = 6.0;
+const TEMPLATE_SCIENTIFIC_MS: f64 = 10.0;
+const POOLED_SCIENTIFIC_MS: f64 = 2.0;
+
+const SESSION: &str = "start";
+
+/// What is timed.
+#[derive(Debug, Clone)]
+enum Act {
+    /// A session is made by executing this, which gives 2.
+    Create(String),
+    /// Code is run in a session of its own.
+    Run,
+}
+
+/// A daemon's configuration, and what is timed of it.
+struct Subject {
+    config: String,
+    is_cold: bool,
+    acts: Vec<(&'static str, Act)>,
+}
+
+pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
+    let subjects = subjects(context);
+    let configs: Vec<_> = subjects.iter().map(|subject| subject.config.clone()).collect();
+    let mut findings = with_daemons(&configs, async |daemons| {
+        turns(daemons, &subjects, &context.machine.interpreter, context.plan.starts).await
+    })
+    .await?;
+    findings.bars = bars(&findings.times);
+    Ok(findings)
+}
+
+fn subjects(context: &Context) -> Vec<Subject> {
+    // And one of each that does not count, and one that is left: see `environment::pool`.
+    let pool = |series| environment::pool(series * (context.plan.starts + 1) + 1, 1);
+    let plain = || Act::Create("1+1".to_owned());
+    let mut subjects = vec![
+        Subject {
+            config: environment::COLD.to_owned(),
+            is_cold: true,
+            acts: vec![(names::COLD, plain()), (names::COLD_RUN, Act::Run)],
+        },
+        Subject {
+            config: String::new(),
+            is_cold: false,
+            acts: vec![(names::TEMPLATE, plain()), (names::TEMPLATE_RUN, Act::Run)],
+        },
+        Subject {
+            config: pool(2),
+            is_cold: false,
+            acts: vec![(names::POOLED, plain()), (names::POOLED_RUN, Act::Run)],
+        },
+    ];
+    if let Some(interpreter) = &context.scientific {
+        let import = || Act::Create(environment::import_and_add());
+        let config = environment::scientific(interpreter);
+        subjects.push(Subject {
+            config: config.clone(),
+            is_cold: false,
+            acts: vec![(names::TEMPLATE_SCIENTIFIC, import())],
+        });
+        subjects.push(Subject {
+            config: config + &pool(1),
+            is_cold: false,
+            acts: vec![(names::POOLED_SCIENTIFIC, import())],
+        });
+    }
+    subjects
+}
+
+/// Series that take their turns, so that a machine that slows down slows all of them.
+async fn turns(
+    daemons: &[Daemon],
+    subjects: &[Subject],
+    interpreter: &str,
+    count: usize,
+) -> Result<Findings, BenchError> {
+    let mut findings = Findings::default();
+    let mut measured = Vec::new();
+    for (daemon, subject) in daemons.iter().zip(subjects) {
+        match ready::no_template(daemon).await? {
+            Some(reason) if !subject.is_cold => {
+                findings
+                    .notes
+                    .extend(subject.acts.iter().map(|(name, _)| format!("{name}: {reason}")));
+            }
+            _ => {
+                let series =
+                    subject.acts.iter().map(|(name, act)| (*name, act, Samples::default()));
+                measured.push((daemon, daemon.client(), subject, series.collect::<Vec<_>>()));
+            }
+        }
+    }
+    let (mut bare, mut deletes) = (Samples::default(), Samples::default());
+    let mut executed = 0;
+    for turn in 0..=count {
+        // The first of each does not count: the page cache is not what is measured.
+        let counts = turn > 0;
+        bare.add_if(counts, time(run_bare(interpreter)).await?);
+        for (_, client, subject, series) in &mut measured {
+            for (name, act, samples) in series {
+                samples.add_if(counts, time(start(client, name, act)).await?);
+                if matches!(act, Act::Create(_)) {
+                    if counts && !subject.is_cold && !ask::is_forked(client, SESSION).await? {
+                        executed += 1;
+                    }
+                    let took = time(ask::delete(client, SESSION)).await?;
+                    deletes.add_if(counts && subject.is_cold, took);
+                }
+            }
+        }
+    }
+    findings.times.push(bare.summary(names::BARE));
+    for (daemon, _, _, series) in measured {
+        findings.times.extend(series.iter().map(|(name, _, samples)| samples.summary(*name)));
+        let (_, missed) = ready::takes(daemon).await?;
+        if missed > 0 {
+            let found = format!("{missed} sessions that were not from the pool");
+            return Err(ask::unexpected("a pool that was large enough", &found));
+        }
+    }
+    findings.times.push(deletes.summary("delete"));
+    if executed > 0 {
+        let note = format!("{executed} kernels were executed that should have been forked");
+        findings.notes.push(note);
+    }
+    Ok(findings)
+}
+
+async fn start(client: &mut Client, name: &'static str, act: &Act) -> Result<(), BenchError> {
+    match act {
+        Act::Create(code) => ask::create(client, SESSION, code, name).await,
+        Act::Run => ask::run(client, name).await,
+    }
+}
+
+/// How long it took.
+async fn time(
+    action: impl Future<Output = Result<(), BenchError>>,
+) -> Result<Duration, BenchError> {
+    let start = Instant::now();
+    action.await?;
+    Ok(start.elapsed())
+}
+
+/// Runs the interpreter with nothing to do, and nothing around it.
+async fn run_bare(interpreter: &str) -> Result<(), BenchError> {
+    Command::new(interpreter)
+        .args(["-c", "pass"])
+        .stdin(Stdio::null())
+        .status()
+        .await
+        .map(drop)
+        .map_err(|source| BenchError::Interpreter { interpreter: interpreter.to_owned(), source })
+}
+
+fn bars(times: &[Summary]) -> Vec<Bar> {
+    let bare = p50(times, names::BARE);
+    let most =
+        |name: &str, limit| Bar::at_most(format!("{name} p50"), p50(times, name), limit, "ms");
+    let below_bare = |name: &str| {
+        let found = p50(times, name) / bare;
+        Bar::at_most(format!("{name}, to bare python3"), found, 1.0, "times")
+    };
+    let above = "cold create to first result, above bare python3";
+    vec![
+        Bar::at_most(above, p50(times, names::COLD) - bare, COLD_ABOVE_BARE_MS, "ms"),
+        most(names::TEMPLATE, TEMPLATE_MS),
+        below_bare(names::TEMPLATE),
+        most(names::TEMPLATE_SCIENTIFIC, TEMPLATE_SCIENTIFIC_MS),
+        most(names::POOLED_SCIENTIFIC, POOLED_SCIENTIFIC_MS),
+        below_bare(names::POOLED_RUN),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_measured_meets_no_bar() {
+        assert!(bars(&[]).iter().all(|bar| !bar.met));
+        let fast =
+            |name: &str| Summary { name: name.into(), count: 1, p50: 1.0, p95: 1.0, p99: 1.0 };
+        let [bare, cold, template] = [names::BARE, names::COLD, names::TEMPLATE].map(fast);
+        let met = bars(&[bare, cold, template]).iter().map(|bar| bar.met).collect::<Vec<_>>();
+        assert_eq!(met, [true, true, true, false, false, false]);
+    }
+}

@@ -1,0 +1,256 @@
+//! What an execution showed or made, as files in a folder.
+//!
+//! Must never replace a file that is there, nor write outside the folder, whatever names and
+//! types it is told: numbers are counted up until one is free.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, lchown};
+use std::path::{Component, Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nix::unistd::{Uid, User};
+use vivarium_api_types::{DisplayEvent, MimeBundle, OutputFile};
+use vivarium_protocol::outcome::DisplayKind;
+
+use super::exit::{Exit, Failure};
+
+/// Representations that a file is made of, the best one first, and how such files end.
+const KINDS: [(&str, &str); 10] = [
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/gif", "gif"),
+    ("image/svg+xml", "svg"),
+    ("image/webp", "webp"),
+    ("application/pdf", "pdf"),
+    ("text/html", "html"),
+    ("text/markdown", "md"),
+    ("text/latex", "tex"),
+    ("application/json", "json"),
+];
+
+/// How many names are tried before a folder counts as full.
+const MAX_NUMBER: u32 = 1_000_000;
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ArtifactError {
+    /// The system did not let us.
+    #[error("cannot write {path}", path = path.display())]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is not in base64.
+    #[error("{name} is not in base64")]
+    Encoding {
+        /// What.
+        name: String,
+    },
+    /// Its name would lead out of the folder.
+    #[error("{name:?} is no name within a folder")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// There is no content.
+    #[error("{name}: {why}")]
+    Missing {
+        /// The file's name.
+        name: String,
+        /// Why there is none.
+        why: String,
+    },
+}
+
+/// A folder that files are put into.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Whether it was made by us.
+    is_new: bool,
+    /// The last number that was given to a name.
+    numbers: HashMap<String, u32>,
+    /// Where displays that may be updated are.
+    displays: HashMap<String, PathBuf>,
+}
+
+impl Folder {
+    /// The folder `path`, which is made if it is not there.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let unmade =
+            |error| Failure::says(Exit::Usage, format!("cannot make {}: {error}", path.display()));
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(unmade)?;
+        }
+        let is_new = match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(_) if path.is_dir() => false,
+            Err(error) => return Err(unmade(error)),
+        };
+        let path = std::path::absolute(path).map_err(unmade)?;
+        Ok(Self { path, is_new, numbers: HashMap::new(), displays: HashMap::new() })
+    }
+
+    /// Gives it to the user that root becomes, if it was made by us. One that was there is never
+    /// given to anybody.
+    pub(super) fn give_to(&self, user: &User) -> Result<(), Failure> {
+        if !self.is_new {
+            return Ok(());
+        }
+        let given = lchown(&self.path, Some(user.uid.as_raw()), Some(user.gid.as_raw()));
+        given.map_err(|error| Failure::new(Exit::Error, &error))
+    }
+
+    /// Fails now rather than later if nothing can be written to it.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        tempfile::tempfile_in(&self.path).map(drop).map_err(|error| {
+            let path = self.path.display();
+            let user = Uid::effective();
+            let why = format!("cannot write to {path} as user id {user}: {error}");
+            Failure::says(Exit::Usage, why)
+        })
+    }
+
+    /// Writes what was shown, if it is more than text; gives where it is.
+    pub(super) fn shown(
+        &mut self,
+        shown: &DisplayEvent<'_>,
+    ) -> Result<Option<PathBuf>, ArtifactError> {
+        let stem = match shown.kind {
+            DisplayKind::Clear => return Ok(None),
+            DisplayKind::Image => "image",
+            DisplayKind::VideoFrame => "frame",
+            DisplayKind::Display | DisplayKind::Update => "display",
+        };
+        let Some((bytes, ending)) = best(&shown.mime)? else { return Ok(None) };
+        // What is shown in place of something goes into its file, which is ours.
+        if let (DisplayKind::Update, Some(id)) = (shown.kind, &shown.id)
+            && let Some(path) = self.displays.get(&**id)
+            && path.extension().is_some_and(|before| before == ending)
+        {
+            let written = fs::write(path, &bytes);
+            written.map_err(|source| ArtifactError::Write { path: path.clone(), source })?;
+            return Ok(None);
+        }
+        let path = self.numbered(stem, ending, &bytes)?;
+        if let Some(id) = &shown.id {
+            self.displays.insert(id.to_string(), path.clone());
+        }
+        Ok(Some(path))
+    }
+
+    /// Writes the best representation of a value, if it is more than text; gives where it is.
+    pub(super) fn value(&mut self, mime: &MimeBundle) -> Result<Option<PathBuf>, ArtifactError> {
+        let Some((bytes, ending)) = best(mime)? else { return Ok(None) };
+        self.numbered("result", ending, &bytes).map(Some)
+    }
+
+    /// Writes a file that was asked for, under the name it was asked for by.
+    pub(super) fn output(&mut self, file: &OutputFile) -> Result<PathBuf, ArtifactError> {
+        let OutputFile { name, text, data, error, .. } = file;
+        let bytes = match (text, data, error) {
+            (_, _, Some(why)) => {
+                return Err(ArtifactError::Missing { name: name.clone(), why: why.clone() });
+            }
+            (Some(text), _, _) => text.clone().into_bytes(),
+            (None, Some(data), _) => decode(name, data)?,
+            (None, None, None) => Vec::new(),
+        };
+        let relative = Path::new(name);
+        let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        let refused = || ArtifactError::Name { name: name.clone() };
+        if !relative.components().all(plain) {
+            return Err(refused());
+        }
+        let file_name = relative.file_name().and_then(|name| name.to_str()).ok_or_else(refused)?;
+        let parent = self.path.join(relative.parent().unwrap_or(Path::new("")));
+        fs::create_dir_all(&parent)
+            .map_err(|source| ArtifactError::Write { path: parent.clone(), source })?;
+        if let Some(path) = create(&parent.join(file_name), &bytes)? {
+            return Ok(path);
+        }
+        let (stem, ending) = match file_name.rsplit_once('.') {
+            Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
+            _ => (file_name, String::new()),
+        };
+        for number in 2..MAX_NUMBER {
+            let path = parent.join(format!("{stem}-{number}{ending}"));
+            if let Some(path) = create(&path, &bytes)? {
+                return Ok(path);
+            }
+        }
+        Err(full(parent))
+    }
+
+    /// The highest number that a file of this kind already has, whatever its ending.
+    fn last(&self, stem: &str) -> u32 {
+        let number = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            let (number, _) = name.strip_prefix(stem)?.strip_prefix('-')?.split_once('.')?;
+            number.parse().ok()
+        };
+        let entries = fs::read_dir(&self.path);
+        entries.map_or(0, |entries| entries.filter_map(number).max().unwrap_or(0))
+    }
+
+    /// Writes `bytes` to the next file of this kind.
+    fn numbered(
+        &mut self,
+        stem: &str,
+        ending: &str,
+        bytes: &[u8],
+    ) -> Result<PathBuf, ArtifactError> {
+        let last = self.numbers.get(stem).copied().unwrap_or_else(|| self.last(stem));
+        for number in last + 1..MAX_NUMBER {
+            let path = self.path.join(format!("{stem}-{number}.{ending}"));
+            if let Some(path) = create(&path, bytes)? {
+                self.numbers.insert(stem.to_owned(), number);
+                return Ok(path);
+            }
+        }
+        Err(full(self.path.clone()))
+    }
+}
+
+fn full(path: PathBuf) -> ArtifactError {
+    ArtifactError::Write { path, source: io::ErrorKind::QuotaExceeded.into() }
+}
+
+/// Writes a new file; nothing if there is something of that name. Not through a link (open(2),
+/// `O_EXCL`).
+fn create(path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, ArtifactError> {
+    let failed = |source| ArtifactError::Write { path: path.to_owned(), source };
+    let mut options = OpenOptions::new();
+    let opened: io::Result<File> = options.write(true).create_new(true).mode(0o666).open(path);
+    match opened {
+        Ok(mut file) => file.write_all(bytes).map(|()| Some(path.to_owned())).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The representation that says most, and how its file ends; nothing if there is only text.
+fn best(mime: &MimeBundle) -> Result<Option<(Vec<u8>, &'static str)>, ArtifactError> {
+    let known = KINDS.iter().find_map(|(kind, ending)| Some((*kind, mime.get(*kind)?, *ending)));
+    // Those of plotly, Altair and their like.
+    let other = mime.iter().find(|(kind, _)| kind.ends_with("+json"));
+    let found = known.or_else(|| other.map(|(kind, content)| (kind.as_str(), content, "json")));
+    let Some((kind, content, ending)) = found else { return Ok(None) };
+    let is_text = kind.starts_with("text/") || kind.ends_with("json") || kind.ends_with("+xml");
+    let bytes = if is_text { content.clone().into_bytes() } else { decode(kind, content)? };
+    Ok(Some((bytes, ending)))
+}
+
+fn decode(name: &str, data: &str) -> Result<Vec<u8>, ArtifactError> {
+    // IPython's own bundles have line ends in their base64.
+    let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    STANDARD.decode(data).map_err(|_| ArtifactError::Encoding { name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests;

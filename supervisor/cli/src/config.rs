@@ -1,0 +1,55 @@
+//! `vivarium config`
+
+use std::path::PathBuf;
+
+use vivarium_server::config::{self, Host, Sources};
+
+use super::exit::{Exit, Failure};
+use super::options::{self, ConfigOptions};
+use super::print;
+
+/// What to do with the configuration.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Prints a file with every key, its meaning and its default.
+    Sample,
+    /// Says everything that is wrong with a file, without looking at environment or flags.
+    Check {
+        /// The file
+        #[arg(value_name = "FILE", default_value = config::DEFAULT_PATH)]
+        file: PathBuf,
+    },
+    /// Prints every value in effect, and where it was said.
+    Show {
+        #[command(flatten)]
+        options: Box<ConfigOptions>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints docs/configuration.md.
+    #[command(hide = true)]
+    Docs,
+}
+
+pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Sample => print::out(config::sample().as_bytes())?,
+        Command::Docs => print::out(config::markdown().as_bytes())?,
+        Command::Check { file } => {
+            let file = config::load(Some(file)).map_err(|e| Failure::new(Exit::Usage, &e))?;
+            let sources = Sources { host: Host::look(), file, ..Sources::default() };
+            options::resolve(&sources)?;
+            print::note("the file is in order");
+        }
+        Command::Show { options, json } => {
+            let config = options.load(&[])?;
+            if *json {
+                print::json(&config::show_json(&config))?;
+            } else {
+                print::out(config::show(&config).as_bytes())?;
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,72 @@
+//! An engine in this process, for commands that need no daemon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::unistd::{Uid, User};
+use vivarium_engine::Engine;
+use vivarium_engine::settings::Settings;
+use vivarium_protocol::policy::Network;
+use vivarium_protocol::units::Limit;
+use vivarium_server::logging;
+use vivarium_server::privilege::{self, Purpose};
+
+use super::artifacts::Folder;
+use super::exit::{Exit, Failure};
+use super::options::ConfigOptions;
+use super::place::Place;
+
+/// What is asked of it, perhaps beyond what is configured.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) network: Option<Network>,
+    pub(super) timeout_ms: Option<u64>,
+}
+
+/// The configuration for such an engine; gives up root, and makes sure that whoever we are then
+/// can write to the folder for what comes out. Everything that needs the rights of who
+/// started us has to have been done before, and no other thread may run.
+pub(super) fn prepare(
+    options: &ConfigOptions,
+    asked: &Asked,
+    folder: Option<&Folder>,
+) -> Result<Settings, Failure> {
+    let mut settings = options.load(&[])?.settings;
+    // Who starts an embedded sandbox is its operator: what they ask for is allowed, and one
+    // execution may take as long as they say.
+    if let Some(network) = asked.network
+        && !settings.sandbox.allowed_networks.contains(&network)
+    {
+        settings.sandbox.allowed_networks.push(network);
+    }
+    if let Some(timeout_ms) = asked.timeout_ms {
+        let asked = Duration::from_millis(timeout_ms);
+        settings.session.max_exec_timeout = settings.session.max_exec_timeout.max(asked);
+    }
+    settings.session.max_sessions = Limit::Unlimited;
+    settings.keep_none_ready();
+    logging::init(settings.server.log_format, "error")
+        .map_err(|error| Failure::new(Exit::Usage, &error))?;
+    if let (Some(folder), true) = (folder, Uid::effective().is_root())
+        && let Ok(Some(user)) = User::from_name(&settings.server.user)
+    {
+        folder.give_to(&user)?;
+    }
+    privilege::prepare(&mut settings, Purpose::OneShot)
+        .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
+    folder.map_or(Ok(()), Folder::check)?;
+    Ok(settings)
+}
+
+/// Starts an engine, does what is to be done in it, and returns when nothing is left of it.
+pub(super) async fn with_engine<T>(
+    settings: Settings,
+    work: impl AsyncFnOnce(Place) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let engine = Engine::start(Arc::new(settings))
+        .await
+        .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
+    let result = work(Place::Embedded(engine.clone())).await;
+    engine.shutdown(Duration::ZERO).await;
+    result
+}

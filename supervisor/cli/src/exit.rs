@@ -1,0 +1,86 @@
+//! Exit codes, and the one place where an error is printed.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use vivarium_protocol::error_chain;
+
+use super::print;
+
+/// How a command ends. Documented in `vivarium --help` and docs/api.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// It worked.
+    Ok,
+    /// An exception, or an error that is none of the others.
+    Error,
+    /// Wrong usage or configuration.
+    Usage,
+    /// No sandbox, no daemon, no room.
+    Unavailable,
+    /// The time was up. As `timeout(1)`.
+    TimedOut,
+    /// As a shell reports SIGINT.
+    Interrupted,
+    /// As a shell reports SIGKILL.
+    Killed,
+    /// What the code gave to `sys.exit()`.
+    Code(u8),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Ok => 0,
+            Exit::Error => 1,
+            Exit::Usage => 2,
+            Exit::Unavailable => 3,
+            Exit::TimedOut => 124,
+            Exit::Interrupted => 130,
+            Exit::Killed => 137,
+            Exit::Code(code) => code,
+        })
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    /// With `error` and what caused it as the message.
+    pub(super) fn new(exit: Exit, error: &dyn Error) -> Self {
+        Self { exit, message: error_chain(error) }
+    }
+
+    /// With this message.
+    pub(super) fn says(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    /// Without a message: the reader is gone, or everything has been said.
+    pub(super) const fn quiet(exit: Exit) -> Self {
+        Self { exit, message: String::new() }
+    }
+
+    /// Whether there is nothing more to say, nor to do.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.message.is_empty()
+    }
+
+    /// What went wrong.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Prints it.
+    pub(super) fn report(self) -> Exit {
+        for line in self.message.lines() {
+            print::note(line);
+        }
+        self.exit
+    }
+}

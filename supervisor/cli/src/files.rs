@@ -1,0 +1,145 @@
+//! `vivarium files`: between this host and sessions of a daemon.
+
+use clap::Args;
+use vivarium_api_types::FileInfo;
+use vivarium_protocol::message::FileKind;
+
+use super::exit::{Exit, Failure};
+use super::options::UrlOption;
+use super::place::{self, Place, Put};
+use super::terminal::{Terminals, escape};
+use super::{print, transfer};
+
+/// What to do with files of a session.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Puts a file into a session.
+    Put(PutArgs),
+    /// Gets a file from a session.
+    Get(GetArgs),
+    /// Lists what is in a directory of a session.
+    List(ListArgs),
+    /// Deletes files, and directories with all in them.
+    Rm(RmArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PutArgs {
+    /// The session's id
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// A file of this host, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Its name in the session; with --unpack a directory there
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Unpacks FILE, a tar archive
+    #[arg(long)]
+    unpack: bool,
+    #[command(flatten)]
+    url: UrlOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GetArgs {
+    /// The session's id
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// Its name in the session
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// A file or directory of this host, or - for standard output
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+    /// Replaces a file that is there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    url: UrlOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// The session's id
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// A directory in the session; its working directory if not given
+    #[arg(value_name = "DIR", default_value = "")]
+    dir: String,
+    /// All below it, too
+    #[arg(short, long)]
+    recursive: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    url: UrlOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RmArgs {
+    /// The session's id
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// Names in the session
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    url: UrlOption,
+}
+
+pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
+    let (Command::Put(PutArgs { url, .. })
+    | Command::Get(GetArgs { url, .. })
+    | Command::List(ListArgs { url, .. })
+    | Command::Rm(RmArgs { url, .. })) = command;
+    let place = Place::Daemon(url.or_configured()?);
+    place::block_on(async {
+        match command {
+            Command::Put(args) => {
+                let how = if args.unpack { Put::Archive } else { Put::File };
+                let name = args.name.as_deref();
+                transfer::put(&place, &args.session, &args.file, name, how).await?;
+            }
+            Command::Get(args) => {
+                let file = args.file.as_deref();
+                let got =
+                    transfer::get(&place, &args.session, &args.name, file, args.force).await?;
+                if let Some((path, size_bytes)) = got {
+                    print::note(&format!("wrote {} ({size_bytes} bytes)", path.display()));
+                }
+            }
+            Command::List(args) => {
+                let files = place.list_files(&args.session, &args.dir, args.recursive).await?;
+                if args.json {
+                    print::json(&files)?;
+                } else {
+                    print::out(table(&files, Terminals::look().stdout).as_bytes())?;
+                }
+            }
+            Command::Rm(args) => {
+                for name in &args.names {
+                    place.delete_file(&args.session, name).await?;
+                }
+            }
+        }
+        Ok(Exit::Ok)
+    })
+}
+
+/// Files, one a line, with names that tenant code gave: a terminal gets them escaped.
+pub(super) fn table(files: &[FileInfo], is_terminal: bool) -> String {
+    let mut rows = vec![["SIZE", "MODIFIED", "NAME"].map(str::to_owned).to_vec()];
+    for file in files {
+        let modified = format!("{:.0}", file.modified_at);
+        let name = if is_terminal { escape(&file.path) } else { file.path.as_str().into() };
+        let mark = match file.kind {
+            FileKind::Directory => "/",
+            FileKind::Link => "@",
+            FileKind::File | FileKind::Other => "",
+        };
+        rows.push(vec![file.size_bytes.to_string(), modified, format!("{name}{mark}")]);
+    }
+    print::table(&rows)
+}

@@ -1,0 +1,265 @@
+//! What `run` and `exec` are given: code and files. Read with the rights of who started us, so
+//! before these are given up.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use vivarium_api_types::{CommandRequest, ExecuteRequest, FileSpec, OutputSpec};
+use vivarium_server::config::duration;
+
+use super::artifacts::Folder;
+use super::exit::{Exit, Failure};
+use super::work::Work;
+
+/// The most that is read of code or of a file: more does not fit a message.
+const MAX_BYTES: u64 = 40 << 20;
+
+/// What is run, and what becomes of it.
+#[derive(Debug, Args)]
+pub(super) struct CodeOptions {
+    /// Runs this code instead of a file's
+    #[arg(short = 'c', value_name = "CODE", allow_hyphen_values = true)]
+    pub(super) code: Option<String>,
+    /// Runs a command line of /bin/sh instead of Python; it gets standard input if that is piped
+    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true, conflicts_with = "code")]
+    pub(super) shell: Option<String>,
+    /// Runs a program and its arguments, which follow, instead of Python; as with --shell
+    #[arg(long, conflicts_with_all = ["code", "shell"])]
+    pub(super) argv: bool,
+    /// Puts a file into the working directory first; can be repeated
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    pub(super) files: Vec<String>,
+    /// Brings these files back into --output-dir; can be repeated
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(super) outputs: Vec<String>,
+    /// Writes images, displays and --outputs to this folder; never replaces a file
+    #[arg(long, value_name = "DIR")]
+    pub(super) output_dir: Option<PathBuf>,
+    /// How long the code may run, such as 30s
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
+    /// Prints the value of the final expression too
+    #[arg(long)]
+    pub(super) value: bool,
+    /// Prints the outcome as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Says nothing about missing layers of the sandbox, nor about files written
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+/// All that is run.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// What is run before it, to give a script its arguments.
+    pub(super) before: Option<Work>,
+    pub(super) work: Work,
+}
+
+/// Code, and its name for `sys.argv`.
+#[derive(Debug)]
+struct Code {
+    name: String,
+    text: String,
+}
+
+impl CodeOptions {
+    /// Reads everything; `rest` is a file's name and arguments, or a program and its.
+    pub(super) fn read(&self, rest: &[String]) -> Result<Job, Failure> {
+        if !self.outputs.is_empty() && self.output_dir.is_none() && !self.json {
+            return Err(usage("--outputs: say where to, with --output-dir DIR"));
+        }
+        let outputs = self.outputs.iter();
+        let outputs = outputs.map(|name| OutputSpec { name: name.clone(), format: None }).collect();
+        let (timeout_ms, files) = (self.timeout_ms()?, self.read_files()?);
+        if self.argv || self.shell.is_some() {
+            let argv = self.argv.then(|| rest.to_vec());
+            if self.argv && rest.is_empty() {
+                return Err(usage("--argv: what is to be run? Give a PROGRAM and its arguments"));
+            }
+            if let (false, Some(more)) = (self.argv, rest.first()) {
+                return Err(usage(format!("{more}: --shell takes one COMMAND, quote it")));
+            }
+            let (stdin, stdin_base64) = text_or_base64(piped_input()?);
+            let shell = self.shell.clone();
+            let command = CommandRequest {
+                argv,
+                shell,
+                stdin,
+                stdin_base64,
+                timeout_ms,
+                files,
+                outputs,
+                ..CommandRequest::default()
+            };
+            return Ok(Job { before: None, work: Work::Command(command) });
+        }
+        let (code, arguments) = self.read_code(rest)?;
+        let needs_argv = !arguments.is_empty() || code.name != "-c";
+        let before = needs_argv.then(|| Work::code(set_argv(&code, &arguments)));
+        let work = ExecuteRequest {
+            code: code.text,
+            timeout_ms,
+            files,
+            outputs,
+            ..ExecuteRequest::default()
+        };
+        let work = Work::Code(work);
+        Ok(Job { before, work })
+    }
+
+    /// The code, and what of `rest` is arguments.
+    fn read_code(&self, rest: &[String]) -> Result<(Code, Vec<String>), Failure> {
+        if let Some(text) = &self.code {
+            return Ok((Code { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
+        }
+        let Some((name, arguments)) = rest.split_first() else {
+            return Err(usage("what is to be run? Give a FILE, - for standard input, or -c CODE"));
+        };
+        let bytes = if name == "-" {
+            bounded(&mut io::stdin().lock(), "standard input")?
+        } else {
+            open(name)?
+        };
+        let text = String::from_utf8(bytes)
+            .map_err(|error| usage(format!("{name} is not UTF-8: {}", error.utf8_error())))?;
+        Ok((Code { name: name.clone(), text }, arguments.to_vec()))
+    }
+
+    fn read_files(&self) -> Result<Vec<FileSpec>, Failure> {
+        self.files.iter().map(|given| read_file(given)).collect()
+    }
+
+    /// The timeout, in milliseconds.
+    pub(super) fn timeout_ms(&self) -> Result<Option<u64>, Failure> {
+        self.timeout.as_deref().map(timeout_ms).transpose()
+    }
+
+    /// The folder that was named, made if it is not there.
+    pub(super) fn folder(&self) -> Result<Option<Folder>, Failure> {
+        self.output_dir.as_deref().map(Folder::open).transpose()
+    }
+}
+
+/// A duration as requests have it.
+pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
+    let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
+    u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))
+}
+
+/// Our standard input, unless it is somebody at a terminal.
+fn piped_input() -> Result<Vec<u8>, Failure> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        return Ok(Vec::new());
+    }
+    bounded(&mut stdin, "standard input")
+}
+
+/// The one of the two that bytes can be; neither if there are none.
+fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
+    if bytes.is_empty() {
+        return (None, None);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(error) => (None, Some(STANDARD.encode(error.as_bytes()))),
+    }
+}
+
+fn read_file(given: &str) -> Result<FileSpec, Failure> {
+    let (name, path) = match given.split_once('=') {
+        Some((name, path)) => (name.to_owned(), path),
+        None => {
+            let name = Path::new(given).file_name().map(|name| name.to_string_lossy().into_owned());
+            (
+                name.ok_or_else(|| usage(format!("--file {given}: has no name; give NAME=PATH")))?,
+                given,
+            )
+        }
+    };
+    let (text, data) = match text_or_base64(open(path)?) {
+        (None, None) => (Some(String::new()), None),
+        content => content,
+    };
+    Ok(FileSpec { name, text, data })
+}
+
+fn open(path: &str) -> Result<Vec<u8>, Failure> {
+    let mut file =
+        File::open(path).map_err(|error| usage(format!("cannot open {path}: {error}")))?;
+    bounded(&mut file, path)
+}
+
+fn bounded(source: &mut dyn Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = source.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| usage(format!("cannot read {name}: {error}")))?;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len <= MAX_BYTES) {
+        Ok(bytes)
+    } else {
+        Err(usage(format!("{name} is larger than {} MiB", MAX_BYTES >> 20)))
+    }
+}
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::says(Exit::Usage, message)
+}
+
+/// Code that gives a script its arguments, as an execution before it: in the script itself it
+/// would shift the lines of tracebacks.
+fn set_argv(code: &Code, arguments: &[String]) -> String {
+    let all: Vec<String> =
+        [&code.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
+    format!("__import__('sys').argv[:] = [{}]", all.join(", "))
+}
+
+/// `text` as a literal of Python.
+fn literal(text: &str) -> String {
+    let mut literal = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => literal.extend(['\\', c]),
+            c if c.is_control() => literal.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c => literal.push(c),
+        }
+    }
+    literal.push('\'');
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn arguments_cannot_leave_their_literals() {
+        let code = Code { name: "a.py".into(), text: String::new() };
+        let arguments = ["it's".to_owned(), "\\' + x\n".to_owned(), "é".to_owned()];
+        assert_eq!(
+            set_argv(&code, &arguments),
+            "__import__('sys').argv[:] = ['a.py', 'it\\'s', '\\\\\\' + x\\U0000000a', 'é']"
+        );
+    }
+
+    #[test]
+    fn files_are_named_by_their_own_name_or_another() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("data.csv");
+        std::fs::write(&path, "a,b").unwrap();
+        let path = path.to_str().unwrap();
+        let own = read_file(path).unwrap();
+        assert_eq!((own.name.as_str(), own.text.as_deref()), ("data.csv", Some("a,b")));
+        assert_eq!(read_file(&format!("x/y.csv={path}")).unwrap().name, "x/y.csv");
+        std::fs::write(path, [0xff, 0]).unwrap();
+        assert_eq!(read_file(path).unwrap().data.as_deref(), Some("/wA="));
+        assert!(read_file("/").is_err());
+    }
+}

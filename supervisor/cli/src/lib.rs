@@ -1,0 +1,157 @@
+//! The command line: parses, calls, and says what came of it. No decisions about sandboxing.
+//!
+//! Standard output is for what was asked for, standard error for everything else. A reader that
+//! goes away (`| head`) ends a command quietly.
+
+#![forbid(unsafe_code)]
+
+mod artifacts;
+mod bench;
+mod config;
+mod doctor;
+mod embedded;
+mod exec;
+mod exit;
+mod files;
+mod images;
+mod inputs;
+mod interrupt;
+mod options;
+mod outcome;
+mod place;
+mod print;
+mod repl;
+mod run;
+mod serve;
+mod sessions;
+mod task;
+mod tenant;
+mod terminal;
+mod top;
+mod transfer;
+mod view;
+mod work;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::{Exit, Failure};
+
+/// Exit codes, for `--help`.
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  it worked; the code ran to its end
+    1  the code raised an exception; `doctor`: a layer is missing; or another error
+       (code that calls sys.exit(N), or a command that exits with N, gives N)
+    2  wrong usage, or an error in the configuration
+    3  no sandbox, no daemon, or no room for a session; `doctor`: a daemon would not start
+  124  the time was up
+  130  interrupted
+  137  the code's process was killed, or died";
+
+/// Runs Python that nobody has reviewed, in a sandbox.
+#[derive(Debug, Parser)]
+#[command(name = "vivarium", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves the HTTP API.
+    Serve(serve::Args),
+    /// Runs one file, or one piece of code, in a sandbox of its own.
+    Run(run::Args),
+    /// Runs code in a session of a daemon.
+    Exec(exec::Args),
+    /// A Python prompt in a sandbox.
+    Repl(repl::Args),
+    /// Looks after the sessions of a daemon.
+    #[command(subcommand)]
+    Sessions(sessions::Command),
+    /// Watches a daemon.
+    Top(top::Args),
+    /// Moves files between this host and sessions of a daemon.
+    #[command(subcommand)]
+    Files(files::Command),
+    /// Tells which layers of the sandbox this host offers, and how to get the others.
+    Doctor(doctor::Args),
+    /// Measures what sessions cost on this host.
+    Bench(bench::Args),
+    /// Makes tokens for tenants.
+    #[command(subcommand)]
+    Tenant(tenant::Command),
+    /// Shows and checks the configuration.
+    #[command(subcommand)]
+    Config(config::Command),
+}
+
+/// Runs the command line of this process. Must be called with no other thread running.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let exit = match cli.command {
+        Command::Serve(args) => serve::main(&args),
+        Command::Run(args) => run::main(&args),
+        Command::Exec(args) => exec::main(&args),
+        Command::Repl(args) => repl::main(&args),
+        Command::Top(args) => top::main(&args),
+        Command::Files(command) => files::main(&command),
+        Command::Sessions(command) => sessions::main(&command),
+        Command::Doctor(args) => doctor::main(&args),
+        Command::Bench(args) => bench::main(&args),
+        Command::Tenant(command) => tenant::main(&command),
+        Command::Config(command) => config::main(&command),
+    };
+    vivarium_server::logging::flush();
+    exit.unwrap_or_else(Failure::report).into()
+}
+
+/// `--help` and `--version` are no errors, and go to standard output.
+fn usage(error: &clap::Error) -> ExitCode {
+    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+    // A reader that is gone does not need to know.
+    error.print().unwrap_or_default();
+    exit.into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declarations_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_file_is_the_scripts() {
+        let cli = Cli::try_parse_from(["vivarium", "run", "-q", "a.py", "--json", "-c", "x"]);
+        let Ok(Cli { command: Command::Run(args) }) = cli else { panic!("{cli:?}") };
+        assert_eq!(args.script(), ["a.py", "--json", "-c", "x"]);
+        let cli = Cli::try_parse_from(["vivarium", "exec", "s1", "-c", "-1", "--json", "arg"]);
+        let Ok(Cli { command: Command::Exec(args) }) = cli else { panic!("{cli:?}") };
+        assert_eq!(args.script(), ["arg"]);
+        assert!(Cli::try_parse_from(["vivarium", "run", "--jsn", "a.py"]).is_err());
+        assert!(Cli::try_parse_from(["vivarium", "run", "-"]).is_ok());
+    }
+
+    #[test]
+    fn the_exit_codes_are_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        for line in EXIT_CODES.lines() {
+            assert!(page.contains(line.trim()), "{line}");
+        }
+        for command in Cli::command().get_subcommands() {
+            assert!(page.contains(&format!("vivarium {}", command.get_name())), "{command}");
+        }
+    }
+}

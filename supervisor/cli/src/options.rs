@@ -1,0 +1,201 @@
+//! Options that several commands have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use vivarium_api_types::{SessionSpec, Token};
+use vivarium_client::{Remote, Url};
+use vivarium_protocol::policy::Network;
+use vivarium_server::config::{self, Config, Host, Sources};
+
+use super::exit::{Exit, Failure};
+
+/// Flags of the configuration. Their values are parsed by the configuration itself, so that
+/// what is wrong with them is reported with everything else.
+#[derive(Debug, Default, Args)]
+pub(super) struct ConfigOptions {
+    /// The configuration file [default: /etc/vivarium/vivarium.toml if it is there]
+    #[arg(long, value_name = "FILE", env = "VIVARIUM_CONFIG", help_heading = "Configuration")]
+    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) sandbox: SandboxOptions,
+}
+
+/// Flags that set keys of the configuration.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(super) struct SandboxOptions {
+    /// How much sandbox there has to be: auto, on or off
+    #[arg(long, value_name = "MODE")]
+    sandbox: Option<String>,
+    /// Layers without which nothing starts, separated by commas; or none
+    #[arg(long, value_name = "LAYERS")]
+    sandbox_require: Option<String>,
+    /// What sessions can reach: none, loopback, trusted or full
+    #[arg(long, value_name = "NETWORK")]
+    sandbox_network: Option<String>,
+    /// Memory of a session, in MiB, or `unlimited`
+    #[arg(long, value_name = "MIB")]
+    sb_max_memory_mb: Option<String>,
+    /// CPU time of an execution, in seconds, or `unlimited`
+    #[arg(long, value_name = "SECONDS")]
+    sb_max_cpu_secs: Option<String>,
+    /// Processes and threads of a session, or `unlimited`
+    #[arg(long, value_name = "COUNT")]
+    sb_max_procs: Option<String>,
+    /// Time of an execution, such as 30s
+    #[arg(long, value_name = "TIME")]
+    code_exec_timeout: Option<String>,
+    /// The Python to run
+    #[arg(long, value_name = "PATH")]
+    code_exec_python: Option<String>,
+    /// Where the working directory appears inside the sandbox
+    #[arg(long, value_name = "PATH")]
+    code_exec_workdir: Option<String>,
+}
+
+impl SandboxOptions {
+    /// Each flag with its value, if given.
+    fn values(&self) -> [(&'static str, Option<&String>); 9] {
+        [
+            ("--sandbox", self.sandbox.as_ref()),
+            ("--sandbox-require", self.sandbox_require.as_ref()),
+            ("--sandbox-network", self.sandbox_network.as_ref()),
+            ("--sb-max-memory-mb", self.sb_max_memory_mb.as_ref()),
+            ("--sb-max-cpu-secs", self.sb_max_cpu_secs.as_ref()),
+            ("--sb-max-procs", self.sb_max_procs.as_ref()),
+            ("--code-exec-timeout", self.code_exec_timeout.as_ref()),
+            ("--code-exec-python", self.code_exec_python.as_ref()),
+            ("--code-exec-workdir", self.code_exec_workdir.as_ref()),
+        ]
+    }
+
+    /// Fails if any was given, since a daemon has its own.
+    pub(super) fn refuse_for(&self, remote: &Remote) -> Result<(), Failure> {
+        let Some((flag, _)) = self.values().into_iter().find(|(_, value)| value.is_some()) else {
+            return Ok(());
+        };
+        let url = &remote.url;
+        let why = format!("{flag} configures an embedded sandbox, and {url} has its own");
+        Err(Failure::says(Exit::Usage, why))
+    }
+}
+
+impl ConfigOptions {
+    /// All sources of the configuration; `listen` is what `--listen` was given. The host's facts
+    /// are those from before root was given up: afterwards the defaults would be others.
+    pub(super) fn sources(&self, host: Host, listen: &[String]) -> Result<Sources, Failure> {
+        let file = config::load(self.config.as_deref())
+            .map_err(|error| Failure::new(Exit::Usage, &error))?;
+        let flags = self.sandbox.values().into_iter().filter_map(|(flag, value)| {
+            config::flag(flag, &value.cloned().into_iter().collect::<Vec<_>>())
+        });
+        Ok(Sources {
+            host,
+            file,
+            variables: variables(),
+            flags: config::flag("--listen", listen).into_iter().chain(flags).collect(),
+        })
+    }
+
+    /// The configuration.
+    pub(super) fn load(&self, listen: &[String]) -> Result<Config, Failure> {
+        resolve(&self.sources(Host::look(), listen)?)
+    }
+}
+
+/// The configuration of these sources, or all that is wrong with it.
+pub(super) fn resolve(sources: &Sources) -> Result<Config, Failure> {
+    config::resolve(sources).map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
+}
+
+/// Our environment; what is not UTF-8 is no value of ours, and a name of ours that is not is
+/// refused like any other unknown one.
+pub(super) fn variables() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect()
+}
+
+/// What a session is made with.
+#[derive(Debug, Default, Args)]
+pub(super) struct SessionOptions {
+    /// What the code can reach: none, loopback or full
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<String>,
+    /// Which configured environment
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Gives the code a variable; can be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+}
+
+impl SessionOptions {
+    /// As a request has it.
+    pub(super) fn spec(&self) -> Result<SessionSpec, Failure> {
+        let environment = self.environment.clone();
+        let mut spec = SessionSpec { environment, ..SessionSpec::default() };
+        spec.network = self.network.as_deref().map(network).transpose()?;
+        for pair in &self.env {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(Failure::says(Exit::Usage, format!("--env {pair}: give NAME=VALUE")));
+            };
+            spec.env.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(spec)
+    }
+}
+
+fn network(text: &str) -> Result<Network, Failure> {
+    match text {
+        "none" => Ok(Network::None),
+        "loopback" => Ok(Network::Loopback),
+        "full" => Ok(Network::Full),
+        "trusted" => {
+            Err(Failure::says(Exit::Usage, "--network trusted comes with a later version"))
+        }
+        _ => Err(Failure::says(Exit::Usage, format!("--network {text}: none, loopback or full"))),
+    }
+}
+
+/// Which daemon to talk to.
+#[derive(Debug, Default, Args)]
+pub(super) struct UrlOption {
+    /// The daemon: http://HOST:PORT or unix:/PATH
+    #[arg(long, value_name = "URL", env = "VIVARIUM_URL")]
+    pub(super) url: Option<String>,
+}
+
+impl UrlOption {
+    /// The daemon that was named, if one was.
+    pub(super) fn named(&self) -> Result<Option<Remote>, Failure> {
+        let text = self.url.as_deref().filter(|text| !text.is_empty());
+        let url = text.map(str::parse).transpose();
+        let url: Option<Url> = url.map_err(|error| Failure::new(Exit::Usage, &error))?;
+        Ok(url.map(|url| Remote { url, token: token() }))
+    }
+
+    /// The daemon that was named, else the one that this host's configuration makes listen.
+    pub(super) fn or_configured(&self) -> Result<Remote, Failure> {
+        if let Some(remote) = self.named()? {
+            return Ok(remote);
+        }
+        let file = std::env::var_os("VIVARIUM_CONFIG").map(PathBuf::from);
+        let options = ConfigOptions { config: file, ..ConfigOptions::default() };
+        let config = options.load(&[])?;
+        let first = config.settings.server.listen.first();
+        let url = first.map(Url::from);
+        let url = url.ok_or_else(|| Failure::says(Exit::Usage, "no daemon is configured"))?;
+        Ok(Remote { url, token: token() })
+    }
+}
+
+/// The token to present. Not by a flag, which all users of this host could read in /proc. One
+/// that is not UTF-8 is presented as something that is no token, and refused.
+pub(super) fn token() -> Option<Token> {
+    let token = std::env::var_os("VIVARIUM_TOKEN").filter(|token| !token.is_empty())?;
+    Some(Token::new(token.to_string_lossy().trim().to_owned()))
+}

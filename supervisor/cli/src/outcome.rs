@@ -1,0 +1,177 @@
+//! What is said about an outcome, and the exit code it gives.
+
+use vivarium_api_types::{DoneEvent, KernelInfo, Outcome};
+use vivarium_protocol::layer::{Report, Status as LayerStatus};
+use vivarium_protocol::outcome::{Cause, Exception, State, Status};
+
+use super::exit::Exit;
+
+/// What of an outcome counts for the exit code, and for what is said about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verdict<'a> {
+    pub(super) status: Status,
+    pub(super) cause: Option<Cause>,
+    pub(super) detail: &'a str,
+    pub(super) state: State,
+    pub(super) exit_code: Option<i32>,
+    pub(super) exception: Option<&'a Exception>,
+}
+
+impl<'a> From<&'a Outcome> for Verdict<'a> {
+    fn from(outcome: &'a Outcome) -> Self {
+        Self {
+            status: outcome.status,
+            cause: outcome.cause,
+            detail: &outcome.detail,
+            state: outcome.state,
+            exit_code: outcome.exit_code,
+            exception: outcome.exception.as_ref(),
+        }
+    }
+}
+
+impl<'a> Verdict<'a> {
+    /// Of an execution that was followed.
+    pub(super) fn of(done: &'a DoneEvent<'_>, exception: Option<&'a Exception>) -> Self {
+        Self {
+            status: done.status,
+            cause: done.cause,
+            detail: &done.detail,
+            state: done.state,
+            exit_code: done.exit_code,
+            exception,
+        }
+    }
+
+    /// What to say if it is not `ok`, with its line's end: the traceback, and one line of ours.
+    pub(super) fn explain(&self) -> Option<String> {
+        let word = match self.status {
+            Status::Ok => return None,
+            // A command says by itself what is wrong.
+            Status::Error if self.exit_code.is_some() => return None,
+            Status::Error => return self.traceback(),
+            Status::Interrupted => "interrupted",
+            Status::TimedOut => "timed out",
+            Status::Killed => "killed",
+            Status::Rejected => "not run",
+        };
+        let detail =
+            if self.detail.is_empty() { String::new() } else { format!(": {}", self.detail) };
+        let lost = match self.state {
+            State::Preserved => "",
+            State::Lost => " (variables are lost)",
+        };
+        Some(format!("{}vivarium: {word}{detail}{lost}\n", self.traceback().unwrap_or_default()))
+    }
+
+    /// The traceback. `sys.exit()` is no error to tell of, but for a message given to it.
+    fn traceback(&self) -> Option<String> {
+        let exception = self.exception?;
+        let mut text = match exception.type_name.as_str() {
+            SYSTEM_EXIT if exit_status(&exception.message).is_some() => return None,
+            SYSTEM_EXIT => exception.message.clone(),
+            _ => exception.traceback.clone(),
+        };
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Some(text)
+    }
+
+    /// The exit code of a command that ran code with this outcome.
+    pub(super) fn exit(&self) -> Exit {
+        match self.status {
+            Status::Ok => Exit::Ok,
+            Status::Error => match (self.exit_code, self.exception) {
+                (Some(code), _) => u8::try_from(code).map_or(Exit::Error, Exit::Code),
+                (None, Some(exception)) if exception.type_name == SYSTEM_EXIT => {
+                    exit_status(&exception.message).map_or(Exit::Error, Exit::Code)
+                }
+                _ => Exit::Error,
+            },
+            Status::TimedOut => Exit::TimedOut,
+            Status::Interrupted => Exit::Interrupted,
+            Status::Killed if self.cause == Some(Cause::KernelStart) => Exit::Unavailable,
+            Status::Killed => Exit::Killed,
+            Status::Rejected => Exit::Unavailable,
+        }
+    }
+}
+
+const SYSTEM_EXIT: &str = "SystemExit";
+
+/// The status given to `sys.exit()`, if it was one and not a message. As Python does, only the
+/// lowest eight bits count.
+fn exit_status(message: &str) -> Option<u8> {
+    if message.is_empty() || message == "None" {
+        return Some(0);
+    }
+    message.parse::<i64>().ok().and_then(|status| u8::try_from(status.rem_euclid(256)).ok())
+}
+
+/// What to say where variables of earlier executions are not there any more: the kernel before this
+/// one ended. Nothing about a command, which uses none.
+pub(super) fn lost_before(kernel: Option<&KernelInfo>, exit_code: Option<i32>) -> Option<String> {
+    let kernel = kernel.filter(|kernel| kernel.fresh && exit_code.is_none())?;
+    let end = kernel.previous_end.as_ref()?;
+    Some(format!("this ran in a fresh kernel, without the variables from before: {}", end.detail))
+}
+
+/// One line about what of the sandbox is missing, if anything is.
+pub(super) fn missing_layers(protection: &[Report]) -> Option<String> {
+    if !protection.is_empty() && protection.iter().all(|r| r.status == LayerStatus::Off) {
+        return Some(
+            "NO SANDBOX: sandbox.mode is off, and the code can do whatever its user can".to_owned(),
+        );
+    }
+    let missing: Vec<_> = protection
+        .iter()
+        .filter(|report| report.status != LayerStatus::Enforced)
+        .map(|report| format!("{} {}", report.layer, report.status))
+        .collect();
+    (!missing.is_empty()).then(|| {
+        format!("the sandbox is not complete here ({}): see vivarium doctor", missing.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vivarium_api_types::PreviousEnd;
+    use vivarium_protocol::layer::Layer;
+
+    #[test]
+    fn sys_exit_means_what_it_means_to_python() {
+        assert_eq!(exit_status(""), Some(0));
+        assert_eq!(exit_status("None"), Some(0));
+        assert_eq!(exit_status("3"), Some(3));
+        assert_eq!(exit_status("-1"), Some(255));
+        assert_eq!(exit_status("256"), Some(0));
+        assert_eq!(exit_status("no input"), None);
+    }
+
+    #[test]
+    fn the_first_code_after_a_loss_is_told_of_it_and_nothing_else_is() {
+        let end = PreviousEnd { cause: Cause::Signal, detail: "killed by SIGSEGV (11)".into() };
+        let kernel = KernelInfo { generation: 2, fresh: true, previous_end: Some(end) };
+        let said = lost_before(Some(&kernel), None).unwrap_or_default();
+        assert!(said.ends_with("killed by SIGSEGV (11)"), "{said}");
+        assert_eq!(lost_before(Some(&kernel), Some(0)), None, "a command");
+        let later = KernelInfo { fresh: false, ..kernel };
+        let first = KernelInfo { generation: 1, fresh: true, previous_end: None };
+        for kernel in [None, Some(&later), Some(&first)] {
+            assert_eq!(lost_before(kernel, None), None);
+        }
+    }
+
+    #[test]
+    fn missing_layers_are_named_on_one_line() {
+        let whole = [Report::enforced(Layer::Seccomp, "")];
+        assert_eq!(missing_layers(&whole), None);
+        let part = [Report::partial(Layer::Cgroup, "a", "b"), whole[0].clone()];
+        let line = missing_layers(&part).unwrap_or_default();
+        assert!(line.contains("(cgroup partial)"), "{line}");
+        let none = [Report::off(Layer::Cgroup), Report::off(Layer::Seccomp)];
+        assert!(missing_layers(&none).unwrap_or_default().starts_with("NO SANDBOX"));
+    }
+}

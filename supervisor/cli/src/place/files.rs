@@ -1,0 +1,180 @@
+//! Files of a session, wherever it is.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use vivarium_api_types::{FileInfo, FileList, FilePage};
+use vivarium_client::{Ask, Client, Method};
+use vivarium_engine::{DEFAULT_TENANT, Engine};
+
+use super::{Ignored, Place, ask, escaped, refused, session_path, unanswered};
+use crate::exit::{Exit, Failure};
+
+/// How many files are asked for at a time.
+const PAGE: u32 = 1000;
+
+/// How much of a file is read and sent at a time, to an engine in this process.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// How the content that is sent is to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// As a file.
+    File,
+    /// As a tar archive, to be unpacked into a directory.
+    Archive,
+}
+
+impl Place {
+    /// What is in a directory, or in all below it.
+    pub(crate) async fn list_files(
+        &self,
+        session: &str,
+        dir: &str,
+        is_recursive: bool,
+    ) -> Result<Vec<FileInfo>, Failure> {
+        let mut entries = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = FilePage {
+                path: dir.to_owned(),
+                recursive: is_recursive,
+                after: after.take(),
+                limit: PAGE,
+            };
+            let list = self.files_page(session, page).await?;
+            entries.extend(list.entries);
+            match list.next {
+                Some(next) => after = Some(next),
+                None => return Ok(entries),
+            }
+        }
+    }
+
+    async fn files_page(&self, session: &str, page: FilePage) -> Result<FileList, Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                engine.list_files(DEFAULT_TENANT, session, page).await.map_err(|e| refused(&e))
+            }
+            Self::Daemon(remote) => {
+                let FilePage { path, recursive, after, limit } = page;
+                let after =
+                    after.map_or_else(String::new, |name| format!("&after={}", escaped(&name)));
+                let session = session_path(session);
+                let query = format!("path={}&recursive={recursive}&limit={limit}", escaped(&path));
+                let path = format!("{session}/files?{query}{after}");
+                ask(&mut Client::new(remote.clone()), Method::GET, &path).await
+            }
+        }
+    }
+
+    /// Writes a file of the session to `to`; gives its size in bytes.
+    pub(crate) async fn get_file(
+        &self,
+        session: &str,
+        name: &str,
+        to: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<u64, Failure> {
+        match self {
+            Self::Embedded(engine) => copy(engine, session, name, to).await,
+            Self::Daemon(remote) => {
+                let ask = Ask::new(Method::GET, &file_path(session, name));
+                let mut client = Client::new(remote.clone());
+                let answer = client.open(ask).await.map_err(|error| unanswered(&error))?;
+                answer.copy(to).await.map_err(|error| unanswered(&error))
+            }
+        }
+    }
+
+    /// Makes a file of the session from what `from` gives, `length_bytes` if that is known.
+    pub(crate) async fn put_file(
+        &self,
+        session: &str,
+        name: &str,
+        how: Put,
+        from: impl AsyncRead + Send + Unpin + 'static,
+        length_bytes: Option<u64>,
+    ) -> Result<(), Failure> {
+        let remote = match self {
+            Self::Embedded(engine) => {
+                return send(engine, session, name, how, from, length_bytes).await;
+            }
+            Self::Daemon(remote) => remote,
+        };
+        let (query, content_type) = match how {
+            Put::File => ("", "application/octet-stream"),
+            Put::Archive => ("?unpack=true", "application/x-tar"),
+        };
+        let path = format!("{}{query}", file_path(session, name));
+        let ask = Ask::new(Method::PUT, &path).stream(content_type, from, length_bytes);
+        let answer = Client::new(remote.clone()).ask(ask).await;
+        answer.map(|_: Ignored| ()).map_err(|error| unanswered(&error))
+    }
+
+    /// Deletes a file, or a directory and all in it.
+    pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                engine.delete_file(DEFAULT_TENANT, session, name).await.map_err(|e| refused(&e))
+            }
+            Self::Daemon(remote) => {
+                let mut client = Client::new(remote.clone());
+                let path = file_path(session, name);
+                ask(&mut client, Method::DELETE, &path).await.map(|_: Ignored| ())
+            }
+        }
+    }
+}
+
+async fn copy(
+    engine: &Engine,
+    session: &str,
+    name: &str,
+    to: &mut (impl AsyncWrite + Unpin),
+) -> Result<u64, Failure> {
+    let reading = engine.read_file(DEFAULT_TENANT, session, name, 0, None).await;
+    let mut reading = reading.map_err(|error| refused(&error))?;
+    let size_bytes = reading.length();
+    while let Some(chunk) = reading.chunk().await {
+        let chunk = chunk.map_err(|error| broken(name, &error))?;
+        to.write_all(&chunk).await.map_err(|error| broken(name, &error))?;
+    }
+    to.flush().await.map_err(|error| broken(name, &error))?;
+    Ok(size_bytes)
+}
+
+async fn send(
+    engine: &Engine,
+    session: &str,
+    name: &str,
+    how: Put,
+    mut from: impl AsyncRead + Unpin,
+    length_bytes: Option<u64>,
+) -> Result<(), Failure> {
+    let upload = match how {
+        Put::File => engine.write_file(DEFAULT_TENANT, session, name, length_bytes).await,
+        Put::Archive => engine.unpack_files(DEFAULT_TENANT, session, name).await,
+    };
+    let mut upload = upload.map_err(|error| refused(&error))?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let count = from.read(&mut chunk).await.map_err(|error| broken(name, &error))?;
+        let Some(data) = chunk.get(..count).filter(|data| !data.is_empty()) else { break };
+        upload = upload.send(data).await.map_err(|error| refused(&error))?;
+    }
+    upload.finish().await.map(drop).map_err(|error| refused(&error))
+}
+
+fn broken(name: &str, error: &io::Error) -> Failure {
+    Failure::says(Exit::Error, format!("{name}: {error}"))
+}
+
+/// The path of a file; of none of all files.
+fn file_path(session: &str, name: &str) -> String {
+    let session = session_path(session);
+    if name.is_empty() {
+        return format!("{session}/files");
+    }
+    let name: Vec<String> = name.split('/').map(escaped).collect();
+    format!("{session}/files/{}", name.join("/"))
+}

@@ -1,0 +1,154 @@
+//! `vivarium repl`: a session at the keyboard, in this process or in a daemon.
+
+mod command;
+mod conversation;
+mod editor;
+mod helper;
+mod history;
+mod pictures;
+mod screen;
+mod syntax;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use vivarium_api_types::{SessionInfo, SessionSpec};
+
+use super::artifacts::Folder;
+use super::embedded::{self, Asked};
+use super::exit::{Exit, Failure};
+use super::images::Protocol;
+use super::inputs;
+use super::options::{ConfigOptions, SessionOptions, UrlOption};
+use super::outcome;
+use super::place::{self, Place};
+use super::print;
+use super::terminal;
+
+use conversation::Conversation;
+use editor::Keyboard;
+use history::History;
+use screen::Screen;
+
+/// How often a session that is in use says so: it is not idle while somebody thinks.
+const KEEPALIVE: Duration = Duration::from_mins(1);
+
+/// Which session.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "In a session, :help tells what can be typed.")]
+pub(super) struct Args {
+    /// A session of a daemon; made if there is none of this id, and kept at the end
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+    /// Keeps the session at the end
+    #[arg(long)]
+    keep: bool,
+    /// How long each input may run, such as 10min
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// How images are shown [default: as the terminal can]
+    #[arg(long, value_name = "HOW", value_enum)]
+    images: Option<Protocol>,
+    /// Writes images and displays to this folder; never replaces a file
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    #[command(flatten)]
+    session_options: SessionOptions,
+    #[command(flatten)]
+    url: UrlOption,
+    #[command(flatten)]
+    config: ConfigOptions,
+}
+
+/// Everything that needed the rights of who started us.
+struct Plan {
+    session: Option<String>,
+    is_kept: bool,
+    timeout_ms: Option<u64>,
+    spec: SessionSpec,
+    images: Option<Protocol>,
+    folder: Option<Folder>,
+    history: History,
+}
+
+pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Failure::says(
+            Exit::Usage,
+            "repl needs a terminal: run and exec take code from files and pipes",
+        ));
+    }
+    let plan = Plan {
+        session: args.session.clone(),
+        is_kept: args.keep || args.session.is_some(),
+        timeout_ms: args.timeout.as_deref().map(inputs::timeout_ms).transpose()?,
+        spec: args.session_options.spec()?,
+        images: args.images,
+        folder: args.output_dir.as_deref().map(Folder::open).transpose()?,
+        history: History::open(),
+    };
+    if let Some(remote) = args.url.named()? {
+        args.config.sandbox.refuse_for(&remote)?;
+        return place::block_on(converse(&Place::Daemon(remote), plan));
+    }
+    if plan.is_kept {
+        return Err(Failure::says(
+            Exit::Usage,
+            "a session that is to be named or kept needs a daemon: --url or VIVARIUM_URL",
+        ));
+    }
+    let asked = Asked { network: plan.spec.network, timeout_ms: plan.timeout_ms };
+    let settings = embedded::prepare(&args.config, &asked, plan.folder.as_ref())?;
+    place::block_on(embedded::with_engine(settings, async |place| converse(&place, plan).await))
+}
+
+async fn converse(place: &Place, plan: Plan) -> Result<Exit, Failure> {
+    let Plan { session, is_kept, timeout_ms, spec, images, folder, history } = plan;
+    let info = open(place, session, spec).await?;
+    if let Some(line) = outcome::missing_layers(&info.protection) {
+        print::note(&line);
+    }
+    let has_colour = terminal::wants_colour();
+    let keyboard = Keyboard::start(history, has_colour)?;
+    let screen = Screen::new(has_colour, images, folder);
+    let mut conversation =
+        Conversation::new(place, info.id.clone(), keyboard, screen, timeout_ms, is_kept)?;
+    let held = tokio::select! {
+        held = conversation.hold() => held,
+        () = keep_alive(place, &info.id) => Ok(()),
+    };
+    if conversation.is_kept {
+        print::note(&format!("session {} is kept", info.id));
+    } else if let Err(failure) = place.delete(&info.id).await {
+        // It may be gone already.
+        tracing::debug!(?failure, "the session was not deleted");
+    }
+    held.map(|()| Exit::Ok)
+}
+
+/// The session of this name, or a new one.
+async fn open(
+    place: &Place,
+    session: Option<String>,
+    spec: SessionSpec,
+) -> Result<SessionInfo, Failure> {
+    let Some(id) = session else { return place.create(spec).await };
+    if let Some(info) = place.find(&id).await? {
+        if spec != SessionSpec::default() {
+            print::note(&format!("session {id} is there already, and stays as it is"));
+        }
+        return Ok(info);
+    }
+    place.create(SessionSpec { id: Some(id), ..spec }).await
+}
+
+/// Never returns.
+async fn keep_alive(place: &Place, session: &str) {
+    loop {
+        tokio::time::sleep(KEEPALIVE).await;
+        if let Err(failure) = place.keepalive(session).await {
+            tracing::debug!(why = failure.message(), "not kept alive");
+        }
+    }
+}

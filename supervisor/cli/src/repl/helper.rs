@@ -1,0 +1,181 @@
+//! What the editor asks while somebody types: what could follow, and how code is coloured.
+
+use std::borrow::Cow;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustyline::Context;
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
+use rustyline::validate::Validator;
+use tokio::sync::mpsc::UnboundedSender;
+use vivarium_api_types::CompleteReply;
+
+use super::command;
+use super::editor::Said;
+use super::syntax::{self, Kind};
+
+/// The most that is offered.
+const MAX_MATCHES: usize = 500;
+
+/// How long a kernel may think. It gives up before that itself.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(6);
+
+/// What could follow at a place in code?
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) code: String,
+    /// In characters.
+    pub(super) cursor: u32,
+    pub(super) answer: mpsc::Sender<CompleteReply>,
+}
+
+/// See the module.
+pub(super) struct Helper {
+    tell: UnboundedSender<Said>,
+    has_colour: bool,
+}
+
+impl rustyline::Helper for Helper {}
+// The keys decide when code is whole.
+impl Validator for Helper {}
+impl Hinter for Helper {
+    type Hint = String;
+}
+
+impl Helper {
+    pub(super) const fn new(tell: UnboundedSender<Said>, has_colour: bool) -> Self {
+        Self { tell, has_colour }
+    }
+
+    fn ask(&self, code: &str, cursor: usize) -> Option<CompleteReply> {
+        let cursor = u32::try_from(code.get(..cursor)?.chars().count()).ok()?;
+        let (answer, answered) = mpsc::channel();
+        self.tell.send(Said::Question(Question { code: code.to_owned(), cursor, answer })).ok()?;
+        answered.recv_timeout(ANSWERS_WITHIN).ok()
+    }
+}
+
+impl Completer for Helper {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        if line.starts_with(':') {
+            return Ok((0, command::beginning_with(line.get(..pos).unwrap_or(line))));
+        }
+        // The question mark is ours.
+        let skipped = usize::from(line.starts_with('?'));
+        let code = line.get(skipped..).unwrap_or_default();
+        let Some(reply) = self.ask(code, pos.saturating_sub(skipped)) else {
+            return Ok((pos, Vec::new()));
+        };
+        Ok(candidates(code, pos, skipped, reply))
+    }
+}
+
+/// What the kernel offers, as the editor wants it: the place in bytes, and nothing that is no
+/// plain text: it is put on the terminal as it is.
+fn candidates(code: &str, pos: usize, skipped: usize, reply: CompleteReply) -> (usize, Vec<Pair>) {
+    let start = usize::try_from(reply.start).unwrap_or(usize::MAX);
+    let start = code.char_indices().nth(start).map_or(code.len(), |(at, _)| at) + skipped;
+    if start > pos {
+        return (pos, Vec::new());
+    }
+    let is_plain =
+        |text: &str| !text.is_empty() && text.len() < 200 && !text.chars().any(|c| c.is_control());
+    let matches = reply.matches.into_iter().filter(|one| is_plain(&one.text)).take(MAX_MATCHES);
+    let pairs = matches.map(|one| {
+        // The last part of a dotted name is enough to choose by.
+        let last = one.text.trim_end_matches(['.', '(']).rsplit('.').next().unwrap_or_default();
+        Pair { display: last.to_owned(), replacement: one.text }
+    });
+    (start, pairs.collect())
+}
+
+impl Highlighter for Helper {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        if !self.has_colour || line.starts_with([':', '?']) {
+            return Cow::Borrowed(line);
+        }
+        let mut text = String::with_capacity(line.len() * 2);
+        let mut end = 0;
+        for (range, kind) in syntax::scan(line).pieces {
+            let colour = match kind {
+                Kind::Keyword => "34",
+                Kind::Text => "32",
+                Kind::Number => "36",
+                Kind::Comment => "90",
+                Kind::Other => continue,
+            };
+            let between = line.get(end..range.start).unwrap_or_default();
+            let piece = line.get(range.clone()).unwrap_or_default();
+            end = range.end;
+            text.push_str(between);
+            // Line by line: what comes after a line's end is laid out anew.
+            let piece = piece.replace('\n', &format!("\x1b[0m\n\x1b[{colour}m"));
+            text.push_str(&format!("\x1b[{colour}m{piece}\x1b[0m"));
+        }
+        text.push_str(line.get(end..).unwrap_or_default());
+        Cow::Owned(text)
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.has_colour && kind != CmdKind::MoveCursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vivarium_api_types::Match;
+
+    fn reply(start: u32, texts: &[&str]) -> CompleteReply {
+        let matches = texts.iter();
+        let matches =
+            matches.map(|text| Match { text: (*text).to_owned(), kind: String::new() }).collect();
+        CompleteReply { matches, start, end: start }
+    }
+
+    fn texts(pairs: &[Pair]) -> Vec<(&str, &str)> {
+        pairs.iter().map(|pair| (pair.display.as_str(), pair.replacement.as_str())).collect()
+    }
+
+    #[test]
+    fn places_are_characters_there_and_bytes_here() {
+        let (start, pairs) = candidates("é = math.pi", 12, 0, reply(4, &["math.pi", "math.pow("]));
+        assert_eq!(start, 5);
+        assert_eq!(texts(&pairs), [("pi", "math.pi"), ("pow", "math.pow(")]);
+        let (start, _) = candidates("pri", 4, 1, reply(0, &["print"]));
+        assert_eq!(start, 1);
+    }
+
+    #[test]
+    fn what_is_no_plain_text_is_not_offered() {
+        let long = "x".repeat(300);
+        let (_, pairs) = candidates("", 0, 0, reply(0, &["a\x1b[31m", "", &long, "b\nc", "ok"]));
+        assert_eq!(texts(&pairs), [("ok", "ok")]);
+        let (start, pairs) = candidates("abc", 1, 0, reply(3, &["d"]));
+        assert_eq!((start, pairs.len()), (1, 0), "behind the cursor nothing is replaced");
+    }
+
+    #[test]
+    fn colours_change_nothing_but_colours() {
+        let (tell, _said) = tokio::sync::mpsc::unbounded_channel();
+        let helper = Helper::new(tell, true);
+        let code = "for x in '''a\nb''': # é\n 1";
+        let coloured = helper.highlight(code, 0).into_owned();
+        assert!(coloured.starts_with("\x1b[34mfor\x1b[0m x "), "{coloured:?}");
+        assert!(coloured.contains("'''a\x1b[0m\n\x1b[32mb'''"), "{coloured:?}");
+        let mut plain = coloured;
+        for colour in ["34", "32", "36", "90", "0"] {
+            plain = plain.replace(&format!("\x1b[{colour}m"), "");
+        }
+        assert_eq!(plain, code);
+    }
+}

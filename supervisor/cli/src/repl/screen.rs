@@ -1,0 +1,321 @@
+//! What the user sees of an execution.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use vivarium_api_types::{DisplayEvent, DoneEvent, InspectReply, MimeBundle, ValueInfo};
+use vivarium_protocol::error_chain;
+use vivarium_protocol::outcome::{DisplayKind, Exception, State, Status};
+
+use super::pictures::Pictures;
+use crate::artifacts::Folder;
+use crate::exit::Failure;
+use crate::images::{self, Protocol};
+use crate::outcome::{Verdict, lost_before};
+use crate::terminal::{Filter, Terminals, escape};
+
+/// The terminal, and where on it we are.
+#[derive(Debug)]
+pub(super) struct Screen {
+    terminals: Terminals,
+    has_colour: bool,
+    stdout: Filter,
+    stderr: Filter,
+    /// Whether the last line has been ended.
+    is_at_start: bool,
+    /// Whether the user knows that there are no variables.
+    knows_of_loss: bool,
+    pictures: Pictures,
+}
+
+/// Colours that are used (ECMA-48, 8.3.117).
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Colour {
+    Input,
+    Output,
+    Error,
+    Place,
+    Dim,
+}
+
+impl Colour {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Input => "32",
+            Self::Output | Self::Error => "31",
+            Self::Place => "36",
+            Self::Dim => "2",
+        }
+    }
+}
+
+impl Screen {
+    pub(super) fn new(
+        has_colour: bool,
+        protocol: Option<Protocol>,
+        folder: Option<Folder>,
+    ) -> Self {
+        Self {
+            terminals: Terminals::look(),
+            has_colour,
+            stdout: Filter::default(),
+            stderr: Filter::default(),
+            is_at_start: true,
+            knows_of_loss: false,
+            pictures: Pictures::new(protocol, folder),
+        }
+    }
+
+    /// A prompt, without colours and with them.
+    pub(super) fn prompt(&self, number: u64) -> (String, String) {
+        let plain = format!("In [{number}]: ");
+        let coloured = self.coloured(Colour::Input, &plain);
+        (plain, coloured)
+    }
+
+    /// What code printed.
+    pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let shown = if self.terminals.stdout {
+            let mut shown = String::with_capacity(text.len());
+            self.stdout.pass(text, &mut shown);
+            Cow::Owned(shown)
+        } else {
+            Cow::Borrowed(text)
+        };
+        self.write(&shown)
+    }
+
+    /// What code printed as errors. Often the same terminal.
+    pub(super) fn print_error(&mut self, text: &str) -> Result<(), Failure> {
+        if !self.terminals.stderr {
+            crate::print::err(text.as_bytes());
+            return Ok(());
+        }
+        let mut shown = String::with_capacity(text.len());
+        self.stderr.pass(text, &mut shown);
+        self.note_place(&shown);
+        crate::print::err(shown.as_bytes());
+        Ok(())
+    }
+
+    /// The value of a final expression.
+    pub(super) fn value(&mut self, number: u64, value: &ValueInfo) -> Result<(), Failure> {
+        self.start_line()?;
+        let label = self.coloured(Colour::Output, &format!("Out[{number}]: "));
+        let text = value.mime.get("text/plain").unwrap_or(&value.repr);
+        // What has lines of its own begins below.
+        let gap = if text.contains('\n') { "\n" } else { "" };
+        self.write(&format!("{label}{gap}{}\n", escape(text)))?;
+        self.pictures_of(&value.mime, |pictures| pictures.value(&value.mime))
+    }
+
+    /// What was shown.
+    pub(super) fn shown(&mut self, shown: &DisplayEvent<'_>) -> Result<(), Failure> {
+        let is_text = matches!(shown.kind, DisplayKind::Display | DisplayKind::Update);
+        if let (true, Some(text)) = (is_text, shown.mime.get("text/plain")) {
+            self.start_line()?;
+            self.write(&format!("{}\n", escape(text)))?;
+        }
+        self.pictures_of(&shown.mime, |pictures| pictures.shown(shown))
+    }
+
+    /// An image on the terminal if it has a way, else in a file.
+    fn pictures_of(
+        &mut self,
+        mime: &MimeBundle,
+        write: impl FnOnce(&mut Pictures) -> Result<Option<String>, Failure>,
+    ) -> Result<(), Failure> {
+        match self.pictures.draw(mime) {
+            Some(Ok(drawn)) => {
+                self.start_line()?;
+                self.write(&drawn)?;
+                if !self.pictures.has_own_folder() {
+                    return Ok(());
+                }
+            }
+            Some(Err(images::ImageError::NoProtocol)) | None => {}
+            Some(Err(error)) => {
+                self.note(&format!("the image is not shown: {}", error_chain(&error)))?
+            }
+        }
+        match write(&mut self.pictures) {
+            Ok(Some(path)) => self.note(&format!("wrote {path}")),
+            Ok(None) => Ok(()),
+            Err(failure) => self.note(failure.message()),
+        }
+    }
+
+    /// The user has reset the session.
+    pub(super) const fn was_reset(&mut self) {
+        self.knows_of_loss = true;
+    }
+
+    /// How it ended, where that is to be told.
+    pub(super) fn end(
+        &mut self,
+        done: &DoneEvent<'_>,
+        exception: Option<&Exception>,
+    ) -> Result<(), Failure> {
+        let restore = self.stdout.finish();
+        self.write_raw(&restore)?;
+        let restore = self.stderr.finish();
+        self.write_raw(&restore)?;
+        self.start_line()?;
+        for (stream, is_cut) in
+            [("stdout", done.stdout_truncated), ("stderr", done.stderr_truncated)]
+        {
+            if is_cut {
+                self.note(&format!("there was more {stream} than max_output_bytes"))?;
+            }
+        }
+        if !self.knows_of_loss
+            && let Some(lost) = lost_before(done.kernel.as_deref(), done.exit_code)
+        {
+            self.note(&lost)?;
+        }
+        self.knows_of_loss = done.state == State::Lost;
+        let Some(text) = Verdict::of(done, exception).explain() else { return Ok(()) };
+        let text = escape(&text);
+        // The last line is ours where the code did not end by itself.
+        let (traceback, ours) = match done.status {
+            Status::Error => (&*text, ""),
+            _ => text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end())),
+        };
+        let traceback = self.traceback(traceback);
+        self.write(&traceback)?;
+        self.start_line()?;
+        if ours.is_empty() { Ok(()) } else { self.note(ours.trim_start_matches("vivarium: ")) }
+    }
+
+    /// A traceback with places and the error standing out.
+    fn traceback(&self, text: &str) -> String {
+        let last = text.trim_end().lines().count();
+        let mut coloured = String::with_capacity(text.len() * 2);
+        for (number, line) in text.lines().enumerate() {
+            let colour = if number + 1 == last {
+                Some(Colour::Error)
+            } else if line.starts_with("  File ") {
+                Some(Colour::Place)
+            } else if line.starts_with("Traceback ") {
+                Some(Colour::Dim)
+            } else {
+                None
+            };
+            coloured.push_str(&colour.map_or_else(|| line.into(), |c| self.coloured(c, line)));
+            coloured.push('\n');
+        }
+        coloured
+    }
+
+    /// What something is.
+    pub(super) fn inspected(
+        &mut self,
+        name: &str,
+        reply: &InspectReply,
+        wants_source: bool,
+    ) -> Result<(), Failure> {
+        if !reply.found {
+            return self.note(&format!("there is no {name}"));
+        }
+        let source = reply.source.as_ref().filter(|_| wants_source);
+        let docs = reply.docstring.as_ref().filter(|_| source.is_none());
+        let parts = [
+            ("Signature", &reply.signature),
+            ("Type", &reply.type_name),
+            ("Value", &reply.repr),
+            ("Source", &source.cloned()),
+            ("Docstring", &docs.cloned()),
+        ];
+        for (label, part) in parts {
+            let Some(part) = part.as_deref().filter(|part| !part.is_empty()) else { continue };
+            let gap = if part.contains('\n') { "\n" } else { " " };
+            let label = self.coloured(Colour::Place, &format!("{label}:"));
+            self.write(&format!("{label}{gap}{}\n", escape(part.trim_end())))?;
+        }
+        Ok(())
+    }
+
+    /// Something of ours, on a line of its own.
+    pub(super) fn note(&mut self, text: &str) -> Result<(), Failure> {
+        self.start_line()?;
+        let line = self.coloured(Colour::Dim, &escape(text));
+        self.write(&format!("{line}\n"))
+    }
+
+    /// Text of ours as it is.
+    pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.note_place(text);
+        self.write_raw(text)
+    }
+
+    fn write_raw(&self, text: &str) -> Result<(), Failure> {
+        crate::print::out(text.as_bytes())?;
+        io::stdout().flush().unwrap_or_default();
+        Ok(())
+    }
+
+    fn note_place(&mut self, text: &str) {
+        // What follows the last line's end may be only colours, which is as good as an end.
+        if let Some(last) = text.rsplit('\n').next().filter(|_| !text.is_empty()) {
+            let is_empty = last.is_empty() || last.ends_with('\r');
+            self.is_at_start = is_empty && (self.is_at_start || text.contains(['\n', '\r']));
+        }
+    }
+
+    /// Somebody else has written to this line.
+    pub(super) const fn leave_line(&mut self) {
+        self.is_at_start = false;
+    }
+
+    /// Goes to a new line, if the last one has not been ended: the editor would write over it.
+    pub(super) fn start_line(&mut self) -> Result<(), Failure> {
+        if self.is_at_start { Ok(()) } else { self.write("\n") }
+    }
+
+    fn coloured(&self, colour: Colour, text: &str) -> String {
+        if self.has_colour {
+            format!("\x1b[{}m{text}\x1b[0m", colour.code())
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(has_colour: bool) -> Screen {
+        Screen::new(has_colour, Some(Protocol::Files), None)
+    }
+
+    #[test]
+    fn where_the_cursor_is_is_known() {
+        let mut screen = screen(false);
+        for (text, is_at_start) in [
+            ("a", false),
+            ("\n", true),
+            ("", true),
+            ("a\nb", false),
+            ("", false),
+            ("c\n", true),
+            ("50%\r", true),
+            ("51%", false),
+        ] {
+            screen.note_place(text);
+            assert_eq!(screen.is_at_start, is_at_start, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tracebacks_are_coloured_modestly_or_not_at_all() {
+        let text =
+            "Traceback (most recent call last):\n  File \"<1>\", line 1\nZeroDivisionError: x\n";
+        assert_eq!(screen(false).traceback(text), text);
+        assert_eq!(
+            screen(true).traceback(text),
+            "\x1b[2mTraceback (most recent call last):\x1b[0m\n\
+             \x1b[36m  File \"<1>\", line 1\x1b[0m\n\x1b[31mZeroDivisionError: x\x1b[0m\n"
+        );
+    }
+}

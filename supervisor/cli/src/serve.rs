@@ -1,0 +1,139 @@
+//! `vivarium serve`
+
+use std::sync::Arc;
+
+use sd_notify::NotifyState;
+use tokio::runtime::Builder;
+use vivarium_engine::Engine;
+use vivarium_server::config::{self, Config, Host};
+use vivarium_server::listen::{Listener, Sockets};
+use vivarium_server::privilege::{self, Ground, Purpose};
+use vivarium_server::shutdown::{self, Request, Signals, Trigger};
+use vivarium_server::{api, logging};
+
+use super::exit::{Exit, Failure};
+use super::options::{self, ConfigOptions};
+
+/// Where to serve.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "SIGTERM stops it in an orderly way, a second one at once; SIGHUP reloads \
+                        the configuration.")]
+pub(super) struct Args {
+    /// Where to listen: ADDRESS:PORT or unix:/PATH; can be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<String>,
+    #[command(flatten)]
+    config: ConfigOptions,
+}
+
+pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
+    let host = Host::look();
+    let mut config = options::resolve(&args.config.sources(host.clone(), &args.listen)?)?;
+    logging::init(config.settings.server.log_format, "info")
+        .map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let ground = privilege::prepare(&mut config.settings, Purpose::Serve)
+        .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))?;
+    runtime.block_on(serve(args, &host, config, ground))
+}
+
+async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Result<Exit, Failure> {
+    let unavailable = |error: &dyn std::error::Error| Failure::new(Exit::Unavailable, error);
+    let mut signals = Signals::new().map_err(|error| unavailable(&error))?;
+    let engine = Engine::start(Arc::new(config.settings.clone()))
+        .await
+        .map_err(|error| unavailable(&error))?;
+    // In the background: until they are ready, kernels are executed.
+    engine.warm_up().await;
+    let (trigger, shutdown) = shutdown::channel();
+    let mut trigger = Some((trigger, ground.sockets));
+    announce(&config, &ground.listeners, ground.account.is_some());
+    let mut server = tokio::spawn(api::serve(engine.clone(), ground.listeners, shutdown.wait()));
+    ready();
+    let watchdog = tokio::spawn(shutdown::feed_watchdog());
+    let mut config = config;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut server => break ended,
+            request = signals.next() => match request {
+                Request::Reload => {
+                    shutdown::notify_reloading();
+                    config = reload(args, host, &engine, config).await;
+                    ready();
+                }
+                Request::Stop => {
+                    tracing::info!("stopping: waiting for executions under way");
+                    shutdown::notify(&[NotifyState::Stopping]);
+                    if let Some((trigger, sockets)) = trigger.take() {
+                        tokio::spawn(drain(engine.clone(), trigger, sockets));
+                    }
+                }
+                Request::Abort => {
+                    tracing::warn!("told again to stop: not waiting any longer");
+                    return Err(Failure::quiet(Exit::Interrupted));
+                }
+            },
+        }
+    };
+    watchdog.abort();
+    match ended {
+        Ok(Ok(())) => {
+            tracing::info!("stopped");
+            Ok(Exit::Ok)
+        }
+        Ok(Err(error)) => Err(unavailable(&error)),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
+    let server = &config.settings.server;
+    let listen: Vec<_> = listeners.iter().map(ToString::to_string).collect();
+    let user = if dropped { server.user.as_str() } else { "the user who started it" };
+    tracing::info!(listen = listen.join(", "), user, "vivarium {}", env!("CARGO_PKG_VERSION"));
+}
+
+/// Lets executions end, ends the sessions, and then the server.
+async fn drain(engine: Engine, trigger: Trigger, sockets: Sockets) {
+    engine.shutdown(engine.settings().session.exec_timeout).await;
+    drop(sockets);
+    trigger.stop();
+}
+
+/// The configuration from now on: the new one, or, if that has an error, the old one.
+async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
+    let sources = match args.config.sources(host.clone(), &args.listen) {
+        Ok(sources) => sources,
+        Err(failure) => {
+            tracing::error!("not reloaded: {}", failure.message());
+            return old;
+        }
+    };
+    let reloaded = options::resolve(&sources).and_then(|new| {
+        config::reload(&engine.settings(), &old, &new)
+            .map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
+    });
+    match reloaded {
+        Err(failure) => {
+            tracing::error!("not reloaded: {}", failure.message());
+            old
+        }
+        Ok(reloaded) => {
+            engine.reload(Arc::new(reloaded.config.settings.clone())).await;
+            for key in &reloaded.kept {
+                tracing::warn!(key, "not reloaded: it needs a restart");
+            }
+            tracing::info!(changed = reloaded.changed.join(", "), "configuration reloaded");
+            reloaded.config
+        }
+    }
+}
+
+/// Tells the service manager, once what was logged until here can be read.
+fn ready() {
+    logging::flush();
+    shutdown::notify(&[NotifyState::Ready]);
+}

@@ -1,0 +1,172 @@
+//! `vivarium sessions`
+
+use clap::Args;
+use serde_json::Value;
+use vivarium_api_types::{SessionInfo, SessionPage};
+use vivarium_client::{Client, Method};
+
+use super::exit::{Exit, Failure};
+use super::options::UrlOption;
+use super::terminal::escape;
+use super::{place, print};
+
+/// What to do with sessions.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Lists them.
+    List(Daemon),
+    /// Shows one.
+    Show(One),
+    /// Ends a session's variables and processes; the working directory stays.
+    Reset(One),
+    /// Interrupts what a session is running.
+    Interrupt(One),
+    /// Deletes a session and its working directory.
+    Delete(One),
+    /// Begins a session's idle time anew.
+    Keepalive(One),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Daemon {
+    #[command(flatten)]
+    url: UrlOption,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct One {
+    /// The session's id
+    #[arg(value_name = "SESSION")]
+    session: String,
+    #[command(flatten)]
+    daemon: Daemon,
+}
+
+pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
+    let (Command::List(daemon)
+    | Command::Show(One { daemon, .. })
+    | Command::Reset(One { daemon, .. })
+    | Command::Interrupt(One { daemon, .. })
+    | Command::Delete(One { daemon, .. })
+    | Command::Keepalive(One { daemon, .. })) = command;
+    let mut client = Client::new(daemon.url.or_configured()?);
+    place::runtime()?.block_on(async {
+        match command {
+            Command::List(daemon) => list(&mut client, daemon.json).await,
+            Command::Show(one) => show(&mut client, one).await,
+            Command::Reset(one) => post(&mut client, one, "reset").await,
+            Command::Interrupt(one) => post(&mut client, one, "interrupt").await,
+            Command::Keepalive(one) => post(&mut client, one, "keepalive").await,
+            Command::Delete(one) => {
+                let path = place::session_path(&one.session);
+                let answer: Value = place::ask(&mut client, Method::DELETE, &path).await?;
+                confirm(&answer, one, "deleted")
+            }
+        }
+    })?;
+    Ok(Exit::Ok)
+}
+
+async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
+    let mut sessions: Vec<SessionInfo> = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let mut path = "/v1/sessions?limit=1000".to_owned();
+        if let Some(after) = &after {
+            path.push_str("&after=");
+            path.push_str(after);
+        }
+        let page: SessionPage = place::ask(client, Method::GET, &path).await?;
+        sessions.extend(page.sessions);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    if json {
+        return print::json(&sessions);
+    }
+    let heading = ["ID", "STATE", "ENVIRONMENT", "NETWORK", "CREATED", "EXPIRES", "EXECUTIONS"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for session in &sessions {
+        rows.push(vec![
+            session.id.clone(),
+            word(&session.state),
+            session.environment.clone(),
+            word(&session.network),
+            format!("{:.0}", session.created_at),
+            format!("{:.0}", session.expires_at),
+            session.usage.executions.to_string(),
+        ]);
+    }
+    print::out(print::table(&rows).as_bytes())
+}
+
+async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
+    let path = place::session_path(&one.session);
+    let session: SessionInfo = place::ask(client, Method::GET, &path).await?;
+    if one.daemon.json {
+        return print::json(&session);
+    }
+    let memory = session.usage.memory_bytes.map_or_else(|| "-".to_owned(), mebibytes);
+    let disk = session.usage.disk_bytes.map_or_else(|| "-".to_owned(), mebibytes);
+    let mut rows: Vec<Vec<String>> = [
+        ("id", session.id.clone()),
+        ("state", word(&session.state)),
+        ("environment", session.environment.clone()),
+        ("network", word(&session.network)),
+        ("created", format!("{:.0}", session.created_at)),
+        ("last used", format!("{:.0}", session.last_used_at)),
+        ("expires", format!("{:.0}", session.expires_at)),
+        ("executions", session.usage.executions.to_string()),
+        ("queued", session.usage.queued.to_string()),
+        ("cpu", format!("{:.1} ms", session.usage.cpu_ms)),
+        ("memory", memory),
+        ("disk", disk),
+    ]
+    .map(|(name, value)| vec![name.to_owned(), value])
+    .to_vec();
+    for report in &session.protection {
+        rows.push(vec![
+            report.layer.to_string(),
+            format!("{}: {}", report.status, escape(&report.detail)),
+        ]);
+    }
+    print::out(print::table(&rows).as_bytes())
+}
+
+async fn post(client: &mut Client, one: &One, action: &str) -> Result<(), Failure> {
+    let path = format!("{}/{action}", place::session_path(&one.session));
+    let answer: Value = place::ask(client, Method::POST, &path).await?;
+    let done = match action {
+        "reset" => "reset",
+        "interrupt" => "interrupt asked for",
+        _ => "kept alive",
+    };
+    confirm(&answer, one, answer.get("detail").and_then(Value::as_str).unwrap_or(done))
+}
+
+fn confirm(answer: &Value, one: &One, done: &str) -> Result<(), Failure> {
+    if one.daemon.json && !answer.is_null() {
+        print::json(answer)
+    } else if one.daemon.json {
+        print::json(&serde_json::json!({"session_id": one.session}))
+    } else {
+        print::out(format!("{}: {done}\n", one.session).as_bytes())
+    }
+}
+
+/// A name as the API has it.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        _ => "?".to_owned(),
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}

@@ -1,0 +1,51 @@
+//! `vivarium top`: a live view of a daemon.
+
+mod draw;
+mod live;
+mod metrics;
+mod once;
+mod poll;
+mod rows;
+mod view;
+
+use std::time::Duration;
+
+use vivarium_server::config::duration;
+
+use super::exit::{Exit, Failure};
+use super::options::UrlOption;
+use super::place;
+use super::terminal::Terminals;
+
+/// What to watch, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// How often it is looked, such as 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    interval: String,
+    /// Prints everything once and ends; CPU is then the average of a session's life
+    #[arg(long)]
+    once: bool,
+    /// As --once, as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    url: UrlOption,
+}
+
+/// More often would be work for the daemon that nobody can see.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
+    let interval =
+        duration::parse(&args.interval).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let remote = args.url.or_configured()?;
+    if args.once || args.json {
+        return place::block_on(once::print(remote, args.json));
+    }
+    if !Terminals::look().stdout {
+        let why = "top needs a terminal: --once and --json print to files and pipes";
+        return Err(Failure::says(Exit::Usage, why));
+    }
+    place::block_on(live::watch(remote, interval.max(SHORTEST)))
+}

@@ -1,0 +1,311 @@
+//! What is looked at, and what keys do to it. No terminal in here.
+
+use std::cmp::Ordering;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use vivarium_api_types::HostInfo;
+
+use super::poll::{News, Snapshot};
+use super::rows::{self, Before, SessionRow};
+
+/// What is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pane {
+    Sessions,
+    Tenants,
+    Layers,
+}
+
+impl Pane {
+    pub(super) const ALL: [Self; 3] = [Self::Sessions, Self::Tenants, Self::Layers];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::Tenants => "tenants",
+            Self::Layers => "layers",
+        }
+    }
+
+    const fn next(self) -> Self {
+        match self {
+            Self::Sessions => Self::Tenants,
+            Self::Tenants => Self::Layers,
+            Self::Layers => Self::Sessions,
+        }
+    }
+}
+
+/// By what sessions are in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Id,
+    Tenant,
+    State,
+    Cpu,
+    Memory,
+    Executions,
+    Queued,
+    Age,
+}
+
+/// In the order of the columns, each with its key.
+pub(super) const SORTS: [(Sort, char); 8] = [
+    (Sort::Id, 'i'),
+    (Sort::Tenant, 't'),
+    (Sort::State, 's'),
+    (Sort::Cpu, 'c'),
+    (Sort::Memory, 'm'),
+    (Sort::Executions, 'e'),
+    (Sort::Queued, 'u'),
+    (Sort::Age, 'a'),
+];
+
+/// Sums over the sessions that were told.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Totals {
+    pub(super) running: usize,
+    pub(super) queued: u64,
+    pub(super) cpu_percent: f64,
+    pub(super) memory_bytes: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) pane: Pane,
+    pub(super) sort: Sort,
+    pub(super) is_reversed: bool,
+    pub(super) filter: String,
+    /// Whether keys go into the filter.
+    pub(super) is_typing: bool,
+    /// The first row that is shown.
+    pub(super) top: usize,
+    pub(super) host: Option<HostInfo>,
+    /// Why there is nothing new.
+    pub(super) problem: Option<String>,
+    pub(super) sessions: Vec<SessionRow>,
+    pub(super) tenants: Result<Vec<Vec<String>>, String>,
+    before: Before,
+    tenants_before: Before,
+}
+
+impl View {
+    pub(super) fn new() -> Self {
+        Self {
+            pane: Pane::Sessions,
+            sort: Sort::Cpu,
+            is_reversed: false,
+            filter: String::new(),
+            is_typing: false,
+            top: 0,
+            host: None,
+            problem: None,
+            sessions: Vec::new(),
+            tenants: Ok(Vec::new()),
+            before: Before::default(),
+            tenants_before: Before::default(),
+        }
+    }
+
+    /// Takes what the daemon said.
+    pub(super) fn take(&mut self, news: News) {
+        match news {
+            Err(why) => self.problem = Some(why),
+            Ok(Snapshot { at, host, sessions, tenants }) => {
+                self.problem = None;
+                self.host = Some(host);
+                if let Some(sessions) = sessions {
+                    self.sessions = self.rows(&sessions, at);
+                }
+                if let Some(tenants) = tenants {
+                    let before = &mut self.tenants_before;
+                    self.tenants = tenants.map(|tenants| rows::tenants(&tenants, before, at));
+                }
+            }
+        }
+    }
+
+    fn rows(
+        &mut self,
+        sessions: &[vivarium_api_types::SessionInfo],
+        at: Instant,
+    ) -> Vec<SessionRow> {
+        rows::sessions(sessions, &mut self.before, at, Timestamp::now())
+    }
+
+    /// The sessions that pass the filter, in order.
+    pub(super) fn shown(&self) -> Vec<&SessionRow> {
+        let wanted = |row: &&SessionRow| {
+            [&*row.id, &row.tenant, rows::state(row.state)]
+                .iter()
+                .any(|text| text.contains(&self.filter))
+        };
+        let mut shown: Vec<_> = self.sessions.iter().filter(wanted).collect();
+        shown.sort_by(|a, b| {
+            let order = compare(self.sort, a, b);
+            let order = if self.is_reversed { order.reverse() } else { order };
+            order.then_with(|| a.id.cmp(&b.id))
+        });
+        shown
+    }
+
+    /// Sums over all sessions.
+    pub(super) fn totals(&self) -> Totals {
+        self.sessions.iter().fold(Totals::default(), |sum, row| Totals {
+            running: sum.running + usize::from(rows::state(row.state) == "running"),
+            queued: sum.queued + row.queued,
+            cpu_percent: sum.cpu_percent + row.cpu_percent,
+            memory_bytes: sum.memory_bytes + row.memory_bytes.unwrap_or_default(),
+        })
+    }
+
+    /// Does what a key says; false if it says to end.
+    pub(super) fn press(&mut self, key: KeyEvent) -> bool {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return key.code != KeyCode::Char('c');
+        }
+        if self.is_typing {
+            match key.code {
+                KeyCode::Enter => self.is_typing = false,
+                KeyCode::Esc => {
+                    self.is_typing = false;
+                    self.filter.clear();
+                }
+                KeyCode::Backspace => {
+                    self.filter.pop();
+                }
+                KeyCode::Char(c) => self.filter.push(c),
+                _ => {}
+            }
+            self.top = 0;
+            return true;
+        }
+        match key.code {
+            KeyCode::Char('q') => return false,
+            KeyCode::Tab => self.show(self.pane.next()),
+            KeyCode::Char('1') => self.show(Pane::Sessions),
+            KeyCode::Char('2') => self.show(Pane::Tenants),
+            KeyCode::Char('3') => self.show(Pane::Layers),
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('r') => self.is_reversed = !self.is_reversed,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Up => self.top = self.top.saturating_sub(1),
+            KeyCode::Down => self.top += 1,
+            KeyCode::PageUp => self.top = self.top.saturating_sub(10),
+            KeyCode::PageDown => self.top += 10,
+            KeyCode::Home => self.top = 0,
+            KeyCode::Char(c) => {
+                if let Some((sort, _)) = SORTS.iter().find(|(_, key)| *key == c) {
+                    self.is_reversed = self.sort == *sort && !self.is_reversed;
+                    self.sort = *sort;
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn show(&mut self, pane: Pane) {
+        self.pane = pane;
+        self.top = 0;
+    }
+}
+
+/// Words from the front, figures from the largest.
+fn compare(sort: Sort, a: &SessionRow, b: &SessionRow) -> Ordering {
+    match sort {
+        Sort::Id => a.id.cmp(&b.id),
+        Sort::Tenant => a.tenant.cmp(&b.tenant),
+        Sort::State => rows::state(a.state).cmp(rows::state(b.state)),
+        Sort::Cpu => b.cpu_percent.total_cmp(&a.cpu_percent),
+        Sort::Memory => b.memory_bytes.cmp(&a.memory_bytes),
+        Sort::Executions => b.executions.cmp(&a.executions),
+        Sort::Queued => b.queued.cmp(&a.queued),
+        Sort::Age => b.age_seconds.cmp(&a.age_seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vivarium_api_types::SessionState;
+
+    fn row(id: &str, cpu_percent: f64, age_seconds: i64) -> SessionRow {
+        SessionRow {
+            id: id.into(),
+            tenant: "default".into(),
+            state: SessionState::Idle,
+            cpu_percent,
+            memory_bytes: None,
+            executions: 0,
+            queued: 1,
+            age_seconds,
+        }
+    }
+
+    fn view() -> View {
+        let mut view = View::new();
+        view.sessions = vec![row("a", 1.0, 3), row("b", 9.0, 2), row("c", 1.0, 1)];
+        view
+    }
+
+    fn ids(view: &View) -> String {
+        view.shown().iter().map(|row| row.id.as_str()).collect()
+    }
+
+    fn press(view: &mut View, keys: &str) {
+        for c in keys.chars() {
+            assert!(view.press(KeyEvent::from(KeyCode::Char(c))), "{c}");
+        }
+    }
+
+    #[test]
+    fn keys_put_sessions_in_order() {
+        let mut view = view();
+        assert_eq!(ids(&view), "bac", "by CPU, then by id");
+        press(&mut view, "a");
+        assert_eq!(ids(&view), "abc");
+        press(&mut view, "a");
+        assert_eq!(ids(&view), "cba", "the same key again turns it round");
+        press(&mut view, "ir");
+        assert_eq!(ids(&view), "cba");
+        assert_eq!(view.totals().queued, 3);
+    }
+
+    #[test]
+    fn a_filter_is_typed_and_taken_back() {
+        let mut view = view();
+        press(&mut view, "/bq");
+        assert!(view.is_typing);
+        assert_eq!(ids(&view), "", "q is a letter while a filter is typed");
+        assert!(view.press(KeyEvent::from(KeyCode::Backspace)));
+        assert!(view.press(KeyEvent::from(KeyCode::Enter)));
+        assert_eq!(ids(&view), "b");
+        assert!(view.press(KeyEvent::from(KeyCode::Esc)));
+        assert_eq!(ids(&view), "bac");
+        press(&mut view, "/default");
+        assert_eq!(ids(&view), "bac");
+    }
+
+    #[test]
+    fn panes_follow_each_other_and_q_ends() {
+        let mut view = view();
+        for pane in [Pane::Tenants, Pane::Layers, Pane::Sessions] {
+            assert!(view.press(KeyEvent::from(KeyCode::Tab)));
+            assert_eq!(view.pane, pane);
+        }
+        assert!(!view.press(KeyEvent::from(KeyCode::Char('q'))));
+        assert!(!view.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+    }
+
+    #[test]
+    fn what_was_known_stays_while_the_daemon_is_away() {
+        let mut view = view();
+        view.take(Err("cannot connect".into()));
+        assert_eq!(view.problem.as_deref(), Some("cannot connect"));
+        assert_eq!(ids(&view), "bac");
+    }
+}

@@ -1,0 +1,89 @@
+//! What a daemon tells of an execution while it runs.
+
+use serde::de::DeserializeOwned;
+use vivarium_api_types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
+use vivarium_protocol::outcome::Exception;
+
+use super::sse::{SseError, SseEvent};
+
+/// One event of an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// It began.
+    Started(StartedEvent<'static>),
+    /// It printed this.
+    Stdout(String),
+    /// It printed this as errors.
+    Stderr(String),
+    /// It showed something.
+    Display(DisplayEvent<'static>),
+    /// The value of its final expression.
+    Result(ValueInfo),
+    /// The exception it did not catch.
+    Error(Exception),
+    /// Some events are missing here: whoever follows was away or slow, and they are not kept any
+    /// more.
+    Gap,
+    /// It is over. The last event.
+    Done(Box<DoneEvent<'static>>),
+}
+
+/// What an event says; nothing for a type that is newer than we are.
+pub(super) fn read(event: &SseEvent) -> Result<Option<Event>, SseError> {
+    let text = |event| data(event).map(|output: OutputEvent<'static>| output.text.into_owned());
+    Ok(Some(match event.event.as_str() {
+        "started" => Event::Started(data(event)?),
+        "stdout" => Event::Stdout(text(event)?),
+        "stderr" => Event::Stderr(text(event)?),
+        "display" => Event::Display(data(event)?),
+        "result" => Event::Result(data(event)?),
+        "error" => Event::Error(data(event)?),
+        "done" => Event::Done(Box::new(data(event)?)),
+        _ => return Ok(None),
+    }))
+}
+
+fn data<T: DeserializeOwned>(event: &SseEvent) -> Result<T, SseError> {
+    serde_json::from_slice(&event.data)
+        .map_err(|error| SseError::Data { event: event.event.clone(), why: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use vivarium_protocol::outcome::{DisplayKind, State, Status};
+
+    fn event(event: &str, data: &str) -> SseEvent {
+        SseEvent { event: event.into(), data: data.into(), id: String::new() }
+    }
+
+    #[test]
+    fn every_type_is_read_and_a_newer_one_is_left() {
+        let of = |name, data| read(&event(name, data)).unwrap();
+        assert_eq!(of("stdout", r#"{"text": "a"}"#), Some(Event::Stdout("a".into())));
+        assert_eq!(of("stderr", r#"{"text": "b"}"#), Some(Event::Stderr("b".into())));
+        let Some(Event::Display(shown)) =
+            of("display", r#"{"kind": "video_frame", "id": null, "mime": {"image/png": "eA=="}}"#)
+        else {
+            panic!()
+        };
+        assert_eq!((shown.kind, shown.mime.len()), (DisplayKind::VideoFrame, 1));
+        let done = r#"{"execution_id": "1", "session_id": "s", "status": "killed",
+            "cause": "memory_limit", "detail": "d", "state": "lost", "exit_code": null,
+            "kernel": {"generation": 2, "fresh": true, "previous_end": null},
+            "session_created": true,
+            "stdout_truncated": false, "stderr_truncated": false, "files": [],
+            "files_changed": [], "files_changed_more": false, "duration_ms": 1.5,
+            "usage": {"cpu_ms": 1.0, "memory_peak_bytes": 1}}"#;
+        let Some(Event::Done(done)) = of("done", done) else { panic!() };
+        assert_eq!((done.status, done.state), (Status::Killed, State::Lost));
+        assert_eq!(of("progress", "{}"), None);
+    }
+
+    #[test]
+    fn other_data_is_an_error_that_names_the_type() {
+        let error = read(&event("done", "{}")).unwrap_err();
+        assert!(matches!(&error, SseError::Data { event, .. } if event == "done"), "{error:?}");
+    }
+}

@@ -1,0 +1,134 @@
+//! What makes sessions: something that gives a stream which speaks the agent's protocol.
+//!
+//! One file per backend. The session's code knows streams and frames only, so that another
+//! kind of sandbox can stand behind it.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use tokio::net::UnixStream;
+use tokio::process::Child;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::Policy;
+
+use self::fork_server::Forked;
+
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fake;
+pub mod fork_server;
+pub mod ids;
+pub mod inspect;
+pub mod linux;
+pub mod program;
+pub mod range;
+
+/// Makes and ends sessions.
+pub trait Backend: std::fmt::Debug + Send + Sync {
+    /// Whether this backend can work here at all.
+    ///
+    /// # Errors
+    /// [`LaunchError`] saying what is missing.
+    fn probe(&self) -> Result<(), LaunchError>;
+
+    /// The layers that this backend can never apply, whatever the host offers.
+    fn unenforced(&self, policy: &Policy) -> Vec<Layer>;
+
+    /// Starts a session. It does not wait for it: the session's first message tells how it went.
+    ///
+    /// # Errors
+    /// [`LaunchError`] if not even its first process could be started.
+    fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>>;
+
+    /// Starts what makes the namespace of the subordinate ids ([`range`]), without waiting for it;
+    /// `None` if this backend needs none.
+    ///
+    /// # Errors
+    /// [`LaunchError`] if it could not be started.
+    fn range(&self) -> Result<Option<Launched>, LaunchError>;
+
+    /// Starts a template, for the log by this name, without waiting for it; `None` if this backend
+    /// has none.
+    ///
+    /// # Errors
+    /// [`LaunchError`] if not even its first process could be started.
+    fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;
+
+    /// Ends what one of the others started, and returns when its outermost process is gone: whether
+    /// it is certain that all the others are too.
+    fn kill(&self, launched: Launched) -> Later<'static, bool>;
+}
+
+/// What a trait's async function gives, where the trait is used as an object.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a backend needs to know, besides the policy that goes over the stream.
+#[derive(Debug, Clone)]
+pub struct LaunchSpec {
+    /// For log lines.
+    pub session_id: String,
+}
+
+/// A session that is starting.
+#[derive(Debug)]
+pub struct Launched {
+    /// To and from it.
+    pub stream: Option<UnixStream>,
+    /// Its outermost process, where it has one.
+    pub outermost: Option<Outermost>,
+}
+
+impl Launched {
+    /// Waits until its outermost process is there; whether it is.
+    pub async fn begun(&mut self) -> bool {
+        match &mut self.outermost {
+            Some(Outermost::Forked(launcher)) => launcher.begun().await,
+            Some(Outermost::Executed(_)) | None => true,
+        }
+    }
+}
+
+/// A process that was executed, and its socket.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    stream: UnixStream,
+    child: Child,
+}
+
+/// A child of ours, by how it came about.
+#[derive(Debug)]
+pub enum Outermost {
+    /// By executing a program.
+    Executed(Child),
+    /// By the fork server.
+    Forked(Forked),
+}
+
+/// A template that is starting.
+#[derive(Debug)]
+pub struct TemplateParts {
+    /// Its process.
+    pub launched: Launched,
+    /// The library that it is to load.
+    pub library: OwnedFd,
+}
+
+/// Why a session could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// No stream for it.
+    #[error("make a socket pair for the agent")]
+    Socket(#[source] std::io::Error),
+    /// The fork server did not take it.
+    #[error("ask the fork server for a launcher")]
+    Ask(#[source] std::io::Error),
+    /// The program could not be executed.
+    #[error("execute {}", path.display())]
+    Execute {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,264 @@
+//! A backend for tests: what it launches is a socket, on the other end of which the test
+//! itself plays the agent.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
+use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::message::{
+    Changes, Completion, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent,
+    InputFile, Launch, Origin, Stream, ToAgent, TransferNumber, Work,
+};
+use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
+use vivarium_protocol::policy::Policy;
+
+use super::{Backend, Later, LaunchError, LaunchSpec, Launched, TemplateParts};
+
+mod socket;
+
+pub use socket::FakeSocket;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Fake {
+    agents: mpsc::UnboundedSender<FakeAgent>,
+    pub killed: AtomicUsize,
+}
+
+impl Fake {
+    /// A backend, and where the agents that it launches come out.
+    pub fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<FakeAgent>) {
+        let (agents, launched) = mpsc::unbounded_channel();
+        (Arc::new(Self { agents, killed: AtomicUsize::new(0) }), launched)
+    }
+}
+
+impl Backend for Fake {
+    fn probe(&self) -> Result<(), LaunchError> {
+        Ok(())
+    }
+
+    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
+        Layer::ALL.to_vec()
+    }
+
+    fn launch(&self, _: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
+        Box::pin(async {
+            let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
+            let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
+            self.agents.send(FakeAgent::new(theirs)).map_err(gone)?;
+            Ok(Launched { stream: Some(ours), outermost: None })
+        })
+    }
+
+    fn range(&self) -> Result<Option<Launched>, LaunchError> {
+        Ok(None)
+    }
+
+    fn template(&self, _: &str) -> Result<Option<TemplateParts>, LaunchError> {
+        Ok(None)
+    }
+
+    fn kill(&self, launched: Launched) -> Later<'static, bool> {
+        self.killed.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            drop(launched);
+            true
+        })
+    }
+}
+
+/// The other end of a session.
+#[derive(Debug)]
+pub struct FakeAgent {
+    stream: UnixStream,
+    decoder: Decoder,
+    sockets: VecDeque<FakeSocket>,
+}
+
+impl FakeAgent {
+    pub fn new(stream: UnixStream) -> Self {
+        let decoder = Decoder::new(MAX_FRAME_BYTES);
+        Self { stream, decoder, sockets: VecDeque::new() }
+    }
+
+    async fn read<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
+        loop {
+            if let Some(message) = self.decoder.next_message().unwrap() {
+                return Some(message);
+            }
+            let read = self.stream.async_io(Interest::READABLE, || {
+                let mut bytes = vec![0; 64 << 10];
+                let mut space = nix::cmsg_space!([RawFd; 4]);
+                let mut parts = [IoSliceMut::new(&mut bytes)];
+                let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+                let message =
+                    recvmsg::<()>(self.stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+                let mut numbers = Vec::new();
+                for part in message.cmsgs()? {
+                    if let ControlMessageOwned::ScmRights(rights) = part {
+                        numbers.extend(rights);
+                    }
+                }
+                Ok((message.bytes, numbers, bytes))
+            });
+            let (len, numbers, bytes) = read.await.ok()?;
+            self.sockets.extend(numbers.into_iter().map(FakeSocket::new));
+            if len == 0 {
+                return None;
+            }
+            self.decoder.push(&bytes[..len]);
+        }
+    }
+
+    /// The next operation on files, which has to be the next message.
+    pub async fn file(&mut self) -> (TransferNumber, FileOperation) {
+        match self.hear().await {
+            Some(ToAgent::File { transfer, operation }) => (transfer, operation),
+            other => panic!("no operation on files: {other:?}"),
+        }
+    }
+
+    /// The socket that came with it.
+    pub fn socket(&mut self) -> FakeSocket {
+        self.try_socket().unwrap()
+    }
+
+    /// The socket that came with it, if it has not been taken.
+    pub fn try_socket(&mut self) -> Option<FakeSocket> {
+        self.sockets.pop_front()
+    }
+
+    pub async fn file_done(
+        &mut self,
+        transfer: TransferNumber,
+        reply: Result<FileReply, FileProblemKind>,
+    ) {
+        let problem = |kind| FileProblem { kind, detail: "said the agent".to_owned() };
+        self.say(FromAgent::FileDone { transfer, reply: reply.map_err(problem) }).await;
+    }
+
+    /// Bytes that may be no message.
+    pub async fn say_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    pub async fn say(&mut self, message: FromAgent) {
+        self.say_bytes(&frame::encode(&message, MAX_FRAME_BYTES).unwrap()).await;
+    }
+
+    /// The next message; `None` at end of file.
+    pub async fn hear(&mut self) -> Option<ToAgent> {
+        loop {
+            match self.read().await {
+                Some(ToAgent::Ping) => self.say(FromAgent::Pong).await,
+                other => return other,
+            }
+        }
+    }
+
+    /// The policy it is launched with.
+    pub async fn launched(&mut self) -> Policy {
+        let launch = self.read::<Launch>().await.unwrap();
+        // What came with it is the program, and no socket of a transfer's.
+        self.sockets.clear();
+        launch.policy
+    }
+
+    /// A kernel is ready.
+    pub async fn ready(&mut self, generation: u32) {
+        let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
+        let origin = Origin::Executed;
+        self.say(FromAgent::KernelReady { generation, protection, origin }).await;
+    }
+
+    /// Starts up.
+    pub async fn start(&mut self) -> Policy {
+        let policy = self.launched().await;
+        self.ready(1).await;
+        policy
+    }
+
+    /// Takes the next execution, which has to be the next message.
+    pub async fn accept(&mut self) -> (u64, String, Vec<InputFile>) {
+        match self.hear().await {
+            Some(ToAgent::Execute { execution, work: Work::Code { code }, files, .. }) => {
+                (execution, code, files)
+            }
+            other => panic!("not an execution: {other:?}"),
+        }
+    }
+
+    /// Takes the next execution and starts it.
+    pub async fn begin(&mut self) -> u64 {
+        let (execution, ..) = self.accept().await;
+        self.say(FromAgent::Started { execution }).await;
+        execution
+    }
+
+    pub async fn print(&mut self, execution: u64, text: &str) {
+        let data = text.as_bytes().to_vec();
+        self.say(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
+    }
+
+    pub async fn value(&mut self, execution: u64, repr: &str) {
+        let value = Value { repr: repr.to_owned(), type_name: "T".to_owned(), mime: vec![] };
+        self.say(FromAgent::Value { execution, value }).await;
+    }
+
+    pub async fn done(&mut self, execution: u64, completion: Completion) {
+        let usage = Usage { cpu_us: 1500, memory_peak_bytes: 7 };
+        let message = FromAgent::Done {
+            execution,
+            completion,
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage,
+            changes: Changes::default(),
+        };
+        self.say(message).await;
+    }
+
+    pub async fn exited(&mut self, generation: u32, execution: Option<u64>, end: KernelEnd) {
+        let message = FromAgent::KernelExited {
+            generation,
+            execution,
+            end,
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage: Usage::default(),
+            changes: Changes::default(),
+        };
+        self.say(message).await;
+    }
+
+    /// Answers executions, printing and returning their code, until the session is over.
+    pub async fn echo(mut self) {
+        self.start().await;
+        while let Some(message) = self.hear().await {
+            match message {
+                ToAgent::Execute { execution, work: Work::Code { code }, .. } => {
+                    self.say(FromAgent::Started { execution }).await;
+                    self.print(execution, &code).await;
+                    self.value(execution, &code).await;
+                    self.done(execution, Completion::Ok).await;
+                }
+                ToAgent::Replace => {
+                    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
+                    self.exited(1, None, end).await;
+                    self.ready(2).await;
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! One session's scope: its limits, what it has used, its end.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use vivarium_protocol::policy::{CgroupPlacement, Limits};
+
+use super::blame::Blame;
+use super::events::Events;
+use super::files::{self, CgroupError};
+use super::limits::{self, Controller, Place};
+use super::meter::{Io, Meter};
+use super::tree;
+use super::watch::Watched;
+
+/// How long killed processes may take to be gone: one in an uninterruptible wait (a stuck
+/// disk) can not be waited for for ever.
+const EMPTY_WITHIN: Duration = Duration::from_secs(10);
+
+/// The scope of one session. Removed by [`Scope::remove`]; one that is only dropped is left
+/// for the next start to clear.
+#[derive(Debug)]
+pub struct Scope {
+    dir: PathBuf,
+    missing: String,
+    fix: String,
+    limits_memory: bool,
+    limits_pids: bool,
+}
+
+/// What a session has used so far. `None` where the kernel does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScopeUsage {
+    /// CPU time of tenant code, in microseconds.
+    pub cpu_us: Option<u64>,
+    /// Memory charged to the session now.
+    pub memory_bytes: Option<u64>,
+    /// The most memory that was ever charged to it.
+    pub memory_peak_bytes: Option<u64>,
+    /// The most processes and threads of tenant code there were at one time (Linux 6.1).
+    pub processes_peak: Option<u64>,
+    /// Disks.
+    pub io: Option<Io>,
+}
+
+impl Scope {
+    /// Makes the directories and sets the limits.
+    pub(super) fn make(dir: PathBuf, limits: &Limits, fix: &str) -> Result<Self, CgroupError> {
+        std::fs::create_dir(&dir).map_err(|source| CgroupError::new("make", &dir, source))?;
+        let scope = Self {
+            dir,
+            missing: String::new(),
+            fix: String::new(),
+            limits_memory: false,
+            limits_pids: false,
+        };
+        scope.fill(limits, fix).inspect_err(|_| {
+            if let Err(error) = files::remove_all(&scope.dir) {
+                tracing::warn!(error = error.chain(), "a scope is left behind");
+            }
+        })
+    }
+
+    fn fill(&self, limits: &Limits, fix: &str) -> Result<Self, CgroupError> {
+        files::make_dir(&self.agent())?;
+        files::make_dir(&self.kernel())?;
+        let enabled = tree::enable(&self.dir);
+        let (mut missing, mut absent) = (Vec::new(), Vec::new());
+        for (place, setting) in limits::settings(limits) {
+            if enabled.contains(&setting.controller) {
+                let dir = match place {
+                    Place::Scope => self.dir.clone(),
+                    Place::Kernel => self.kernel(),
+                };
+                limits::set(&dir, &setting)?;
+            } else {
+                missing.push(setting.file);
+                absent.push(setting.controller.name());
+            }
+        }
+        absent.dedup();
+        let (missing, fix) = if missing.is_empty() {
+            (String::new(), String::new())
+        } else {
+            let files = missing.join(", ");
+            let text = format!("{files} (controllers not available: {})", absent.join(", "));
+            (text, fix.to_owned())
+        };
+        Ok(Self {
+            dir: self.dir.clone(),
+            missing,
+            fix,
+            limits_memory: enabled.contains(&Controller::Memory),
+            limits_pids: enabled.contains(&Controller::Pids),
+        })
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.dir.join("agent")
+    }
+
+    fn kernel(&self) -> PathBuf {
+        self.dir.join("kernel")
+    }
+
+    /// What the agent is told.
+    #[must_use]
+    pub fn placement(&self) -> CgroupPlacement {
+        CgroupPlacement {
+            agent: self.agent(),
+            kernel: self.kernel(),
+            missing: self.missing.clone(),
+            fix: self.fix.clone(),
+            limits_memory: self.limits_memory,
+            limits_pids: self.limits_pids,
+        }
+    }
+
+    /// What is counted against tenant code. Opens files, and has to be called where tokio runs.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::open(&self.kernel())
+    }
+
+    /// What tells whose memory was used up, from now on. Reads files.
+    #[must_use]
+    pub fn blame(&self) -> Blame {
+        Blame::from_now(&self.dir)
+    }
+
+    /// What measures executions. Opens files.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        Meter::open(&self.dir, &self.kernel())
+    }
+
+    /// What has been used so far.
+    #[must_use]
+    pub fn usage(&self) -> ScopeUsage {
+        let kernel = self.kernel();
+        ScopeUsage {
+            cpu_us: files::keyed(&kernel.join("cpu.stat"), "usage_usec"),
+            memory_bytes: files::number(&self.dir.join("memory.current")),
+            memory_peak_bytes: self.memory_peak_bytes(),
+            processes_peak: files::number(&kernel.join("pids.peak")),
+            io: files::read(&kernel.join("io.stat")).ok().map(|text| Io::parse(&text)),
+        }
+    }
+
+    /// The most memory that was ever charged to it, in bytes.
+    #[must_use]
+    pub fn memory_peak_bytes(&self) -> Option<u64> {
+        files::number(&self.dir.join("memory.peak"))
+    }
+
+    /// Kills every process in it.
+    ///
+    /// # Errors
+    /// [`CgroupError`] if `cgroup.kill` (Linux 5.14) can not be written.
+    pub fn kill(&self) -> Result<(), CgroupError> {
+        files::write(&self.dir.join("cgroup.kill"), "1")
+    }
+
+    /// Kills what is in it, waits until all of that is gone, and removes it.
+    ///
+    /// # Errors
+    /// [`CgroupError`] if something is in it that does not die.
+    pub async fn remove(&self) -> Result<(), CgroupError> {
+        kill_and_remove(&self.dir).await
+    }
+}
+
+/// Kills every process below `dir`, waits until they are gone, and removes it all.
+pub(super) async fn kill_and_remove(dir: &Path) -> Result<(), CgroupError> {
+    files::write(&dir.join("cgroup.kill"), "1")?;
+    let path = dir.join("cgroup.events");
+    match timeout(EMPTY_WITHIN, emptied(&path)).await {
+        Ok(result) => result.map_err(|source| CgroupError::new("watch", &path, source))?,
+        Err(_) => {
+            let source = io::Error::from(io::ErrorKind::TimedOut);
+            return Err(CgroupError::new("wait for the last process of", dir, source));
+        }
+    }
+    files::remove_all(dir)
+}
+
+/// Waits until `cgroup.events` says that nothing lives there
+/// (`Documentation/admin-guide/cgroup-v2.rst`, "Un-populated Notification").
+async fn emptied(events: &Path) -> io::Result<()> {
+    let watched = Watched::new(File::open(events)?).map_err(|(_, error)| error)?;
+    loop {
+        match files::keyed_in(watched.file(), "populated") {
+            Some(0) => return Ok(()),
+            Some(_) => watched.changed().await?,
+            None => return Err(io::Error::other("it does not say whether anything lives there")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use super::*;
+    use crate::engine::testing::settings;
+
+    #[test]
+    fn without_controllers_what_is_missing_is_named_and_the_leaves_are_there() {
+        let tenant = tempfile::tempdir().unwrap();
+        let dir = tenant.path().join("s");
+        let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "delegate").unwrap();
+        let placement = scope.placement();
+        assert_eq!((placement.agent, placement.kernel), (dir.join("agent"), dir.join("kernel")));
+        assert!(dir.join("agent").is_dir() && dir.join("kernel").is_dir());
+        let missing = "memory.max, memory.swap.max, memory.oom.group, pids.max, cpu.max, \
+                       cpu.weight (controllers not available: memory, pids, cpu)";
+        assert_eq!((placement.missing.as_str(), placement.fix.as_str()), (missing, "delegate"));
+        assert!(!placement.limits_memory && !placement.limits_pids);
+        assert!(Scope::make(dir, &settings().sandbox.limits, "").is_err(), "one per session");
+    }
+
+    #[test]
+    fn each_count_is_of_the_whole_or_of_tenant_code() {
+        let tenant = tempfile::tempdir().unwrap();
+        let dir = tenant.path().join("s");
+        let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "").unwrap();
+        assert_eq!(scope.usage(), ScopeUsage::default());
+        let put = |file: &str, text: &str| fs::write(dir.join(file), text).unwrap();
+        put("kernel/cpu.stat", "usage_usec 11\n");
+        put("memory.current", "22\n");
+        put("memory.peak", "33\n");
+        put("kernel/pids.peak", "44\n");
+        put("kernel/io.stat", "8:0 rbytes=5 wbytes=6\n");
+        let used = ScopeUsage {
+            cpu_us: Some(11),
+            memory_bytes: Some(22),
+            memory_peak_bytes: Some(33),
+            processes_peak: Some(44),
+            io: Some(Io { read_bytes: 5, write_bytes: 6 }),
+        };
+        assert_eq!(scope.usage(), used);
+        put("kernel/memory.events", "oom_kill 3\n");
+        let counts = scope.meter().since(&scope.meter().mark());
+        assert_eq!(counts.cpu_us, Some(0));
+        put("memory.events.local", "oom 0\n");
+        fs::write(tenant.path().join("memory.events.local"), "oom 0\n").unwrap();
+        assert_eq!(scope.blame().ask(), crate::cgroup::UsedUp::Host, "neither limit was reached");
+    }
+
+    #[tokio::test]
+    async fn a_kill_is_written_and_a_removal_tells_what_went_wrong() {
+        let tenant = tempfile::tempdir().unwrap();
+        let dir = tenant.path().join("s");
+        let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "").unwrap();
+        assert!(scope.kill().is_err(), "nothing to write to");
+        assert!(scope.remove().await.is_err(), "the same");
+        fs::write(dir.join("cgroup.kill"), "").unwrap();
+        scope.kill().unwrap();
+        assert_eq!(fs::read_to_string(dir.join("cgroup.kill")).unwrap(), "1");
+        // Ordinary files can not be waited for: it must not be taken for empty.
+        fs::write(dir.join("cgroup.events"), "populated 1\n").unwrap();
+        assert_eq!(scope.remove().await.unwrap_err().operation, "watch");
+        fs::write(dir.join("kernel/memory.events"), "oom_kill 3\n").unwrap();
+        assert_eq!(scope.events().read(Default::default()).oom_kills, 3);
+    }
+}

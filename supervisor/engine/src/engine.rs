@@ -1,0 +1,352 @@
+//! The engine: everything Vivarium does, without HTTP.
+//!
+//! The API's routes translate to these calls, and so does the command line when it runs code in
+//! its own process. The engine owns the sessions and what they share; each session decides for
+//! itself ([`crate::session`]). It must never start a session with less of the sandbox than its
+//! trial session had, nor tell one tenant of another's sessions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use vivarium_metrics::Metrics;
+use vivarium_protocol::message::Description;
+use vivarium_protocol::outcome::Cause;
+
+use crate::backend::Backend;
+use crate::backend::ids::IdPool;
+use crate::budget::{Account, Budget, Full, Reservation};
+use crate::cgroup::Support;
+use crate::memory::Memory;
+use crate::observe::{Observer, Refusal};
+use crate::pool::Pools;
+use crate::recover::{WorkdirError, Workdirs};
+use crate::session::Command;
+use crate::session::registry::Registry;
+use crate::session::transfer::Room;
+use crate::settings::Settings;
+
+mod admission;
+mod create;
+mod environment;
+mod error;
+mod execute;
+mod files;
+mod idempotency;
+mod kept;
+mod pools;
+mod probe;
+mod reaper;
+mod reload;
+mod request;
+mod results;
+mod sampler;
+mod scrape;
+mod start;
+mod templates;
+mod tenants;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+pub use crate::settings::DEFAULT_TENANT;
+pub use create::Created;
+pub use error::{EngineError, StartError};
+pub use execute::{Delivery, Ticket};
+pub use files::Upload;
+pub use idempotency::Once;
+pub use request::is_plain_name;
+pub use request::too_low;
+pub use results::Results;
+pub use trial::below_floor;
+
+use vivarium_api_types::{
+    Capacity, EnvironmentInfo, HostInfo, InterruptReply, KeepaliveReply, Page, ResetReply,
+    SessionInfo, SessionPage,
+};
+
+use environment::Prepared;
+use idempotency::Keys;
+
+/// The environment of requests that name none.
+pub const DEFAULT_ENVIRONMENT: &str = "default";
+
+/// How long an agent may take to describe itself before a session is shown without that.
+const DESCRIBE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The most sessions in one part of a list.
+const MAX_PAGE: usize = 1000;
+
+/// A running engine. Clones are the same engine.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: RwLock<Arc<Settings>>,
+    host: Host,
+    environments: BTreeMap<String, Prepared>,
+    registry: Arc<Registry>,
+    pools: Arc<Pools>,
+    memory: Arc<Memory>,
+    draining: AtomicBool,
+    transfers: Room,
+    /// Requests that are carried out once.
+    keys: Arc<Keys>,
+}
+
+/// What all sessions share.
+#[derive(Debug)]
+struct Host {
+    backend: Arc<dyn Backend>,
+    cgroups: Support,
+    ids: Option<Arc<IdPool>>,
+    metrics: Arc<Metrics>,
+    /// Executions that can be asked for.
+    results: Arc<Results>,
+    /// What may be held of requests, executions and results.
+    budget: Budget,
+    runtime_dir: PathBuf,
+    /// Made when the first session needs it: most hosts never do.
+    workdirs: Mutex<Option<Arc<Workdirs>>>,
+}
+
+impl Host {
+    fn workdirs(&self) -> Result<Arc<Workdirs>, WorkdirError> {
+        let mut slot = self.workdirs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workdirs) = &*slot {
+            return Ok(Arc::clone(workdirs));
+        }
+        let workdirs = Arc::new(Workdirs::open(&self.runtime_dir)?);
+        *slot = Some(Arc::clone(&workdirs));
+        Ok(workdirs)
+    }
+}
+
+impl Engine {
+    /// The settings now in force.
+    #[must_use]
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.inner.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether new work is accepted.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::Relaxed)
+    }
+
+    /// This host and what it offers a tenant.
+    #[must_use]
+    pub fn host(&self, tenant: &str) -> HostInfo {
+        let settings = self.settings();
+        let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
+        let default = self.inner.environments.get(DEFAULT_ENVIRONMENT);
+        let environments = self.inner.environments.iter().map(|(name, prepared)| EnvironmentInfo {
+            name: name.clone(),
+            interpreter: prepared.interpreter.path.display().to_string(),
+            python_version: prepared.interpreter.version.clone(),
+            pool: self.pool_info(&settings, tenant, name),
+            template: templates::info(&prepared.template.state()),
+        });
+        HostInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: nix::sys::utsname::uname()
+                .map(|uts| uts.release().to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            mode: settings.sandbox.mode.name().to_owned(),
+            layers: default.map(|prepared| prepared.protection.to_vec()).unwrap_or_default(),
+            environments: environments.collect(),
+            capacity: Capacity {
+                sessions: self.inner.registry.len_of(tenant),
+                max_sessions: if own_max.is_within(max) { own_max } else { max },
+                queue_depth: settings.session.queue_depth,
+                cpus: std::thread::available_parallelism().map_or(1, usize::from),
+                memory: self.memory_capacity(&settings),
+            },
+        }
+    }
+
+    /// A session, with what its agent says about it.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub async fn get(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
+        let session = self.find(tenant, id)?;
+        let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
+        let mut info = session.info();
+        if let Ok(Some(description)) = described {
+            let Description { processes, disk_bytes, agent_pss_bytes, kernel_pss_bytes, .. } =
+                description;
+            info.usage.processes = Some(processes);
+            info.usage.disk_bytes = Some(disk_bytes);
+            info.usage.agent_pss_bytes = Some(agent_pss_bytes);
+            info.usage.kernel_pss_bytes = Some(kernel_pss_bytes);
+        }
+        Ok(info)
+    }
+
+    /// A tenant's sessions.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] for a page that can not be.
+    pub fn list(&self, tenant: &str, page: &Page) -> Result<SessionPage, EngineError> {
+        if !(1..=MAX_PAGE).contains(&page.limit) {
+            return Err(EngineError::invalid("limit", format!("it is 1 to {MAX_PAGE}")));
+        }
+        let after = page.after.as_deref().unwrap_or_default();
+        // One more than asked for tells whether there is a next part.
+        let mut sessions = self.inner.registry.page(tenant, after, page.limit + 1);
+        let more = sessions.len() > page.limit;
+        sessions.truncate(page.limit);
+        let sessions: Vec<_> = sessions.iter().map(|session| session.info()).collect();
+        let next = if more { sessions.last().map(|last| last.id.clone()) } else { None };
+        Ok(SessionPage { sessions, next })
+    }
+
+    /// Ends a session, and returns when nothing of it is left.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
+        self.find(tenant, id)?.close(Cause::Deleted).await;
+        Ok(())
+    }
+
+    /// Interrupts what is running in a session. Returns when it has ended, or after the grace
+    /// in which code has to give way.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub async fn interrupt(&self, tenant: &str, id: &str) -> Result<InterruptReply, EngineError> {
+        let session = self.find(tenant, id)?;
+        let unknown = || EngineError::UnknownSession(id.to_owned());
+        let interrupted = session.ask(Command::Interrupt).await.ok_or_else(unknown)?;
+        let session_id = id.to_owned();
+        let Some(interrupted) = interrupted else {
+            let detail = "nothing was running".to_owned();
+            return Ok(InterruptReply {
+                session_id,
+                execution_id: None,
+                interrupted: false,
+                detail,
+            });
+        };
+        let grace = self.settings().session.interrupt_grace;
+        // The sender is dropped when the execution has ended, whichever way.
+        let ended = timeout(grace, interrupted.ended).await.is_ok();
+        let detail = if ended {
+            "the execution has ended".to_owned()
+        } else {
+            format!(
+                "the code ignored SIGINT for {} s; its timeout or a reset will end it",
+                grace.as_secs_f64()
+            )
+        };
+        let execution_id = Some(interrupted.execution.to_string());
+        Ok(InterruptReply { session_id, execution_id, interrupted: ended, detail })
+    }
+
+    /// Gives a session a fresh kernel. What is running is ended, what is queued runs in it.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`], also if the session did not survive it.
+    pub async fn reset(&self, tenant: &str, id: &str) -> Result<ResetReply, EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        session.touch();
+        let unknown = || EngineError::UnknownSession(id.to_owned());
+        let ended = session.ask(Command::Reset).await.ok_or_else(unknown)?;
+        let ended_execution_id = ended.map(|number| number.to_string());
+        Ok(ResetReply { session_id: id.to_owned(), ended_execution_id })
+    }
+
+    /// Keeps an idle session from being reaped.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownSession`].
+    pub fn keepalive(&self, tenant: &str, id: &str) -> Result<KeepaliveReply, EngineError> {
+        let session = self.find(tenant, id)?;
+        session.touch();
+        Ok(KeepaliveReply { session_id: id.to_owned(), expires_at: session.expires_at() })
+    }
+
+    /// Takes no new work, waits up to `grace` for what runs, then ends every session and
+    /// returns when nothing is left.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.inner.draining.store(true, Ordering::Relaxed);
+        let mut busy = JoinSet::new();
+        let pools = Arc::clone(&self.inner.pools);
+        let draining = tokio::spawn(async move { pools.drain().await });
+        for session in self.inner.registry.all() {
+            busy.spawn(async move {
+                session.ask(Command::WhenIdle).await;
+                session.transfers_ended().await;
+            });
+        }
+        if timeout(grace, async { while busy.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!(sessions = busy.len(), "still busy after the grace: killed");
+        }
+        // A creation may have been under way when the flag was set.
+        loop {
+            let sessions = self.inner.registry.all();
+            if sessions.is_empty() {
+                break;
+            }
+            let mut closing = JoinSet::new();
+            for session in sessions {
+                closing.spawn(async move { session.close(Cause::Draining).await });
+            }
+            while closing.join_next().await.is_some() {}
+        }
+        if let Err(error) = draining.await {
+            tracing::error!(%error, "draining the pools");
+        }
+        // Last: they collect the kernels that they forked.
+        self.stop_templates().await;
+    }
+
+    fn check_open(&self, tenant: &str) -> Result<(), EngineError> {
+        if self.is_draining() {
+            self.observer(tenant).refused(Refusal::Draining);
+            return Err(EngineError::Draining);
+        }
+        Ok(())
+    }
+
+    /// The tenant's part of what may be held of requests, executions and results.
+    #[must_use]
+    pub fn account(&self, tenant: &str) -> Account {
+        self.inner.host.budget.of(tenant)
+    }
+
+    /// Takes so many bytes of it.
+    ///
+    /// # Errors
+    /// [`EngineError::NoRoom`]
+    pub fn reserve(&self, tenant: &str, bytes: usize) -> Result<Reservation, EngineError> {
+        self.account(tenant).take(bytes).map_err(|full| self.no_room(tenant, full))
+    }
+
+    /// Counts a request that was refused for want of room.
+    #[must_use]
+    pub fn no_room(&self, tenant: &str, full: Full) -> EngineError {
+        self.observer(tenant).refused(match full {
+            Full::Tenant { .. } => Refusal::NoRoom,
+            Full::Daemon { .. } => Refusal::Overloaded,
+        });
+        EngineError::NoRoom(full)
+    }
+
+    fn observer(&self, tenant: &str) -> Observer {
+        Observer::of(&self.inner.host.metrics, tenant)
+    }
+}

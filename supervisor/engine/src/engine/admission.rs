@@ -1,0 +1,182 @@
+//! Finding sessions, and making them: everything asked for is checked before anything is made.
+
+use std::sync::Arc;
+
+use vivarium_api_types::{MemoryCapacity, SessionSpec};
+
+use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
+use crate::memory::{Shortage, Terms};
+use crate::observe::Refusal;
+use crate::session::registry::Refused;
+use crate::session::{self, Identity, Recipe, Session, Timing};
+use crate::settings::Settings;
+
+impl Engine {
+    /// A tenant's session. An id that no session can have is as unknown as any other.
+    pub(super) fn find(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
+        let session = self.inner.registry.get(tenant, id);
+        session.ok_or_else(|| EngineError::UnknownSession(id.to_owned()))
+    }
+
+    /// A tenant's session, made if there is none, and whether it was.
+    pub(super) async fn find_or_add(
+        &self,
+        tenant: &str,
+        id: &str,
+    ) -> Result<(Arc<Session>, bool), EngineError> {
+        let spec = SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() };
+        Ok(match self.add(tenant, spec).await? {
+            Ok(made) => (made, true),
+            // Somebody else was faster.
+            Err(existing) => (existing, false),
+        })
+    }
+
+    /// Adds a session, without waiting for it to start; the inner error is the one that has its
+    /// id. One that is on its way out, and that nobody can see any more, is waited for; and what is
+    /// known of memory is read anew before it is a reason to refuse.
+    pub(super) async fn add(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
+        let mut is_read = false;
+        let refused = loop {
+            match self.try_add(tenant, spec.clone()) {
+                Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
+                Err(EngineError::NoCapacity(_))
+                    if !is_read && self.inner.memory.read_anew().await =>
+                {
+                    is_read = true;
+                }
+                Err(refused) => break refused,
+                settled => return settled,
+            }
+        };
+        match refused {
+            EngineError::NoCapacity(_) => self.observer(tenant).refused(Refusal::NoCapacity),
+            EngineError::TooManySessions { .. } | EngineError::TooManyOfTenant { .. } => {
+                self.observer(tenant).refused(Refusal::TooManySessions);
+            }
+            _ => (),
+        }
+        Err(refused)
+    }
+
+    fn try_add(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
+        self.check_open(tenant)?;
+        let settings = self.settings();
+        let id = request::id(spec.id)?;
+        let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
+        let prepared = self.inner.environments.get(&environment).ok_or_else(|| {
+            let names: Vec<_> = self.inner.environments.keys().map(String::as_str).collect();
+            let reason = format!("{environment:?} is not configured: {}", names.join(", "));
+            EngineError::invalid("environment", reason)
+        })?;
+        let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
+        let network = prepared.network(&settings, request::network(&settings, spec.network)?);
+        let env = request::env(spec.env)?;
+        let mut timing = trial::timing(&settings);
+        timing.idle_timeout = request::idle_timeout(&settings, spec.idle_timeout_ms)?;
+        let has_pool = pools::marks(&settings, &environment).is_some();
+        let identity = Identity {
+            id: id.clone(),
+            tenant: tenant.to_owned(),
+            environment: environment.clone(),
+            limits: limits.clone(),
+            network,
+            metadata: request::metadata(spec.metadata)?,
+        };
+        let policy = prepared.policy(&settings, limits, network, env);
+        let observer = self.observer(tenant);
+        let recipe = trial::recipe(&self.inner.host, prepared, policy, tenant, observer).map_err(
+            |error| EngineError::NotStarted(session::internal_failure(&error.to_string())),
+        )?;
+        let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
+        let terms = memory_terms(&settings);
+        let make = || self.take_or_start(identity, timing, recipe, has_pool, terms);
+        match self.inner.registry.insert(tenant, &id, own_max, max, make) {
+            Ok(session) => {
+                if has_pool {
+                    self.ensure_pool(tenant, &environment);
+                }
+                Ok(Ok(session))
+            }
+            Err(Refused::Exists(session)) => Ok(Err(session)),
+            Err(Refused::Full) => {
+                Err(EngineError::TooManySessions { max: max.get().unwrap_or(u64::MAX) })
+            }
+            Err(Refused::TenantFull) => {
+                Err(EngineError::TooManyOfTenant { max: own_max.get().unwrap_or(u64::MAX) })
+            }
+            Err(Refused::NoCapacity(shortage)) => Err(EngineError::NoCapacity(shortage)),
+        }
+    }
+
+    /// A session that was ready if there is one, and one that starts if not: it takes memory that
+    /// the other has already.
+    fn take_or_start(
+        &self,
+        identity: Identity,
+        timing: Timing,
+        recipe: Recipe,
+        has_pool: bool,
+        terms: Terms,
+    ) -> Result<Arc<Session>, Shortage> {
+        let (registry, pools) = (Arc::clone(&self.inner.registry), Arc::clone(&self.inner.pools));
+        let on_gone = move |gone: &Session| {
+            registry.remove(gone);
+            pools.touch(&gone.identity.tenant, &gone.identity.environment);
+        };
+        let Identity { tenant, environment, .. } = &identity;
+        let take = || self.inner.pools.take(tenant, environment, &recipe.policy);
+        let metrics = self.metrics();
+        if let Some(warm) = has_pool.then(take).flatten() {
+            metrics.pool.taken(environment, true);
+            return Ok(session::adopt(identity, timing, warm, on_gone));
+        }
+        let promise = self.inner.memory.admit(environment, terms)?;
+        if has_pool {
+            metrics.pool.taken(environment, false);
+        }
+        let session = session::spawn(identity, timing, recipe, on_gone);
+        let starting = Arc::clone(&session);
+        tokio::spawn(async move {
+            // Whether or not it did start.
+            starting.started().await.unwrap_or_default();
+            drop(promise);
+        });
+        Ok(session)
+    }
+}
+
+impl Engine {
+    /// How much memory there is for sessions, as far as this is known without asking.
+    pub(super) fn memory_capacity(&self, settings: &Settings) -> MemoryCapacity {
+        let outlook = self.inner.memory.outlook(DEFAULT_ENVIRONMENT, memory_terms(settings));
+        MemoryCapacity {
+            available_bytes: outlook.available_bytes,
+            session_estimate_bytes: outlook.estimate_bytes,
+        }
+    }
+}
+
+/// What sessions leave of the host's memory.
+pub(super) const fn memory_terms(settings: &Settings) -> Terms {
+    Terms {
+        reserve_bytes: reserve_bytes(settings),
+        max_pressure_percent: settings.session.max_memory_pressure_percent,
+    }
+}
+
+/// The reserve, in bytes.
+pub(super) const fn reserve_bytes(settings: &Settings) -> u64 {
+    settings.session.memory_reserve_mb.saturating_mul(1 << 20)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Making a session, and ending one that nobody was told of.
+//!
+//! The only name of a session without an id of the client's choice is in the answer. If the client
+//! goes away before that, nobody can find the session, and it must not stay.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use vivarium_api_types::{SessionInfo, SessionSpec};
+use vivarium_protocol::outcome::Cause;
+
+use super::execute::Claimed;
+use super::idempotency::{Once, Product};
+use super::{Engine, EngineError};
+use crate::session::Session;
+
+/// A session that a request was answered with.
+#[derive(Debug)]
+pub struct Created {
+    /// The session, as it is now.
+    pub info: SessionInfo,
+    /// Whether an earlier request with the same key made it.
+    pub is_replay: bool,
+}
+
+impl Engine {
+    /// Makes a session, and returns when its kernel is ready.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn create(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<SessionInfo, EngineError> {
+        self.create_once(tenant, spec, None).await.map(|created| created.info)
+    }
+
+    /// Makes a session unless an earlier request with the same key has, and returns when its
+    /// kernel is ready. Dropped before that, it ends the session, unless the client can name it: by
+    /// an id of its own, or by sending the same key again.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn create_once(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+        once: Option<Once>,
+    ) -> Result<Created, EngineError> {
+        let slot = match self.claim(tenant, once).await? {
+            Claimed::First(slot) => slot,
+            Claimed::Again(Product::Session(session)) => {
+                started(&session).await?;
+                return Ok(Created { info: session.info(), is_replay: true });
+            }
+            Claimed::Again(Product::Execution(_)) => return Err(EngineError::KeyReused),
+        };
+        let can_be_named = spec.id.is_some() || slot.is_some();
+        let session = self
+            .add(tenant, spec)
+            .await?
+            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
+        if let Some(slot) = slot {
+            slot.made(&session);
+        }
+        let unclaimed = Unclaimed((!can_be_named).then(|| Arc::clone(&session)));
+        let result = started(&session).await;
+        unclaimed.claimed();
+        result.map(|()| Created { info: session.info(), is_replay: false })
+    }
+}
+
+async fn started(session: &Session) -> Result<(), EngineError> {
+    if let Err(failure) = session.started().await {
+        session.gone().await;
+        return Err(EngineError::NotStarted(failure));
+    }
+    Ok(())
+}
+
+/// A session whose name nobody knows yet. Dropped, it is ended.
+struct Unclaimed(Option<Arc<Session>>);
+
+impl Unclaimed {
+    fn claimed(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        let Some(session) = self.0.take() else { return };
+        // Without a runtime the engine is at its end, and with it all sessions.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let id = session.identity.id.as_str();
+        tracing::info!(session = id, "ended: its client went away before the answer");
+        runtime.spawn(async move { session.close(Cause::Deleted).await });
+    }
+}

@@ -1,0 +1,258 @@
+//! Files of a session's workdir: what a client asked for is checked, and done by the agent.
+//!
+//! Checks here are for clear answers: the agent checks again, inside, where it counts. No path
+//! of a session is ever opened by the supervisor.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use vivarium_api_types::{FileInfo, FileList, FilePage};
+use vivarium_protocol::message::{
+    FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind,
+};
+use vivarium_protocol::units::Limit;
+
+use super::{Engine, EngineError};
+use crate::descriptors;
+use crate::media;
+use crate::observe::Refusal;
+use crate::session::transfer::{MAX_TRANSFERS, Reading, TransferError, Writing, Written};
+use crate::session::{Identity, Session};
+
+/// The longest path, in bytes (`PATH_MAX`).
+const MAX_PATH_BYTES: usize = 4096;
+
+/// The most entries in one part of a list.
+const MAX_FILE_PAGE: u32 = 1000;
+
+/// A file or archive that is being sent to a session.
+#[derive(Debug)]
+pub struct Upload {
+    writing: Writing,
+    path: String,
+    session: String,
+    /// Bytes it may still have, if it is a file.
+    left: Option<u64>,
+    max_file_size: Limit,
+}
+
+impl Upload {
+    /// Sends more, waiting for the session to take it.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing is then written.
+    pub async fn send(mut self, data: &[u8]) -> Result<Self, EngineError> {
+        if let Some(left) = &mut self.left {
+            let max_mb = self.max_file_size;
+            let too_large = EngineError::FileTooLarge { max_mb };
+            *left = left.checked_sub(data.len() as u64).ok_or(too_large)?;
+        }
+        match self.writing.send(data).await {
+            Ok(writing) => Ok(Self { writing, ..self }),
+            Err(error) => Err(explain(error, &self.session, &self.path)),
+        }
+    }
+
+    /// Says that this was all. Returns when it is in its place.
+    ///
+    /// # Errors
+    /// [`EngineError`]; no file is then written, and of an archive what was unpacked before.
+    pub async fn finish(self) -> Result<Written, EngineError> {
+        let written = self.writing.finish().await;
+        written.map_err(|error| explain(error, &self.session, &self.path))
+    }
+}
+
+impl Engine {
+    /// What is in a directory of a session.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn list_files(
+        &self,
+        tenant: &str,
+        id: &str,
+        page: FilePage,
+    ) -> Result<FileList, EngineError> {
+        let session = self.find(tenant, id)?;
+        let FilePage { path, recursive, after, limit } = page;
+        if !(1..=MAX_FILE_PAGE).contains(&limit) {
+            return Err(EngineError::invalid("limit", format!("it is 1 to {MAX_FILE_PAGE}")));
+        }
+        if !path.is_empty() {
+            check_path(&path)?;
+        }
+        let after = after.unwrap_or_default();
+        if after.len() > MAX_PATH_BYTES || after.contains('\0') {
+            return Err(EngineError::invalid("after", "it is the next of the part before"));
+        }
+        let operation = FileOperation::List { path: path.clone(), recursive, after, limit };
+        let listed = session.list_files(&self.inner.transfers, operation).await;
+        let (entries, more) = listed.map_err(|error| self.refuse(tenant, id, &path, error))?;
+        let next = if more { entries.last().map(|entry| entry.path.clone()) } else { None };
+        Ok(FileList { entries: entries.into_iter().map(info).collect(), next })
+    }
+
+    /// A file of a session, without its content. `None` if nothing is there.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn stat_file(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<FileInfo>, EngineError> {
+        match self.read_file(tenant, id, path, 0, Some(0)).await {
+            Ok(reading) => Ok(Some(info(reading.entry().clone()))),
+            Err(EngineError::UnknownFile(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a file of a session, or `length` bytes of it from `offset` on.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn read_file(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+        offset: u64,
+        length: Option<u64>,
+    ) -> Result<Reading, EngineError> {
+        let session = self.find(tenant, id)?;
+        check_path(path)?;
+        let reading =
+            session.read_file(&self.inner.transfers, path.to_owned(), offset, length).await;
+        reading.map_err(|error| self.refuse(tenant, id, path, error))
+    }
+
+    /// Begins to write a file of a session, of so many bytes where that is known. It is there,
+    /// or changed, when [`Upload::finish`] returns, and until then not at all.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn write_file(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+        announced_bytes: Option<u64>,
+    ) -> Result<Upload, EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        check_path(path)?;
+        let max_file_size = session.identity.limits.max_file_size_mb;
+        let left = max_file_size.get().map(|mb| mb.saturating_mul(1 << 20));
+        if left.zip(announced_bytes).is_some_and(|(left, announced)| announced > left) {
+            return Err(EngineError::FileTooLarge { max_mb: max_file_size });
+        }
+        let operation = FileOperation::Write { path: path.to_owned() };
+        self.upload(&session, operation, path, left).await
+    }
+
+    /// Begins to unpack a tar archive into a directory of a session, the workdir if empty.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn unpack_files(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+    ) -> Result<Upload, EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        if !path.is_empty() {
+            check_path(path)?;
+        }
+        let operation = FileOperation::Unpack { path: path.to_owned() };
+        self.upload(&session, operation, path, None).await
+    }
+
+    /// Removes a file, a link, or a directory with all that is in it.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn delete_file(&self, tenant: &str, id: &str, path: &str) -> Result<(), EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        check_path(path)?;
+        let deleted = session.delete_file(&self.inner.transfers, path.to_owned()).await;
+        deleted.map_err(|error| self.refuse(tenant, id, path, error))
+    }
+
+    async fn upload(
+        &self,
+        session: &Arc<Session>,
+        operation: FileOperation,
+        path: &str,
+        left: Option<u64>,
+    ) -> Result<Upload, EngineError> {
+        let Identity { id, tenant, limits, .. } = &session.identity;
+        let writing = session.write_file(&self.inner.transfers, operation).await;
+        Ok(Upload {
+            writing: writing.map_err(|error| self.refuse(tenant, id, path, error))?,
+            path: path.to_owned(),
+            session: id.clone(),
+            left,
+            max_file_size: limits.max_file_size_mb,
+        })
+    }
+
+    fn refuse(&self, tenant: &str, id: &str, path: &str, error: TransferError) -> EngineError {
+        if matches!(error, TransferError::TooMany) {
+            self.observer(tenant).refused(Refusal::TooManyTransfers);
+        }
+        explain(error, id, path)
+    }
+}
+
+/// A path that may name something beneath the workdir.
+fn check_path(path: &str) -> Result<(), EngineError> {
+    let reason = if path.len() > MAX_PATH_BYTES {
+        format!("it is over {MAX_PATH_BYTES} bytes")
+    } else if path.contains('\0') {
+        "it has a NUL".to_owned()
+    } else if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        "a path is relative to the workdir, and has no empty part, \".\" or \"..\"".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::BadPath { path: path.to_owned(), reason })
+}
+
+fn info(entry: FileEntry) -> FileInfo {
+    let FileEntry { path, kind, size_bytes, modified_ms } = entry;
+    let mime_type = (kind == FileKind::File).then(|| media::of_name(&path).to_owned());
+    // The session can set any time; one that is none is that of the epoch.
+    let modified_at = Timestamp::from_millisecond(modified_ms).unwrap_or_default();
+    FileInfo { path, kind, size_bytes, modified_at, mime_type }
+}
+
+fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
+    match error {
+        TransferError::TooMany => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
+        TransferError::Over => EngineError::UnknownSession(session.to_owned()),
+        TransferError::Refused(FileProblem { kind, detail }) => {
+            let path = path.to_owned();
+            match kind {
+                FileProblemKind::Path => EngineError::BadPath { path, reason: detail },
+                FileProblemKind::NotFound => EngineError::UnknownFile(path),
+                FileProblemKind::Kind => EngineError::NotAFile { path, detail },
+                FileProblemKind::NoSpace => EngineError::NoSpace { path, detail },
+                FileProblemKind::Archive => EngineError::BadArchive(detail),
+                FileProblemKind::Aborted => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
+                FileProblemKind::Io => EngineError::FileRefused { path, detail },
+            }
+        }
+        TransferError::Socket(error) if descriptors::are_exhausted(&error) => {
+            EngineError::NoDescriptors
+        }
+        TransferError::OutOfTurn | TransferError::Socket(_) => {
+            EngineError::Internal(error.to_string())
+        }
+    }
+}

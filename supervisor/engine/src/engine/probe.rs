@@ -1,0 +1,96 @@
+//! Asking a session's kernel about code that is being written. It waits for nobody: a session
+//! that runs something is busy.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
+use vivarium_protocol::message::Work;
+use vivarium_protocol::outcome::Cause;
+
+use super::request::Order;
+use super::{Engine, EngineError};
+
+/// How long a kernel may think about it. Then it is interrupted like any code.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// The type of an answer.
+const JSON: &str = "application/json";
+
+impl Engine {
+    /// What could follow at a place in code.
+    ///
+    /// # Errors
+    /// [`EngineError`], of which [`EngineError::Busy`] if something runs or waits, or the session is
+    /// interrupted or reset meanwhile.
+    pub async fn complete(
+        &self,
+        tenant: &str,
+        id: &str,
+        request: ProbeRequest,
+    ) -> Result<CompleteReply, EngineError> {
+        let (code, cursor) = place(request)?;
+        self.ask(tenant, id, Work::Complete { code, cursor }).await
+    }
+
+    /// What stands at a place in code.
+    ///
+    /// # Errors
+    /// As [`Self::complete`].
+    pub async fn inspect(
+        &self,
+        tenant: &str,
+        id: &str,
+        request: ProbeRequest,
+    ) -> Result<InspectReply, EngineError> {
+        let (code, cursor) = place(request)?;
+        self.ask(tenant, id, Work::Inspect { code, cursor }).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        tenant: &str,
+        id: &str,
+        work: Work,
+    ) -> Result<T, EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        let order = Order {
+            work,
+            files: Vec::new(),
+            outputs: Vec::new(),
+            timeout: ANSWER_WITHIN,
+            cancel_on_disconnect: true,
+        };
+        let outcome = self.hand_over(&session, order, false, false, None).await?.outcome().await?;
+        let answer = outcome.result.as_ref().and_then(|value| value.mime.get(JSON));
+        let Some(answer) = answer else {
+            match outcome.cause {
+                // Somebody else's doing, and no fault of the kernel's.
+                Some(Cause::Interrupt | Cause::Reset) => {
+                    return Err(EngineError::Busy);
+                }
+                Some(Cause::Deleted) => return Err(EngineError::UnknownSession(id.to_owned())),
+                _ => {}
+            }
+            let why = if outcome.detail.is_empty() { "it said nothing" } else { &outcome.detail };
+            return Err(EngineError::NoAnswer(why.to_owned()));
+        };
+        // What a kernel says is not believed: tenant code may have written it.
+        serde_json::from_str(answer).map_err(|error| EngineError::NoAnswer(error.to_string()))
+    }
+}
+
+/// The code, and the place in it.
+fn place(request: ProbeRequest) -> Result<(String, u32), EngineError> {
+    let ProbeRequest { code, cursor } = request;
+    let length = u32::try_from(code.chars().count())
+        .map_err(|_| EngineError::invalid("code", "it is too long"))?;
+    match cursor {
+        Some(cursor) if cursor > length => {
+            let reason = format!("the code has {length} characters");
+            Err(EngineError::invalid("cursor", reason))
+        }
+        cursor => Ok((code, cursor.unwrap_or(length))),
+    }
+}

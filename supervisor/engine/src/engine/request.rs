@@ -1,0 +1,271 @@
+//! From what a client asked for to what a session is told: every value checked, every error
+//! naming its field. A request may tighten what is configured, and never widen it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use vivarium_api_types::{LimitsSpec, MAX_METADATA_BYTES};
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::{CpuCores, Limits, Network};
+use vivarium_protocol::units::Limit;
+
+use super::EngineError;
+use crate::settings::Settings;
+
+mod floor;
+mod plain_name;
+mod work;
+
+pub use floor::too_low;
+use plain_name::MAX_NAME_BYTES;
+pub use plain_name::is_plain_name;
+pub(super) use work::{Order, code, command, run};
+
+/// The most variables of a request, and the most they may take together, in bytes. The kernel
+/// allows one string 128 KiB (`MAX_ARG_STRLEN`).
+const MAX_ENV: usize = 256;
+const MAX_ENV_BYTES: usize = 96 << 10;
+
+/// The id of a new session.
+pub(super) fn id(asked: Option<String>) -> Result<String, EngineError> {
+    match asked {
+        Some(id) if is_plain_name(&id) => Ok(id),
+        Some(_) => Err(EngineError::invalid(
+            "id",
+            format!("an id is 1 to {MAX_NAME_BYTES} of A-Z, a-z, 0-9, '_' and '-'"),
+        )),
+        // Version 4: 122 random bits, not to be guessed.
+        None => Ok(uuid::Uuid::new_v4().to_string()),
+    }
+}
+
+/// The limits of a session.
+pub(super) fn limits(
+    configured: &Limits,
+    asked: Option<LimitsSpec>,
+) -> Result<Limits, EngineError> {
+    let asked = asked.unwrap_or_default();
+    let tighten = |name: &str, own: Limit, asked: Option<Limit>| match asked {
+        Some(asked) if !asked.is_within(own) => Err(EngineError::invalid(
+            format!("limits.{name}"),
+            format!("{asked} is more than the {own} that is configured"),
+        )),
+        asked => Ok(asked.unwrap_or(own)),
+    };
+    let own = configured;
+    let wanted = tightened(own, asked, tighten)?;
+    match too_low(&wanted) {
+        Some((name, reason)) => Err(EngineError::invalid(format!("limits.{name}"), reason)),
+        None => Ok(wanted),
+    }
+}
+
+fn tightened(
+    own: &Limits,
+    asked: LimitsSpec,
+    tighten: impl Fn(&str, Limit, Option<Limit>) -> Result<Limit, EngineError>,
+) -> Result<Limits, EngineError> {
+    let max_memory_mb = tighten("max_memory_mb", own.max_memory_mb, asked.max_memory_mb)?;
+    let max_disk_mb = tighten("max_disk_mb", own.max_disk_mb, asked.max_disk_mb)?;
+    Ok(Limits {
+        max_memory_mb,
+        max_cpu_secs: tighten("max_cpu_secs", own.max_cpu_secs, asked.max_cpu_secs)?,
+        max_procs: tighten("max_procs", own.max_procs, asked.max_procs)?,
+        max_open_fds: tighten("max_open_fds", own.max_open_fds, asked.max_open_fds)?,
+        max_file_size_mb: tighten(
+            "max_file_size_mb",
+            own.max_file_size_mb,
+            asked.max_file_size_mb,
+        )?,
+        max_disk_mb: disk_within(max_memory_mb, max_disk_mb),
+        max_inodes: tighten("max_inodes", own.max_inodes, asked.max_inodes)?,
+        cpu_cores: cores(own.cpu_cores, asked.cpu_cores.map(|cores| cores.0))?,
+        max_output_bytes: tighten(
+            "max_output_bytes",
+            own.max_output_bytes,
+            asked.max_output_bytes,
+        )?,
+        max_result_bytes: tighten(
+            "max_result_bytes",
+            own.max_result_bytes,
+            asked.max_result_bytes,
+        )?,
+    })
+}
+
+/// Files are kept in memory, and stay when a kernel dies: they may take half of the session's, so
+/// that there is always enough left for a fresh kernel.
+fn disk_within(memory_mb: Limit, disk_mb: Limit) -> Limit {
+    let half = memory_mb.get().and_then(|memory_mb| Limit::new((memory_mb / 2).max(1)).ok());
+    half.filter(|half| !disk_mb.is_within(*half)).unwrap_or(disk_mb)
+}
+
+fn cores(own: CpuCores, asked: Option<CpuCores>) -> Result<CpuCores, EngineError> {
+    let milli = |cores: CpuCores| cores.milli.unwrap_or(u32::MAX);
+    match asked {
+        Some(asked) if milli(asked) > milli(own) => {
+            let (asked, own) = (vivarium_api_types::Cores(asked), vivarium_api_types::Cores(own));
+            let reason = format!("{asked} is more than the {own} that is configured");
+            Err(EngineError::invalid("limits.cpu_cores", reason))
+        }
+        asked => Ok(asked.unwrap_or(own)),
+    }
+}
+
+/// What a session can reach.
+pub(super) fn network(settings: &Settings, asked: Option<Network>) -> Result<Network, EngineError> {
+    let own = settings.sandbox.network;
+    match asked {
+        Some(asked) if asked != own && !settings.sandbox.allowed_networks.contains(&asked) => {
+            Err(EngineError::invalid("network", "the operator does not allow this network"))
+        }
+        Some(Network::Full) if settings.sandbox.required().contains(&Layer::Network) => {
+            let reason = "the operator requires the network layer, which \"full\" is without";
+            Err(EngineError::invalid("network", reason))
+        }
+        asked => Ok(asked.unwrap_or(own)),
+    }
+}
+
+/// How long an execution may run.
+pub(super) fn timeout(settings: &Settings, asked: Option<u64>) -> Result<Duration, EngineError> {
+    let max = settings.session.max_exec_timeout;
+    match asked.map(Duration::from_millis) {
+        Some(Duration::ZERO) => Err(EngineError::invalid("timeout_ms", "0 is no time at all")),
+        Some(asked) if asked > max => Err(EngineError::invalid(
+            "timeout_ms",
+            format!("{} is more than the {} allowed", asked.as_millis(), max.as_millis()),
+        )),
+        asked => Ok(asked.unwrap_or(settings.session.exec_timeout)),
+    }
+}
+
+/// How long a session may be idle.
+pub(super) fn idle_timeout(
+    settings: &Settings,
+    asked: Option<u64>,
+) -> Result<Duration, EngineError> {
+    let max = settings.session.idle_timeout;
+    match asked.map(Duration::from_millis) {
+        Some(Duration::ZERO) => Err(EngineError::invalid("idle_timeout_ms", "0 is no time at all")),
+        Some(asked) if asked > max => Err(EngineError::invalid(
+            "idle_timeout_ms",
+            format!("{} is more than the {} allowed", asked.as_millis(), max.as_millis()),
+        )),
+        asked => Ok(asked.unwrap_or(max)),
+    }
+}
+
+/// The client's own words about a session.
+pub(super) fn metadata(
+    asked: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, EngineError> {
+    let bytes: usize = asked.iter().map(|(key, value)| key.len() + value.len() + 6).sum();
+    if bytes > MAX_METADATA_BYTES {
+        let reason = format!("{bytes} bytes are over the maximum of {MAX_METADATA_BYTES}");
+        return Err(EngineError::invalid("metadata", reason));
+    }
+    Ok(asked)
+}
+
+/// Variables for the kernel.
+pub(super) fn env(
+    asked: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, EngineError> {
+    let bytes: usize = asked.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    if asked.len() > MAX_ENV || bytes > MAX_ENV_BYTES {
+        let reason = format!("over the maximum of {MAX_ENV} variables and {MAX_ENV_BYTES} bytes");
+        return Err(EngineError::invalid("env", reason));
+    }
+    for (name, value) in &asked {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let reason = "a variable has a name without '=' and NUL, and a value without NUL";
+            return Err(EngineError::invalid(format!("env.{}", name.escape_default()), reason));
+        }
+    }
+    Ok(asked)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine::testing::settings;
+
+    pub(in crate::engine) fn field<T: std::fmt::Debug>(result: Result<T, EngineError>) -> String {
+        match result.unwrap_err() {
+            EngineError::Invalid { field, .. } => field,
+            EngineError::Missing { field, .. } => field.to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn ids_are_plain_names_or_random() {
+        for good in ["a", "A-Z_09", &"x".repeat(64)] {
+            assert_eq!(id(Some(good.to_owned())).unwrap(), good);
+        }
+        for bad in ["", ".", "..", "a/b", "../x", "a b", "é", "a\0", "a%2f", &"x".repeat(65)] {
+            assert_eq!(field(id(Some(bad.to_owned()))), "id", "{bad:?}");
+        }
+        assert!(is_plain_name(&id(None).unwrap()));
+        assert_ne!(id(None).unwrap(), id(None).unwrap());
+    }
+
+    #[test]
+    fn limits_tighten_and_never_widen() {
+        let own = settings().sandbox.limits.clone();
+        assert_eq!(limits(&own, None).unwrap(), own);
+        let asked = |json: &str| limits(&own, Some(serde_json::from_str(json).unwrap()));
+        assert_eq!(asked(r#"{"max_procs": 1}"#).unwrap().max_procs, Limit::new(1).unwrap());
+        assert_eq!(asked(r#"{"cpu_cores": 0.5}"#).unwrap().cpu_cores.milli, Some(500));
+        for (json, name) in [
+            (r#"{"max_procs": 1000000}"#, "limits.max_procs"),
+            (r#"{"max_memory_mb": "unlimited"}"#, "limits.max_memory_mb"),
+            (r#"{"cpu_cores": 1.5}"#, "limits.cpu_cores"),
+            (r#"{"cpu_cores": "unlimited"}"#, "limits.cpu_cores"),
+        ] {
+            assert_eq!(field(asked(json)), name);
+        }
+    }
+
+    #[test]
+    fn files_leave_half_of_the_memory_to_the_kernel() {
+        let at = |n| Limit::new(n).unwrap();
+        assert_eq!(disk_within(at(128), at(512)), at(64));
+        assert_eq!(disk_within(at(128), at(64)), at(64));
+        assert_eq!(disk_within(at(128), at(10)), at(10));
+        assert_eq!(disk_within(at(1), Limit::Unlimited), at(1));
+        assert_eq!(disk_within(Limit::Unlimited, at(512)), at(512));
+    }
+
+    #[test]
+    fn times_are_within_what_is_configured() {
+        let settings = settings();
+        assert_eq!(timeout(&settings, None).unwrap(), settings.session.exec_timeout);
+        assert_eq!(timeout(&settings, Some(5)).unwrap(), Duration::from_millis(5));
+        assert_eq!(field(timeout(&settings, Some(0))), "timeout_ms");
+        assert_eq!(field(timeout(&settings, Some(u64::MAX))), "timeout_ms");
+        assert_eq!(field(idle_timeout(&settings, Some(u64::MAX))), "idle_timeout_ms");
+    }
+
+    #[test]
+    fn networks_are_those_the_operator_allows() {
+        let settings = settings();
+        assert_eq!(network(&settings, None).unwrap(), Network::Loopback);
+        assert_eq!(network(&settings, Some(Network::None)).unwrap(), Network::None);
+        assert_eq!(field(network(&settings, Some(Network::Full))), "network");
+    }
+
+    #[test]
+    fn variables_are_what_the_system_can_carry() {
+        let one = |name: &str, value: &str| {
+            env([(name.to_owned(), value.to_owned())].into_iter().collect())
+        };
+        assert!(one("A", "b=c").is_ok());
+        assert_eq!(field(one("A=B", "")), "env.A=B");
+        assert_eq!(field(one("", "")), "env.");
+        assert_eq!(field(one("A", "\0")), "env.A");
+        assert_eq!(field(one("A", &"x".repeat(MAX_ENV_BYTES))), "env");
+    }
+}

@@ -1,0 +1,317 @@
+//! What is to be run: code or a command, its files and its time.
+
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use vivarium_api_types::{
+    CommandRequest, ExecuteRequest, FileSpec, OutputSpec, RunRequest, SessionSpec,
+};
+use vivarium_protocol::frame::MAX_FRAME_BYTES;
+use vivarium_protocol::message::{InputFile, Work};
+
+use super::timeout;
+use crate::engine::EngineError;
+use crate::settings::Settings;
+
+/// The longest path of a file, in bytes (`PATH_MAX`, less the workdir's own).
+const MAX_PATH_BYTES: usize = 3072;
+
+/// The most files a request can have brought back.
+const MAX_OUTPUTS: usize = 256;
+
+/// The most a command's arguments may take together, in bytes: execve(2) has room for 2 MiB of
+/// arguments and variables, and for 128 KiB in one.
+const MAX_ARGV_BYTES: usize = 1 << 20;
+
+/// Room in a frame for what is not code or files, in bytes.
+const FRAME_MARGIN_BYTES: usize = 64 << 10;
+
+/// Something to run, checked.
+#[derive(Debug)]
+pub(in crate::engine) struct Order {
+    pub(in crate::engine) work: Work,
+    pub(in crate::engine) files: Vec<InputFile>,
+    pub(in crate::engine) outputs: Vec<OutputSpec>,
+    pub(in crate::engine) timeout: Duration,
+    pub(in crate::engine) cancel_on_disconnect: bool,
+}
+
+impl Order {
+    /// Bytes that it takes here and on the way to the agent.
+    pub(in crate::engine) fn bytes(&self) -> usize {
+        let work = match &self.work {
+            Work::Code { code } | Work::Complete { code, .. } | Work::Inspect { code, .. } => {
+                code.len()
+            }
+            Work::Command { argv, stdin, .. } => {
+                argv.iter().map(|argument| argument.len() + 8).sum::<usize>() + stdin.len()
+            }
+        };
+        let files = self.files.iter().map(|file| file.name.len() + file.data.len() + 16);
+        let outputs = self.outputs.iter().map(|output| output.name.len() + 16);
+        work + files.chain(outputs).sum::<usize>()
+    }
+
+    /// Refuses what does not fit into a frame.
+    fn fitting(self, field: &str) -> Result<Self, EngineError> {
+        if self.bytes() > MAX_FRAME_BYTES - FRAME_MARGIN_BYTES {
+            let reason = format!("{field} and files together are too large");
+            return Err(EngineError::invalid(field, reason));
+        }
+        Ok(self)
+    }
+}
+
+/// Code in a session.
+pub(in crate::engine) fn code(
+    settings: &Settings,
+    asked: ExecuteRequest,
+) -> Result<Order, EngineError> {
+    let ExecuteRequest { code, timeout_ms, files, outputs, cancel_on_disconnect } = asked;
+    let order = Order {
+        work: Work::Code { code },
+        files: input_files(files)?,
+        outputs: output_files(outputs)?,
+        timeout: timeout(settings, timeout_ms)?,
+        cancel_on_disconnect,
+    };
+    order.fitting("code")
+}
+
+/// A command in a session.
+pub(in crate::engine) fn command(
+    settings: &Settings,
+    asked: CommandRequest,
+) -> Result<Order, EngineError> {
+    let CommandRequest {
+        argv, shell, stdin, stdin_base64, cwd, timeout_ms, files, outputs, ..
+    } = asked;
+    let (argv, field) = match (argv, shell) {
+        (Some(argv), None) => (argv, "argv"),
+        (None, Some(line)) => (vec!["/bin/sh".to_owned(), "-c".to_owned(), line], "shell"),
+        (None, None) => return Err(missing("argv", "give argv or shell")),
+        _ => return Err(EngineError::invalid("argv", "give either argv or shell")),
+    };
+    let invalid = |reason: &str| Err(EngineError::invalid(field, reason));
+    if argv.first().is_none_or(String::is_empty) {
+        return invalid("it has to begin with a program");
+    }
+    if argv.iter().any(|argument| argument.contains('\0')) {
+        return invalid("the system can not carry NUL in an argument");
+    }
+    if argv.iter().map(|argument| argument.len() + 1).sum::<usize>() > MAX_ARGV_BYTES {
+        return invalid(&format!("it is over the maximum of {MAX_ARGV_BYTES} bytes"));
+    }
+    let stdin = match (stdin, stdin_base64) {
+        (text, None) => text.unwrap_or_default().into_bytes(),
+        (None, Some(data)) => {
+            STANDARD.decode(data).map_err(|error| EngineError::invalid("stdin_base64", error))?
+        }
+        _ => return Err(EngineError::invalid("stdin", "give either stdin or stdin_base64")),
+    };
+    let cwd = cwd.unwrap_or_default();
+    if !cwd.is_empty() && cwd != "." && !is_beneath(&cwd) {
+        let reason = "a working directory is a path relative to the workdir, without '..'";
+        return Err(EngineError::invalid("cwd", reason));
+    }
+    let order = Order {
+        work: Work::Command { argv, stdin, cwd },
+        files: input_files(files)?,
+        outputs: output_files(outputs)?,
+        timeout: timeout(settings, timeout_ms)?,
+        cancel_on_disconnect: asked.cancel_on_disconnect,
+    };
+    order.fitting(field)
+}
+
+/// Code or a command, and the session for it.
+pub(in crate::engine) fn run(
+    settings: &Settings,
+    asked: RunRequest,
+) -> Result<(Order, SessionSpec), EngineError> {
+    let RunRequest { code, argv, shell, stdin, stdin_base64, cwd, files, outputs, .. } = asked;
+    let RunRequest { timeout_ms, cancel_on_disconnect, .. } = asked;
+    let given = [code.is_some(), argv.is_some(), shell.is_some()];
+    match given.into_iter().filter(|given| *given).count() {
+        0 => return Err(missing("code", "give code, argv or shell")),
+        1 => {}
+        _ => return Err(EngineError::invalid("code", "give one of code, argv and shell")),
+    }
+    let order = match code {
+        Some(code) => {
+            let of_commands = [
+                ("stdin", stdin.is_some()),
+                ("stdin_base64", stdin_base64.is_some()),
+                ("cwd", cwd.is_some()),
+            ];
+            if let Some((field, _)) = of_commands.into_iter().find(|(_, given)| *given) {
+                return Err(EngineError::invalid(field, "it is for commands: argv or shell"));
+            }
+            let request = ExecuteRequest { code, timeout_ms, files, outputs, cancel_on_disconnect };
+            self::code(settings, request)?
+        }
+        None => {
+            let request = CommandRequest {
+                argv,
+                shell,
+                stdin,
+                stdin_base64,
+                cwd,
+                timeout_ms,
+                files,
+                outputs,
+                cancel_on_disconnect,
+            };
+            command(settings, request)?
+        }
+    };
+    let RunRequest { environment, limits, network, env, .. } = asked;
+    let spec = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
+    Ok((order, spec))
+}
+
+const fn missing(field: &'static str, reason: &'static str) -> EngineError {
+    EngineError::Missing { field, reason }
+}
+
+/// Whether this names something in the workdir. Whether it is there, and through no link, the
+/// agent sees when it opens it.
+fn is_beneath(path: &str) -> bool {
+    !path.is_empty()
+        && path.len() <= MAX_PATH_BYTES
+        && !path.contains('\0')
+        && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// What is wrong with a name that is not.
+const NOT_BENEATH: &str = "a file's name is a path relative to the workdir, without '..'";
+
+fn input_files(files: Vec<FileSpec>) -> Result<Vec<InputFile>, EngineError> {
+    files.into_iter().enumerate().map(|(index, file)| input_file(index, file)).collect()
+}
+
+fn input_file(index: usize, file: FileSpec) -> Result<InputFile, EngineError> {
+    let invalid =
+        |part: &str, reason: &str| EngineError::invalid(format!("files[{index}].{part}"), reason);
+    let FileSpec { name, text, data } = file;
+    if !is_beneath(&name) {
+        return Err(invalid("name", NOT_BENEATH));
+    }
+    let data = match (text, data) {
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(data)) => {
+            STANDARD.decode(data).map_err(|error| invalid("data", &format!("base64: {error}")))?
+        }
+        _ => return Err(invalid("text", "give a file's content as either text or data")),
+    };
+    Ok(InputFile { name, data })
+}
+
+fn output_files(outputs: Vec<OutputSpec>) -> Result<Vec<OutputSpec>, EngineError> {
+    if outputs.len() > MAX_OUTPUTS {
+        let reason = format!("over the maximum of {MAX_OUTPUTS} files");
+        return Err(EngineError::invalid("outputs", reason));
+    }
+    match outputs.iter().position(|output| !is_beneath(&output.name)) {
+        Some(index) => Err(EngineError::invalid(format!("outputs[{index}].name"), NOT_BENEATH)),
+        None => Ok(outputs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine::request::tests::field;
+    use crate::engine::testing::settings;
+
+    #[test]
+    fn files_stay_beneath_the_workdir_and_have_one_content() {
+        let spec = |name: &str, text: Option<&str>, data: Option<&str>| FileSpec {
+            name: name.into(),
+            text: text.map(Into::into),
+            data: data.map(Into::into),
+        };
+        assert_eq!(input_file(0, spec("a/b.txt", Some("x"), None)).unwrap().data, b"x");
+        assert_eq!(input_file(0, spec("b", None, Some("/wA="))).unwrap().data, b"\xff\0");
+        for bad in ["", "/etc/passwd", "../x", "a/../../b", "a\0b", "."] {
+            assert_eq!(
+                field(input_file(1, spec(bad, Some("x"), None))),
+                "files[1].name",
+                "{bad:?}"
+            );
+        }
+        assert_eq!(field(input_file(2, spec("a", None, Some("%")))), "files[2].data");
+        assert_eq!(field(input_file(3, spec("a", Some("x"), Some("eA==")))), "files[3].text");
+        assert_eq!(field(input_file(3, spec("a", None, None))), "files[3].text");
+    }
+
+    #[test]
+    fn files_to_bring_back_stay_beneath_the_workdir_too() {
+        let asked = |names: &[&str]| {
+            let spec = |name: &&str| OutputSpec { name: (*name).to_owned(), format: None };
+            output_files(names.iter().map(spec).collect())
+        };
+        assert_eq!(asked(&["a", "b/c.png"]).unwrap().len(), 2);
+        assert_eq!(field(asked(&["a", "../b"])), "outputs[1].name");
+        assert_eq!(field(asked(&["a"; 257])), "outputs");
+    }
+
+    fn asked(json: &str) -> Result<Order, EngineError> {
+        command(&settings(), serde_json::from_str(json).unwrap())
+    }
+
+    #[test]
+    fn a_command_is_arguments_or_a_line_for_the_shell() {
+        let parts = |json: &str| match asked(json).unwrap().work {
+            Work::Command { argv, stdin, cwd } => (argv, stdin, cwd),
+            other => unreachable!("{other:?}"),
+        };
+        let (argv, stdin, cwd) = parts(r#"{"argv": ["ls", ""], "stdin": "x", "cwd": "a/b"}"#);
+        assert_eq!(
+            (argv, stdin, cwd.as_str()),
+            (vec!["ls".into(), String::new()], b"x".into(), "a/b")
+        );
+        let (argv, stdin, cwd) = parts(r#"{"shell": "ls | wc", "stdin_base64": "/wA="}"#);
+        assert_eq!(argv, ["/bin/sh", "-c", "ls | wc"]);
+        assert_eq!((stdin, cwd.as_str()), (b"\xff\0".to_vec(), ""));
+        for (json, name) in [
+            ("{}", "argv"),
+            (r#"{"argv": ["ls"], "shell": "ls"}"#, "argv"),
+            (r#"{"argv": []}"#, "argv"),
+            (r#"{"argv": [""]}"#, "argv"),
+            (r#"{"argv": ["a\u0000"]}"#, "argv"),
+            (r#"{"shell": "\u0000"}"#, "shell"),
+            (r#"{"argv": ["a"], "stdin": "", "stdin_base64": ""}"#, "stdin"),
+            (r#"{"argv": ["a"], "stdin_base64": "%"}"#, "stdin_base64"),
+            (r#"{"argv": ["a"], "cwd": "/tmp"}"#, "cwd"),
+            (r#"{"argv": ["a"], "cwd": "../x"}"#, "cwd"),
+            (r#"{"argv": ["a"], "timeout_ms": 0}"#, "timeout_ms"),
+            (r#"{"argv": ["a"], "outputs": [{"name": "/x"}]}"#, "outputs[0].name"),
+        ] {
+            assert_eq!(field(asked(json)), name, "{json}");
+        }
+        let long = serde_json::json!({ "argv": ["x".repeat(MAX_ARGV_BYTES)] }).to_string();
+        assert_eq!(field(asked(&long)), "argv");
+    }
+
+    #[test]
+    fn a_run_is_one_thing() {
+        let asked = |json: &str| run(&settings(), serde_json::from_str(json).unwrap());
+        let (order, spec) = asked(r#"{"code": "1", "env": {"A": "1"}}"#).unwrap();
+        assert_eq!(order.work, Work::Code { code: "1".into() });
+        assert_eq!(spec.env.len(), 1);
+        assert!(matches!(asked(r#"{"shell": "ls"}"#).unwrap().0.work, Work::Command { .. }));
+        for (json, name) in [
+            ("{}", "code"),
+            (r#"{"code": "", "shell": ""}"#, "code"),
+            (r#"{"argv": ["a"], "shell": "b"}"#, "code"),
+            (r#"{"code": "", "stdin": "x"}"#, "stdin"),
+            (r#"{"code": "", "cwd": "x"}"#, "cwd"),
+        ] {
+            assert_eq!(field(asked(json)), name, "{json}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Which sessions are asked, and what is learnt.
+#![allow(clippy::unwrap_used)]
+
+use vivarium_api_types::SessionSpec;
+use vivarium_protocol::message::{FromAgent, ToAgent};
+
+use super::*;
+use crate::engine::DEFAULT_ENVIRONMENT;
+use crate::engine::admission::memory_terms;
+use crate::engine::testing::{echoing, engine, settings};
+
+fn named(id: &str) -> SessionSpec {
+    SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
+}
+
+#[tokio::test]
+async fn each_is_asked_once_until_it_is_used_again() {
+    let (engine, _) = echoing(settings());
+    for id in ["a", "b"] {
+        engine.create("t", named(id)).await.unwrap();
+    }
+    let mut sampler = Sampler::default();
+    let mut next = || {
+        let next = sampler.next(&engine.inner.registry.all());
+        next.map(|session| session.identity.id.clone())
+    };
+    let first = [next(), next()];
+    assert!(first.contains(&Some("a".to_owned())) && first.contains(&Some("b".to_owned())));
+    assert_eq!(next(), None);
+    engine.find("t", "b").unwrap().touch();
+    assert_eq!(next().as_deref(), Some("b"));
+    assert_eq!(next(), None);
+    engine.delete("t", "a").await.unwrap();
+    assert_eq!(next(), None);
+    engine.create("t", named("a")).await.unwrap();
+    assert_eq!(next().as_deref(), Some("a"), "another of this name");
+}
+
+#[tokio::test]
+async fn what_an_agent_tells_is_learnt() {
+    let (engine, _, mut launched) = engine(settings());
+    let make = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.create("t", named("a")).await }
+    });
+    let mut agent = launched.recv().await.unwrap();
+    agent.start().await;
+    make.await.unwrap().unwrap();
+    let session = engine.find("t", "a").unwrap();
+    for (kernel_pss_bytes, expected) in [(0, 32 << 20), (4 << 20, 5 << 20)] {
+        let answer = async {
+            assert_eq!(agent.hear().await, Some(ToAgent::Describe));
+            let description = Description {
+                generation: Some(1),
+                execution: None,
+                processes: 1,
+                agent_pss_bytes: 1 << 20,
+                kernel_pss_bytes,
+                disk_bytes: 0,
+            };
+            agent.say(FromAgent::Described(description)).await;
+        };
+        tokio::join!(sample(&session, &engine.inner.memory), answer);
+        let terms = memory_terms(&settings());
+        let outlook = engine.inner.memory.outlook(DEFAULT_ENVIRONMENT, terms);
+        assert_eq!(outlook.estimate_bytes, expected);
+    }
+}

@@ -1,0 +1,302 @@
+//! What the metrics show of the present: read when Prometheus asks.
+//!
+//! It holds no lock for longer than it takes to copy a few words, so that no execution waits for
+//! a scrape.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vivarium_api_types::SessionState;
+use vivarium_metrics::{Families, Metrics, MetricsError};
+use vivarium_protocol::layer::Status;
+
+use super::{Engine, admission, pools, trial};
+use crate::cgroup::{Support, TenantUsage};
+use crate::observe::state_name;
+
+/// Every state, so that one in which there is no session is shown as 0.
+const STATES: [SessionState; 6] = [
+    SessionState::Starting,
+    SessionState::Idle,
+    SessionState::Running,
+    SessionState::Interrupting,
+    SessionState::Replacing,
+    SessionState::Closed,
+];
+
+/// A tenant's sessions.
+#[derive(Default)]
+struct Population {
+    states: BTreeMap<&'static str, u64>,
+    queued: u64,
+}
+
+impl Engine {
+    /// Where what happens is counted.
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.inner.host.metrics)
+    }
+
+    /// All metrics as text; the log is not the engine's, so its dropped lines are told. Reads files: not for a thread that others wait for.
+    ///
+    /// # Errors
+    /// [`MetricsError::Encode`].
+    pub fn scrape(&self, dropped_log_lines: u64) -> Result<String, MetricsError> {
+        self.inner.host.metrics.scrape(|to| {
+            self.show_sessions(to);
+            self.show_pools(to);
+            self.show_memory(to);
+            self.show_buffers(to);
+            self.show_layers(to);
+            if let Support::Available(tree) = &self.inner.host.cgroups {
+                let tenants = tree.tenants();
+                for usage in tenants.iter().filter(|usage| usage.tenant != trial::TENANT) {
+                    show_usage(to, usage);
+                }
+            }
+            to.build.is_version(env!("CARGO_PKG_VERSION"));
+            to.process.read();
+            to.process.has_dropped_lines(dropped_log_lines);
+        })
+    }
+
+    fn show_sessions(&self, to: &Families) {
+        let settings = self.settings();
+        if let Some(max) = settings.session.max_sessions.get() {
+            to.sessions.may_be(max);
+        }
+        let named = settings.ceilings().into_keys();
+        let mut tenants: BTreeMap<_, _> =
+            named.map(|tenant| (tenant, Population::default())).collect();
+        for session in self.inner.registry.all() {
+            let (state, queued) = {
+                let notes = session.notes();
+                (notes.state, notes.usage.queued)
+            };
+            let population = tenants.entry(session.identity.tenant.clone()).or_default();
+            *population.states.entry(state_name(state)).or_default() += 1;
+            population.queued += queued;
+        }
+        for (tenant, Population { states, queued }) in &tenants {
+            for state in STATES.map(state_name) {
+                to.sessions.in_state(tenant, state, states.get(state).copied().unwrap_or(0));
+            }
+            to.queue.waiting(tenant, *queued);
+        }
+    }
+
+    fn show_pools(&self, to: &Families) {
+        let settings = self.settings();
+        for environment in self.inner.environments.keys() {
+            if pools::marks(&settings, environment).is_some() {
+                to.pool.has_ready(environment, self.inner.pools.ready_in(environment) as u64);
+            }
+        }
+        to.pool.is_paused(self.inner.pools.is_paused());
+    }
+
+    fn show_memory(&self, to: &Families) {
+        let terms = admission::memory_terms(&self.settings());
+        for environment in self.inner.environments.keys() {
+            let outlook = self.inner.memory.outlook(environment, terms);
+            if let Some(bytes) = outlook.available_bytes {
+                to.memory.is_available(bytes);
+            }
+            if let Some(percent) = outlook.pressure_percent {
+                to.memory.is_waited_for(percent / 100.0);
+            }
+            to.memory.is_expected_to_take(environment, outlook.estimate_bytes);
+            to.memory.refuses(environment, outlook.refuses);
+        }
+    }
+
+    fn show_buffers(&self, to: &Families) {
+        let (tenants, max_bytes) = self.inner.host.budget.used();
+        to.buffers.may_be(max_bytes as u64);
+        for (tenant, bytes) in tenants.iter().filter(|(tenant, _)| tenant != trial::TENANT) {
+            to.buffers.are_used(tenant, *bytes as u64);
+        }
+    }
+
+    fn show_layers(&self, to: &Families) {
+        to.layers.in_mode(self.settings().sandbox.mode.name());
+        for (environment, prepared) in &self.inner.environments {
+            to.templates.is_in_state(environment, prepared.template.state().name());
+            for report in prepared.protection.iter() {
+                to.layers.has_status(environment, report.layer.name(), status_name(report.status));
+            }
+        }
+    }
+}
+
+fn show_usage(to: &Families, usage: &TenantUsage) {
+    let TenantUsage { tenant, cpu, memory_bytes, processes, stalls } = usage;
+    if let Some(time) = cpu {
+        to.tenants.used_cpu(tenant, *time);
+    }
+    if let Some(bytes) = memory_bytes {
+        to.tenants.uses_memory(tenant, *bytes);
+    }
+    if let Some(count) = processes {
+        to.tenants.has_processes(tenant, *count);
+    }
+    for stall in stalls {
+        to.pressure.stalled(tenant, stall.resource, stall.share, stall.time);
+    }
+}
+
+const fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Enforced => "enforced",
+        Status::Partial => "partial",
+        Status::Unavailable => "unavailable",
+        Status::Off => "off",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use vivarium_protocol::layer::Layer;
+    use vivarium_protocol::message::{Failure, FromAgent};
+    use vivarium_protocol::units::Limit;
+
+    use super::*;
+    use crate::engine::testing::{echoing, engine, settings, tenant};
+    use vivarium_api_types::{ExecuteRequest, SessionSpec};
+
+    fn named(id: &str) -> SessionSpec {
+        SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
+    }
+
+    #[track_caller]
+    fn shows(engine: &Engine, lines: &[&str]) {
+        let text = engine.scrape(0).unwrap();
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} in\n{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_are_shown_by_tenant_and_those_that_find_no_room_are_counted() {
+        let mut settings = settings();
+        settings.session.max_sessions = Limit::new(2).unwrap();
+        let (engine, _) = echoing(settings);
+        engine.create("one", named("a")).await.unwrap();
+        engine.create("two", named("a")).await.unwrap();
+        engine.create("two", named("b")).await.unwrap_err();
+        shows(
+            &engine,
+            &[
+                r#"vivarium_sessions{state="idle",tenant="default"} 0"#,
+                r#"vivarium_sessions{state="idle",tenant="one"} 1"#,
+                r#"vivarium_sessions{state="idle",tenant="two"} 1"#,
+                "vivarium_sessions_limit 2",
+                r#"vivarium_refusals_total{reason="too_many_sessions",tenant="two"} 1"#,
+            ],
+        );
+        engine.delete("one", "a").await.unwrap();
+        assert!(
+            !engine.scrape(0).unwrap().contains(r#"vivarium_sessions{state="idle",tenant="one"}"#)
+        );
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_shown_and_a_full_one_counted() {
+        let mut settings = settings();
+        settings.session.queue_depth = 1;
+        let (engine, _, mut launched) = engine(settings);
+        let code = || ExecuteRequest { code: "1".to_owned(), ..ExecuteRequest::default() };
+        let run = |engine: Engine| async move { engine.execute("t", "a", code(), true).await };
+        let first = tokio::spawn(run(engine.clone()));
+        let mut agent = launched.recv().await.unwrap();
+        agent.start().await;
+        agent.begin().await;
+        let second = tokio::spawn(run(engine.clone()));
+        let session = engine.find("t", "a").unwrap();
+        while session.notes().usage.queued == 0 {
+            tokio::task::yield_now().await;
+        }
+        run(engine.clone()).await.unwrap_err();
+        shows(
+            &engine,
+            &[
+                r#"vivarium_sessions{state="running",tenant="t"} 1"#,
+                r#"vivarium_queue_depth{tenant="t"} 1"#,
+                r#"vivarium_refusals_total{reason="queue_full",tenant="t"} 1"#,
+            ],
+        );
+        engine.delete("t", "a").await.unwrap();
+        for task in [first, second] {
+            task.await.unwrap().unwrap();
+        }
+        shows(
+            &engine,
+            &[
+                r#"vivarium_executions_total{cause="deleted",status="killed",tenant="t"} 1"#,
+                r#"vivarium_executions_total{cause="deleted",status="rejected",tenant="t"} 1"#,
+                r#"vivarium_execution_duration_seconds_count{tenant="t"} 1"#,
+            ],
+        );
+    }
+
+    #[tokio::test]
+    async fn tenants_that_are_configured_are_shown_before_anything_happens_to_them() {
+        let mut settings = settings();
+        settings.tenants.insert("one".to_owned(), tenant("1"));
+        let (engine, _) = echoing(settings.clone());
+        shows(&engine, &[r#"vivarium_sessions{state="idle",tenant="one"} 0"#]);
+        assert!(!engine.scrape(0).unwrap().contains("tenant=\"default\""));
+        settings.tenants.insert("two".to_owned(), tenant("2"));
+        engine.reload(Arc::new(settings)).await;
+        shows(
+            &engine,
+            &[
+                r#"vivarium_sessions{state="idle",tenant="two"} 0"#,
+                r#"vivarium_refusals_total{reason="too_many_sessions",tenant="two"} 0"#,
+            ],
+        );
+    }
+
+    #[tokio::test]
+    async fn a_session_that_does_not_start_is_counted_with_the_layer_that_failed() {
+        let (engine, _, mut launched) = engine(settings());
+        let failing = async {
+            let mut agent = launched.recv().await.unwrap();
+            agent.launched().await;
+            let failure = Failure {
+                layer: Some(Layer::Mounts),
+                operation: "mount /proc".into(),
+                reason: "EPERM".into(),
+                fix: String::new(),
+                passing: None,
+            };
+            agent.say(FromAgent::Failed(failure)).await;
+        };
+        let (created, ()) = tokio::join!(engine.create("t", named("a")), failing);
+        created.unwrap_err();
+        shows(&engine, &[r#"vivarium_session_start_failures_total{layer="mounts",tenant="t"} 1"#]);
+        assert!(!engine.scrape(0).unwrap().contains("vivarium_sessions_ended_total{"));
+    }
+
+    #[tokio::test]
+    async fn reaped_sessions_are_counted_once() {
+        let mut settings = settings();
+        settings.session.reap_interval = Duration::from_millis(5);
+        let (engine, _) = echoing(settings);
+        let spec = SessionSpec { idle_timeout_ms: Some(20), ..named("a") };
+        engine.create("t", spec).await.unwrap();
+        let session = engine.find("t", "a").unwrap();
+        session.gone().await;
+        shows(
+            &engine,
+            &[
+                r#"vivarium_sessions_reaped_total{tenant="t"} 1"#,
+                r#"vivarium_sessions_ended_total{cause="deleted",tenant="t"} 1"#,
+            ],
+        );
+    }
+}

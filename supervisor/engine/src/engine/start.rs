@@ -1,0 +1,180 @@
+//! Starting an engine: clear what was left, find out what works, refuse what must not run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
+
+use vivarium_api_types::ListenAddr;
+use vivarium_metrics::Metrics;
+use vivarium_protocol::error_chain;
+use vivarium_protocol::layer::{Layer, Report};
+
+use super::environment::Prepared;
+use super::{Engine, Host, Inner, Results, StartError, pools, reaper, sampler, tenants, trial};
+use crate::backend::inspect::{self, InspectError};
+use crate::backend::linux::Linux;
+use crate::backend::{Backend, ids::IdPool, range};
+use crate::budget::Budget;
+use crate::cgroup::{self, Missing, Support};
+use crate::memory::{Memory, Sources};
+use crate::pool::Pools;
+use crate::recover;
+use crate::session::registry::Registry;
+use crate::session::transfer::Room;
+use crate::settings::{Mode, Settings};
+
+impl Engine {
+    /// Starts an engine. Call it in a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`], each with what an operator can do about it.
+    pub async fn start(settings: Arc<Settings>) -> Result<Self, StartError> {
+        let backend = Arc::new(Linux::new(settings.agent_binary.clone()));
+        let host = open_host(&settings, backend).await?;
+        let mut environments = BTreeMap::new();
+        let mut judged: Vec<Arc<[Report]>> = Vec::new();
+        for (name, environment) in &settings.environments {
+            let configured = environment.interpreter.clone();
+            let prepared = prepare(&settings, &host, name, configured).await?;
+            if !judged.contains(&prepared.protection) {
+                trial::judge(&settings.sandbox, name, &prepared.protection)?;
+                judged.push(Arc::clone(&prepared.protection));
+            }
+            environments.insert(name.clone(), prepared);
+        }
+        let ceilings = settings.ceilings();
+        tenants::announce(&ceilings, &host);
+        tenants::hold(&ceilings, &host)?;
+        let memory = Memory::watch(Sources::of_this_host(&host.cgroups));
+        let engine = Self::assemble(settings, host, environments, memory);
+        tokio::spawn(sampler::run(Arc::downgrade(&engine.inner)));
+        Ok(engine)
+    }
+
+    pub(super) fn assemble(
+        settings: Arc<Settings>,
+        host: Host,
+        environments: BTreeMap<String, Prepared>,
+        memory: Memory,
+    ) -> Self {
+        let reap_interval = settings.session.reap_interval;
+        let registry = Arc::new(Registry::default());
+        let memory = Arc::new(memory);
+        let pools = Pools::new(pools::bounds(&settings), &host.metrics, &registry, &memory);
+        let inner = Arc::new(Inner {
+            settings: RwLock::new(settings),
+            host,
+            environments,
+            registry,
+            pools: Arc::new(pools),
+            memory,
+            draining: AtomicBool::new(false),
+            keys: Arc::default(),
+            transfers: Room::default(),
+        });
+        tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval));
+        Self { inner }
+    }
+}
+
+/// Takes our part of the host, and clears it.
+async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Host, StartError> {
+    let open = settings.server.listen.iter().find(|address| !ListenAddr::is_local(address));
+    if let (Some(why), Some(address)) = (settings.why_local_only(), open) {
+        return Err(StartError::OpenToOthers { address: address.to_string(), why });
+    }
+    backend.probe().map_err(StartError::Agent)?;
+    recover::clear_stale(&settings.server.runtime_dir);
+    let sandbox = &settings.sandbox;
+    let wants_cgroups =
+        sandbox.mode != Mode::Off && !sandbox.disable_layers.contains(&Layer::Cgroup);
+    let cgroups = if wants_cgroups {
+        cgroup::acquire(sandbox.cgroup_root.as_ref())
+    } else {
+        Support::Unavailable(Missing { why: "switched off".to_owned(), fix: String::new() })
+    };
+    if let Support::Available(tree) = &cgroups
+        && let Err(error) = tree.clear_leftovers().await
+    {
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::warn!(%error, source, "what an earlier life left in the cgroup tree stays");
+    }
+    let metrics = Metrics::new().map_err(StartError::Metrics)?;
+    let results = Arc::default();
+    Ok(Host {
+        ids: subordinate_ids(settings, &*backend).await,
+        backend,
+        cgroups,
+        metrics: Arc::new(metrics),
+        budget: budget(settings, &results),
+        results,
+        runtime_dir: settings.server.runtime_dir.clone(),
+        workdirs: Mutex::default(),
+    })
+}
+
+/// What may be held of requests, executions and results.
+pub(super) fn budget(settings: &Settings, results: &Arc<Results>) -> Budget {
+    let bytes = |mib: u64| usize::try_from(mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
+    let server = &settings.server;
+    let (all, tenant) = (bytes(server.max_buffered_mb), bytes(server.max_tenant_buffered_mb));
+    Budget::new(all, tenant, Arc::clone(results))
+}
+
+/// The ids that sessions get, in the namespace that their launchers enter to map them; `None` if
+/// none are granted, or none can be had.
+async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<Arc<IdPool>> {
+    if settings.sandbox.mode == Mode::Off {
+        return None;
+    }
+    let ids = IdPool::of_this_host()?;
+    match range::make(backend, ids.ranges()).await {
+        Ok(namespace) => {
+            if let Some(namespace) = namespace {
+                ids.are_in(namespace);
+            }
+            Some(ids)
+        }
+        // newuidmap may be there and not work: no_new_privs around us, no set-user-id bit.
+        Err(error) => {
+            tracing::warn!(
+                error = error_chain(&error),
+                "no subordinate ids, although some are granted"
+            );
+            None
+        }
+    }
+}
+
+/// Inspects an environment's interpreter, and tries a session with it.
+async fn prepare(
+    settings: &Settings,
+    host: &Host,
+    name: &str,
+    configured: Option<PathBuf>,
+) -> Result<Prepared, StartError> {
+    let agent = &settings.agent_binary;
+    let bad = |source| StartError::Interpreter { environment: name.to_owned(), source };
+    if let Some(path) = configured {
+        let interpreter = inspect::inspect(agent, &path).await.map_err(bad)?;
+        return trial::prepare(settings, host, name, interpreter).await;
+    }
+    let mut tried = Vec::new();
+    for path in inspect::candidates() {
+        let result = match inspect::inspect(agent, &path).await {
+            Ok(interpreter) => trial::prepare(settings, host, name, interpreter).await,
+            Err(error) => Err(bad(error)),
+        };
+        match result {
+            Ok(prepared) => return Ok(prepared),
+            Err(StartError::Interpreter { source, .. }) => tried.push(source.to_string()),
+            Err(StartError::Trial { failure, .. }) => {
+                tried.push(format!("{}: {failure}", path.display()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let tried = if tried.is_empty() { "there is none".to_owned() } else { tried.join("; ") };
+    Err(bad(InspectError::NoneOnPath { tried }))
+}

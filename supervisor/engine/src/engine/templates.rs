@@ -1,0 +1,112 @@
+//! The templates of the environments.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use vivarium_api_types::{SessionSpec, TemplateInfo};
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::message::{Origin, TemplateOrder};
+use vivarium_protocol::{PROTOCOL_VERSION, error_chain};
+
+use super::environment::Prepared;
+use super::{DEFAULT_TENANT, Engine};
+use crate::recover::Workdirs;
+use crate::settings::Environment;
+use crate::template::{Build, State};
+
+/// How many threads numeric libraries start. More than one there could be no fork of.
+const ONE_THREAD: [&str; 4] =
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
+
+/// pyarrow's jemalloc starts one otherwise, with its first memory: jemalloc(3), `background_thread`.
+const ARROW: (&str, &str) = ("JE_ARROW_MALLOC_CONF", "background_thread:false");
+
+/// Why there is no template without the namespaces layer. What a forked kernel leaves running when
+/// it ends is its template's there, and not its session's to end.
+const NO_NAMESPACES: &str = "kernels are executed without the namespaces layer: what one leaves \
+                             running has to be its launcher's, which ends it";
+
+impl Engine {
+    /// Has the templates built that the settings want, and ends those that they do not. Those that
+    /// are as they are wanted stay as they are.
+    pub async fn build_templates(&self) {
+        let settings = self.settings();
+        let host = &self.inner.host;
+        for (name, prepared) in &self.inner.environments {
+            match settings.environments.get(name).filter(|environment| environment.template) {
+                Some(_) if !prepared.plan.applies(Layer::Namespaces) => {
+                    host.metrics.templates.introduced(name);
+                    prepared.template.refuse(NO_NAMESPACES);
+                }
+                Some(environment) => match host.workdirs() {
+                    Ok(workdirs) => {
+                        let home = &settings.sandbox.workdir;
+                        let build = build(environment, prepared, home, workdirs);
+                        prepared.template.build(&host.backend, &host.metrics, build);
+                    }
+                    Err(error) => {
+                        let error = error_chain(&error);
+                        tracing::warn!(environment = name, error, "no template");
+                    }
+                },
+                None => prepared.template.stop().await,
+            }
+        }
+    }
+
+    /// Starts a session in each environment that has a template; why a kernel was not forked, by
+    /// environment.
+    pub async fn try_templates(&self) -> BTreeMap<String, String> {
+        let mut refused = BTreeMap::new();
+        for (name, prepared) in &self.inner.environments {
+            if !matches!(prepared.template.settled().await, State::Ready(_)) {
+                continue;
+            }
+            let spec = SessionSpec { environment: Some(name.clone()), ..SessionSpec::default() };
+            let why = match self.create(DEFAULT_TENANT, spec).await {
+                Err(error) => error.to_string(),
+                Ok(info) if info.kernel_origin == Some(Origin::Forked) => continue,
+                Ok(_) => "it is ready, but a kernel could not be forked into a session".to_owned(),
+            };
+            refused.insert(name.clone(), why);
+        }
+        refused
+    }
+
+    /// Ends them.
+    pub(super) async fn stop_templates(&self) {
+        for prepared in self.inner.environments.values() {
+            prepared.template.stop().await;
+        }
+    }
+}
+
+/// What is told of a template.
+pub(super) fn info(state: &State) -> TemplateInfo {
+    let reason = match state {
+        State::Unavailable(reason) => Some(reason.clone()),
+        State::Off | State::Building | State::Ready(_) => None,
+    };
+    TemplateInfo { state: state.name().to_owned(), reason }
+}
+
+/// What is to be built; `home` is where kernels have theirs.
+fn build(wanted: &Environment, prepared: &Prepared, home: &Path, workdirs: Arc<Workdirs>) -> Build {
+    let mut env = prepared.env.clone();
+    env.insert("MPLBACKEND".to_owned(), "Agg".to_owned());
+    // Python keeps it from its start on (`site.USER_BASE`), and would find it by the template's HOME.
+    env.entry("PYTHONUSERBASE".to_owned())
+        .or_insert_with(|| home.join(".local").to_string_lossy().into_owned());
+    env.extend(ONE_THREAD.map(|name| (name.to_owned(), "1".to_owned())));
+    env.entry(ARROW.0.to_owned()).or_insert_with(|| ARROW.1.to_owned());
+    let order = TemplateOrder {
+        protocol_version: PROTOCOL_VERSION,
+        interpreter: prepared.interpreter.clone(),
+        preimport: wanted.preimport.clone(),
+        warmup: wanted.warmup.clone(),
+        env: env.into_iter().collect(),
+        read_only: prepared.plan.applies(Layer::Mounts),
+    };
+    Build { order, workdirs, ids: prepared.session_ids() }
+}

@@ -1,0 +1,151 @@
+//! An engine on a backend whose agents a test plays, for the tests of this crate and those above.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use vivarium_api_types::TokenHash;
+use vivarium_metrics::Metrics;
+use vivarium_protocol::layer::{Intent, Layer, Plan};
+use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network};
+use vivarium_protocol::units::Limit;
+
+use super::environment::Prepared;
+use super::{Engine, Host};
+pub use crate::backend::fake::{Fake, FakeAgent, FakeSocket};
+use crate::backend::program::ProgramFile;
+use crate::cgroup::{Missing, Support};
+use crate::memory::{Memory, Reading};
+use crate::settings::{
+    AgentBinary, Environment, LogFormat, Mode, Sandbox, Server, Session, Settings, Tenant,
+};
+use crate::template::Template;
+
+/// Settings for tests, with nothing of the host in them.
+pub fn settings() -> Settings {
+    let at = |n| Limit::new(n).unwrap();
+    Settings {
+        server: Server {
+            listen: vec![],
+            state_dir: "/nonexistent".into(),
+            runtime_dir: "/nonexistent".into(),
+            user: "nobody".into(),
+            max_body_bytes: 16 << 20,
+            max_connections: 1024,
+            max_buffered_mb: 512,
+            max_tenant_buffered_mb: 256,
+            log_format: LogFormat::Text,
+        },
+        sandbox: Sandbox {
+            mode: Mode::Auto,
+            disable_layers: vec![],
+            require: None,
+            limits: Limits {
+                max_memory_mb: at(2048),
+                max_cpu_secs: at(300),
+                max_procs: at(64),
+                max_open_fds: at(1024),
+                max_file_size_mb: at(256),
+                max_disk_mb: at(512),
+                max_inodes: at(65536),
+                cpu_cores: CpuCores::ONE,
+                max_output_bytes: at(10 << 20),
+                max_result_bytes: at(32 << 20),
+            },
+            network: Network::Loopback,
+            allowed_networks: vec![Network::None, Network::Loopback],
+            network_fallback: Network::None,
+            workdir: "/workspace".into(),
+            cgroup_root: None,
+        },
+        session: Session {
+            exec_timeout: Duration::from_secs(30),
+            max_exec_timeout: Duration::from_secs(300),
+            interrupt_grace: Duration::from_secs(3),
+            start_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(3600),
+            reap_interval: Duration::from_secs(300),
+            max_lifetime: None,
+            max_sessions: at(100),
+            queue_depth: 4,
+            results_kept: Duration::from_secs(600),
+            event_buffer_bytes: 1 << 20,
+            memory_reserve_mb: 1,
+            max_memory_pressure_percent: 100,
+            pool_cpu_share: 1.0,
+            pool_memory_pressure_percent: 100,
+        },
+        environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
+        tenants: BTreeMap::new(),
+        agent_binary: AgentBinary::default(),
+    }
+}
+
+/// A tenant with one token and no ceiling.
+pub fn tenant(token: &str) -> Tenant {
+    Tenant { tokens: vec![TokenHash::of(token)], ..Tenant::default() }
+}
+
+/// An engine, and the agents that it launches.
+pub fn engine(settings: Settings) -> (Engine, Arc<Fake>, mpsc::UnboundedReceiver<FakeAgent>) {
+    engine_with(settings, Memory::told(Reading::default()))
+}
+
+/// One on a host of this memory.
+pub fn engine_with(
+    settings: Settings,
+    memory: Memory,
+) -> (Engine, Arc<Fake>, mpsc::UnboundedReceiver<FakeAgent>) {
+    let (backend, launched) = Fake::new();
+    let mut plan = Plan::full();
+    plan.set(Layer::Cgroup, &Intent::Off);
+    let prepared = Prepared {
+        interpreter: Interpreter {
+            path: "/usr/bin/python3".into(),
+            prefixes: vec![],
+            isolate: vec![],
+            program: vec![],
+            version: "3.0".into(),
+        },
+        plan,
+        program: ProgramFile::new(b"").unwrap(),
+        protection: Arc::new([]),
+        read_paths: vec![],
+        env: BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]),
+        ids: None,
+        template: Arc::new(Template::new("default")),
+    };
+    let results = Arc::default();
+    let host = Host {
+        backend: Arc::clone(&backend) as _,
+        cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
+        ids: None,
+        metrics: Arc::new(Metrics::new().unwrap()),
+        budget: super::start::budget(&settings, &results),
+        results,
+        runtime_dir: "/nonexistent".into(),
+        workdirs: Mutex::default(),
+    };
+    let environments = BTreeMap::from([("default".to_owned(), prepared)]);
+    let engine = Engine::assemble(Arc::new(settings), host, environments, memory);
+    engine.arrange_pools();
+    (engine, backend, launched)
+}
+
+/// An engine whose agents echo, and how often it launched or killed one.
+pub fn echoing(settings: Settings) -> (Engine, Arc<Fake>) {
+    echoing_with(settings, Memory::told(Reading::default()))
+}
+
+/// The same on a host of this memory.
+pub fn echoing_with(settings: Settings, memory: Memory) -> (Engine, Arc<Fake>) {
+    let (engine, backend, mut launched) = engine_with(settings, memory);
+    tokio::spawn(async move {
+        while let Some(agent) = launched.recv().await {
+            tokio::spawn(agent.echo());
+        }
+    });
+    (engine, backend)
+}

@@ -1,0 +1,209 @@
+//! What of the sandbox works on this host, found out in the only way that does not guess: by
+//! starting a session with all of it. A layer that fails is marked unavailable, with the reason
+//! and the fix it gave, and the next trial goes without.
+
+use std::sync::Arc;
+
+use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
+use vivarium_protocol::message::Failure;
+use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::policy::Interpreter;
+
+use super::environment::{Prepared, passed_env};
+use super::{Host, StartError};
+use crate::backend::program::ProgramFile;
+use crate::cgroup::Support;
+use crate::observe::Observer;
+use crate::session::{self, Identity, Means, Recipe, Timing};
+use crate::settings::{Mode, Sandbox, Settings};
+use crate::template::Template;
+
+/// The tenant of trial sessions: no name that a tenant can have.
+pub(super) const TENANT: &str = "_trial";
+
+/// The plan to begin with.
+fn first_plan(settings: &Settings, host: &Host) -> Plan {
+    if settings.sandbox.mode == Mode::Off {
+        return Plan::off();
+    }
+    let mut plan = Plan::full();
+    for layer in &settings.sandbox.disable_layers {
+        plan.set(*layer, &Intent::Off);
+    }
+    if plan.applies(Layer::Cgroup)
+        && let Support::Unavailable(missing) = &host.cgroups
+    {
+        let (detail, fix) = (missing.why.clone(), missing.fix.clone());
+        plan.set(Layer::Cgroup, &Intent::Unavailable { detail, fix });
+    }
+    plan
+}
+
+/// Finds the plan that holds for this environment, and what is then reported.
+pub(super) async fn prepare(
+    settings: &Settings,
+    host: &Host,
+    name: &str,
+    interpreter: Interpreter,
+) -> Result<Prepared, StartError> {
+    let environment = settings.environments.get(name).cloned().unwrap_or_default();
+    let plan = first_plan(settings, host);
+    let program = ProgramFile::new(&interpreter.program)
+        .map_err(|source| StartError::Program { environment: name.to_owned(), source })?;
+    let mut prepared = Prepared {
+        interpreter,
+        program,
+        env: passed_env(&environment, &plan),
+        plan,
+        protection: Arc::new([]),
+        read_paths: environment.read_paths,
+        template: Arc::new(Template::new(name)),
+        ids: if settings.sandbox.mode == Mode::Off { None } else { host.ids.clone() },
+    };
+    loop {
+        let failure = match trial(settings, host, name, &prepared).await {
+            Ok(protection) => {
+                prepared.protection = protection;
+                return Ok(prepared);
+            }
+            Err(failure) => failure,
+        };
+        let could_be_ids = matches!(failure.layer, None | Some(Layer::Credentials));
+        if prepared.ids.is_some() && could_be_ids {
+            // The interpreter may be one that only the daemon's own id can read.
+            tracing::warn!(%failure, "no subordinate ids: a trial session with them failed");
+            prepared.ids = None;
+            continue;
+        }
+        let Some(layer) = failure.layer.filter(|layer| prepared.plan.applies(*layer)) else {
+            return Err(StartError::Trial { environment: name.to_owned(), failure });
+        };
+        tracing::debug!(%layer, %failure, "layer not available");
+        let detail = format!("{}: {}", failure.operation, failure.reason);
+        prepared.plan.set(layer, &Intent::Unavailable { detail, fix: failure.fix });
+    }
+}
+
+/// The required layers of which nothing holds.
+pub fn below_floor<'a>(
+    sandbox: &Sandbox,
+    protection: &'a [Report],
+) -> impl Iterator<Item = &'a Report> {
+    let required = sandbox.required();
+    protection.iter().filter(|report| {
+        required.contains(&report.layer)
+            && matches!(report.status, Status::Unavailable | Status::Off)
+    })
+}
+
+/// Starts one session, and ends it.
+async fn trial(
+    settings: &Settings,
+    host: &Host,
+    environment: &str,
+    prepared: &Prepared,
+) -> Result<Arc<[Report]>, Failure> {
+    let limits = settings.sandbox.limits.clone();
+    let network = prepared.network(settings, settings.sandbox.network);
+    let identity = Identity {
+        id: uuid::Uuid::new_v4().to_string(),
+        tenant: TENANT.to_owned(),
+        environment: environment.to_owned(),
+        limits: limits.clone(),
+        network,
+        metadata: std::collections::BTreeMap::new(),
+    };
+    let policy = prepared.policy(settings, limits, network, std::collections::BTreeMap::new());
+    let recipe =
+        recipe(host, prepared, policy, TENANT, Observer::default()).map_err(|error| Failure {
+            layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
+            operation: error.to_string(),
+            reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
+            fix: "set server.runtime_dir to a directory that can be written".to_owned(),
+            passing: None,
+        })?;
+    let session = session::spawn(identity, timing(settings), recipe, |_| ());
+    let started = session.started().await;
+    let protection: Arc<[Report]> = session.notes().protection.clone();
+    session.close(Cause::Deleted).await;
+    started.map(|()| protection)
+}
+
+/// How to start a session with this policy.
+pub(super) fn recipe(
+    host: &Host,
+    prepared: &Prepared,
+    policy: vivarium_protocol::policy::Policy,
+    tenant: &str,
+    observer: Observer,
+) -> Result<Recipe, crate::recover::WorkdirError> {
+    let account = host.budget.of(tenant);
+    let needs_workdir = !policy.plan.applies(Layer::Mounts);
+    let means = Means {
+        backend: Arc::clone(&host.backend),
+        tree: match &host.cgroups {
+            Support::Available(tree) => Some(Arc::clone(tree)),
+            Support::Unavailable(_) => None,
+        },
+        ids: prepared.session_ids(),
+        workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
+        protection: Arc::clone(&prepared.protection),
+        program: prepared.program.clone(),
+        template: Arc::clone(&prepared.template),
+        results: Arc::clone(&host.results),
+        account,
+        observer,
+    };
+    Ok(Recipe { policy, means })
+}
+
+/// The times of a session as they are configured now.
+pub(super) const fn timing(settings: &Settings) -> Timing {
+    Timing {
+        interrupt_grace: settings.session.interrupt_grace,
+        start_timeout: settings.session.start_timeout,
+        idle_timeout: settings.session.idle_timeout,
+        max_lifetime: settings.session.max_lifetime,
+        queue_depth: settings.session.queue_depth,
+        results_kept: settings.session.results_kept,
+    }
+}
+
+/// What the configuration says about these reports: the floor has to be there, `on` wants every one
+/// enforced, `auto` warns.
+pub(super) fn judge(
+    sandbox: &Sandbox,
+    environment: &str,
+    protection: &[Report],
+) -> Result<(), StartError> {
+    let mode = sandbox.mode;
+    let missing = || protection.iter().filter(|report| report.status != Status::Enforced);
+    if mode == Mode::On && missing().next().is_some() {
+        return Err(StartError::LayersMissing(missing().cloned().collect()));
+    }
+    let absent: Vec<_> = below_floor(sandbox, protection).cloned().collect();
+    if !absent.is_empty() {
+        let is_there = |layer: &&Layer| absent.iter().all(|report| report.layer != **layer);
+        let rest: Vec<_> =
+            sandbox.required().iter().filter(is_there).map(|layer| layer.name()).collect();
+        let rest = if rest.is_empty() { "none".to_owned() } else { rest.join(",") };
+        let environment = environment.to_owned();
+        return Err(StartError::RequiredMissing { environment, missing: absent, rest });
+    }
+    match mode {
+        Mode::On => Ok(()),
+        Mode::Auto => {
+            for Report { layer, status, detail, fix } in missing() {
+                tracing::warn!(%layer, %status, detail, fix, "sandbox layer is not fully enforced");
+            }
+            Ok(())
+        }
+        Mode::Off => {
+            tracing::warn!(
+                "SANDBOX IS OFF: code runs with all the rights of this process \
+                 (set sandbox.mode to auto or on)"
+            );
+            Ok(())
+        }
+    }
+}

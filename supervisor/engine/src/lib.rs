@@ -1,0 +1,29 @@
+//! Everything Vivarium does, without HTTP: sessions and what they share.
+//!
+//! It is trusted, runs as an ordinary user, and never runs tenant code itself: it only executes
+//! `vivarium-agent`. It must never contain unsafe code, believe a kernel, or fork itself.
+
+#![forbid(unsafe_code)]
+
+pub mod backend;
+mod backoff;
+pub mod budget;
+pub mod cgroup;
+mod descriptors;
+mod engine;
+mod hear;
+pub mod media;
+pub mod memory;
+pub mod observe;
+pub mod pool;
+pub mod recover;
+pub mod session;
+pub mod settings;
+pub mod template;
+
+#[cfg(any(test, feature = "testing"))]
+pub use engine::testing;
+pub use engine::{
+    Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Delivery, Engine, EngineError, Once, Results,
+    StartError, Ticket, Upload, below_floor, is_plain_name, too_low,
+};

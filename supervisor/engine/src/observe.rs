@@ -1,0 +1,247 @@
+//! What sessions and the engine tell the metrics, in their own words.
+//!
+//! Everybody who has something to count holds an [`Observer`], and knows nothing of Prometheus or
+//! of names. It must never block, and never put into a label what a client chose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vivarium_api_types::{Outcome, SessionState};
+use vivarium_metrics::Metrics;
+use vivarium_metrics::families::limits::Limit;
+use vivarium_metrics::families::output::Stream;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::message::Origin;
+use vivarium_protocol::outcome::{Cause, Status};
+
+pub use vivarium_metrics::families::queue::Refusal;
+
+/// What an execution printed, within its limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// Bytes to stdout.
+    pub stdout_bytes: u64,
+    /// Whether there were more.
+    pub stdout_truncated: bool,
+    /// Bytes to stderr.
+    pub stderr_bytes: u64,
+    /// Whether there were more.
+    pub stderr_truncated: bool,
+}
+
+/// Counts what happens to one tenant. The default counts nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Observer(Option<Counted>);
+
+#[derive(Debug, Clone)]
+struct Counted {
+    metrics: Arc<Metrics>,
+    tenant: Arc<str>,
+}
+
+impl Observer {
+    /// One that counts for this tenant.
+    #[must_use]
+    pub fn of(metrics: &Arc<Metrics>, tenant: &str) -> Self {
+        Self(Some(Counted { metrics: Arc::clone(metrics), tenant: tenant.into() }))
+    }
+
+    fn count(&self, count: impl FnOnce(&Metrics, &str)) {
+        if let Some(Counted { metrics, tenant }) = &self.0 {
+            count(metrics, tenant);
+        }
+    }
+
+    /// A session's first kernel is ready.
+    pub fn session_started(&self, after: Duration) {
+        self.count(|to, tenant| to.sessions.started(tenant, after));
+    }
+
+    /// A session could not be started.
+    pub fn session_not_started(&self, layer: Option<Layer>) {
+        let layer = layer.map_or("none", Layer::name);
+        self.count(|to, tenant| to.sessions.failed_to_start(tenant, layer));
+    }
+
+    /// A session that had started is over.
+    pub fn session_ended(&self, cause: Cause) {
+        self.count(|to, tenant| to.sessions.ended(tenant, cause_name(cause)));
+    }
+
+    /// A session is ended because nobody uses it, or because it is too old.
+    pub fn session_reaped(&self) {
+        self.count(|to, tenant| to.sessions.reaped(tenant));
+    }
+
+    /// Something of an execution was dropped, as the daemon had no room for it.
+    pub fn output_dropped(&self) {
+        self.count(|to, tenant| to.buffers.dropped(tenant));
+    }
+
+    /// A request was refused for want of room.
+    pub fn refused(&self, reason: Refusal) {
+        self.count(|to, tenant| to.queue.refused(tenant, reason));
+    }
+
+    /// Code starts, so long after it came.
+    pub fn execution_started(&self, after: Duration) {
+        self.count(|to, tenant| to.queue.waited(tenant, after));
+    }
+
+    /// An execution is answered. `ran` says how long it ran, if it did.
+    pub fn execution_ended(&self, outcome: &Outcome, ran: Option<Duration>, printed: Printed) {
+        let cause = outcome.cause.map_or("none", cause_name);
+        // Only a number that is no time at all is refused.
+        let cpu = Duration::try_from_secs_f64(outcome.usage.cpu_ms / 1000.0).unwrap_or_default();
+        self.count(|to, tenant| {
+            to.executions.ended(tenant, status_name(outcome.status), cause, ran, cpu);
+            // The others are counted from what the kernel counts.
+            match outcome.cause {
+                Some(Cause::CpuLimit) => to.limits.reached(tenant, Limit::Cpu, 1),
+                Some(Cause::DiskLimit) => to.limits.reached(tenant, Limit::Disk, 1),
+                _ => {}
+            }
+            let Printed { stdout_bytes, stdout_truncated, stderr_bytes, stderr_truncated } =
+                printed;
+            to.output.printed(tenant, Stream::Stdout, stdout_bytes, stdout_truncated);
+            to.output.printed(tenant, Stream::Stderr, stderr_bytes, stderr_truncated);
+        });
+    }
+
+    /// A kernel is ready.
+    pub fn kernel_started(&self, origin: Origin) {
+        let origin = match origin {
+            Origin::Executed => "executed",
+            Origin::Forked => "forked",
+        };
+        self.count(|to, tenant| to.kernels.started(tenant, origin));
+    }
+
+    /// A kernel ended, and another takes its place.
+    pub fn kernel_restarted(&self, cause: Cause) {
+        self.count(|to, tenant| to.kernels.restarted(tenant, cause_name(cause)));
+    }
+
+    /// The session's scope has counted these since it was last asked.
+    pub fn limits_reached(&self, oom_kills: u64, forks_refused: u64) {
+        self.count(|to, tenant| {
+            to.limits.reached(tenant, Limit::Memory, oom_kills);
+            to.limits.reached(tenant, Limit::Pids, forks_refused);
+        });
+    }
+}
+
+/// The name of a state, as the API has it.
+#[must_use]
+pub const fn state_name(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Starting => "starting",
+        SessionState::Idle => "idle",
+        SessionState::Running => "running",
+        SessionState::Interrupting => "interrupting",
+        SessionState::Replacing => "replacing",
+        SessionState::Closed => "closed",
+    }
+}
+
+/// The name of a status, as the API has it.
+const fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Error => "error",
+        Status::TimedOut => "timed_out",
+        Status::Interrupted => "interrupted",
+        Status::Killed => "killed",
+        Status::Rejected => "rejected",
+    }
+}
+
+/// The name of a cause, as the API has it.
+const fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::MemoryLimit => "memory_limit",
+        Cause::CpuLimit => "cpu_limit",
+        Cause::PidsLimit => "pids_limit",
+        Cause::DiskLimit => "disk_limit",
+        Cause::WallTime => "wall_time",
+        Cause::Signal => "signal",
+        Cause::Exited => "exited",
+        Cause::Protocol => "protocol",
+        Cause::Interrupt => "interrupt",
+        Cause::Reset => "reset",
+        Cause::Deleted => "deleted",
+        Cause::Draining => "draining",
+        Cause::QueueFull => "queue_full",
+        Cause::KernelStart => "kernel_start",
+        Cause::Unknown => "unknown",
+        Cause::Agent => "agent",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_api() {
+        fn json(value: impl serde::Serialize) -> String {
+            serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()
+        }
+        for state in [
+            SessionState::Starting,
+            SessionState::Idle,
+            SessionState::Running,
+            SessionState::Interrupting,
+            SessionState::Replacing,
+            SessionState::Closed,
+        ] {
+            assert_eq!(json(state), state_name(state));
+        }
+        for status in [
+            Status::Ok,
+            Status::Error,
+            Status::TimedOut,
+            Status::Interrupted,
+            Status::Killed,
+            Status::Rejected,
+        ] {
+            assert_eq!(json(status), status_name(status));
+        }
+        for cause in [
+            Cause::MemoryLimit,
+            Cause::CpuLimit,
+            Cause::PidsLimit,
+            Cause::DiskLimit,
+            Cause::WallTime,
+            Cause::Signal,
+            Cause::Exited,
+            Cause::Protocol,
+            Cause::Interrupt,
+            Cause::Reset,
+            Cause::Deleted,
+            Cause::Draining,
+            Cause::QueueFull,
+            Cause::KernelStart,
+            Cause::Agent,
+            Cause::Unknown,
+        ] {
+            assert_eq!(json(cause), cause_name(cause));
+        }
+    }
+    #[test]
+    fn what_a_scope_counted_is_added() {
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let observer = Observer::of(&metrics, "t");
+        observer.limits_reached(2, 0);
+        observer.limits_reached(1, 4);
+        Observer::default().limits_reached(100, 100);
+        let text = metrics.scrape(|_| ()).unwrap();
+        for line in [
+            r#"vivarium_limit_events_total{limit="memory",tenant="t"} 3"#,
+            r#"vivarium_limit_events_total{limit="pids",tenant="t"} 4"#,
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+}

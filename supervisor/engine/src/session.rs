@@ -1,0 +1,303 @@
+//! A session: one kernel, the executions that wait for it, and what is known about both.
+//!
+//! Each session is one tokio task (the actor), which alone holds the agent's socket and decides
+//! what happens next; everybody else holds a [`Session`], sends it [`Command`]s and reads what
+//! it last noted down. No thread, timer or buffer belongs to a session that is idle.
+//!
+//! It must never believe an agent that speaks out of turn, answer an execution twice or not at
+//! all, or say that state was preserved when it was not.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::Instant;
+use vivarium_api_types::{SessionInfo, SessionState, SessionUsage};
+use vivarium_protocol::layer::Report;
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin};
+use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::policy::{Limits, Network};
+
+use crate::cgroup::Scope;
+
+mod actor;
+mod body;
+mod cause;
+mod channel;
+mod deadlines;
+mod launch;
+mod liveness;
+mod output;
+pub mod record;
+pub mod registry;
+mod state;
+mod task;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod transfer;
+mod warm;
+
+pub use actor::{adopt, spawn};
+pub use launch::{Means, Recipe};
+pub use output::mime_bundle;
+pub use task::{Interrupted, Refusal, Task};
+pub use warm::Warm;
+
+/// Commands that may wait for an actor that is busy with another; not the execution queue.
+const COMMANDS: usize = 16;
+
+/// What a session is, unchanging.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity {
+    /// Its id, checked to be a plain name.
+    pub id: String,
+    /// Whose it is, a plain name too.
+    pub tenant: String,
+    /// Its environment's name.
+    pub environment: String,
+    /// What it may use.
+    pub limits: Limits,
+    /// What it can reach.
+    pub network: Network,
+    /// As the client gave it.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// The durations and bounds of a session, as they were configured when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Time between SIGINT and SIGKILL.
+    pub interrupt_grace: Duration,
+    /// Time a new kernel has to become ready.
+    pub start_timeout: Duration,
+    /// Time without use after which it is reaped.
+    pub idle_timeout: Duration,
+    /// Time after which it is reaped whatever it does.
+    pub max_lifetime: Option<Duration>,
+    /// Executions that may wait.
+    pub queue_depth: usize,
+    /// How long the result of an execution can be asked for afterwards.
+    pub results_kept: Duration,
+}
+
+/// What a session can be told.
+#[derive(Debug)]
+pub enum Command {
+    /// Run this, when its turn has come.
+    Execute(Box<Task>),
+    /// Stop what is running; `None` if nothing is.
+    Interrupt(oneshot::Sender<Option<Interrupted>>),
+    /// Replace the kernel; answers with the execution that was ended by it.
+    Reset(oneshot::Sender<Option<ExecutionNumber>>),
+    /// Ask the agent.
+    Describe(oneshot::Sender<Description>),
+    /// Have the agent do something with files.
+    File(transfer::FileJob),
+    /// Answer when nothing runs or waits.
+    WhenIdle(oneshot::Sender<()>),
+    /// End it, for this reason.
+    Close(Cause),
+}
+
+/// What the actor notes down for others to read.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    pub(crate) state: SessionState,
+    pub(crate) protection: Arc<[Report]>,
+    /// How its kernel came about, once there is one.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) usage: SessionUsage,
+    pub(crate) last_used: Instant,
+    pub(crate) last_used_at: Timestamp,
+    /// Whether the reaper has taken it up.
+    pub(crate) reaped: bool,
+}
+
+/// Everybody's hold on a session.
+#[derive(Debug)]
+pub struct Session {
+    /// What it is.
+    pub identity: Identity,
+    timing: Timing,
+    created: Instant,
+    created_at: Timestamp,
+    commands: mpsc::Sender<Command>,
+    notes: Mutex<Notes>,
+    scope: OnceLock<Arc<Scope>>,
+    started: watch::Sender<Option<Result<(), Failure>>>,
+    /// When it began to end, if it had started. Outlives the session.
+    ended: Arc<OnceLock<Instant>>,
+    gone: watch::Sender<bool>,
+    /// Room for its transfers.
+    transfers: Arc<Semaphore>,
+}
+
+impl Session {
+    fn new(identity: Identity, timing: Timing) -> (Self, mpsc::Receiver<Command>) {
+        let (commands, receiver) = mpsc::channel(COMMANDS);
+        let (created, created_at) = (Instant::now(), Timestamp::now());
+        let notes = Notes {
+            state: SessionState::Starting,
+            protection: Arc::new([]),
+            origin: None,
+            usage: SessionUsage::default(),
+            last_used: created,
+            last_used_at: created_at,
+            reaped: false,
+        };
+        let session = Self {
+            identity,
+            timing,
+            created,
+            created_at,
+            commands,
+            notes: Mutex::new(notes),
+            scope: OnceLock::new(),
+            started: watch::Sender::new(None),
+            ended: Arc::default(),
+            gone: watch::Sender::new(false),
+            transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
+        };
+        (session, receiver)
+    }
+
+    /// Notes where its usage can be read.
+    fn has_scope(&self, body: &body::Body) {
+        if let Some(scope) = &body.resources.scope {
+            self.scope.get_or_init(|| Arc::clone(scope));
+        }
+    }
+
+    pub(crate) fn notes(&self) -> std::sync::MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that it is in use now.
+    pub fn touch(&self) {
+        let mut notes = self.notes();
+        notes.last_used = Instant::now();
+        notes.last_used_at = Timestamp::now();
+    }
+
+    /// Sends a command; `false` if the session is over.
+    pub async fn tell(&self, command: Command) -> bool {
+        self.commands.send(command).await.is_ok()
+    }
+
+    /// Sends a command with a place for its answer; `None` if the session is over.
+    pub async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        if !self.tell(command(sender)).await {
+            return None;
+        }
+        receiver.await.ok()
+    }
+
+    /// Whether it is over, or about to be.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.commands.is_closed() || self.notes().state == SessionState::Closed
+    }
+
+    /// Waits until its first kernel is ready.
+    ///
+    /// # Errors
+    /// The failure, if it could not be started.
+    pub async fn started(&self) -> Result<(), Failure> {
+        let mut started = self.started.subscribe();
+        let result = started.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
+        result.unwrap_or(Ok(()))
+    }
+
+    /// When it began to end, for those who do not keep the session itself. Never set of one that
+    /// did not start.
+    #[must_use]
+    pub fn ended(&self) -> Arc<OnceLock<Instant>> {
+        Arc::clone(&self.ended)
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub async fn close(&self, cause: Cause) {
+        self.tell(Command::Close(cause)).await;
+        self.gone().await;
+    }
+
+    /// Waits until nothing of it is left.
+    pub async fn gone(&self) {
+        let mut gone = self.gone.subscribe();
+        if gone.wait_for(|gone| *gone).await.is_err() {
+            // The sender is part of `self`, and so is there.
+            tracing::error!("a session's end was lost");
+        }
+    }
+
+    /// When it is due to be reaped, from now.
+    fn expires_in(&self, notes: &Notes) -> Duration {
+        let now = Instant::now();
+        let idle_end = if notes.state == SessionState::Idle { notes.last_used } else { now };
+        let idle = (idle_end + self.timing.idle_timeout).saturating_duration_since(now);
+        let lifetime = self.timing.max_lifetime;
+        lifetime.map_or(idle, |max| idle.min((self.created + max).saturating_duration_since(now)))
+    }
+
+    /// Whether it is due to be reaped. Only the first who asks is told so.
+    #[must_use]
+    pub fn claim_expired(&self) -> bool {
+        let mut notes = self.notes();
+        self.expires_in(&notes).is_zero() && !std::mem::replace(&mut notes.reaped, true)
+    }
+
+    /// When it is due to be reaped if nothing happens until then.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        let left = self.expires_in(&self.notes());
+        Timestamp::now().checked_add(left).unwrap_or(Timestamp::MAX)
+    }
+
+    /// All that is known without asking the agent.
+    #[must_use]
+    pub fn info(&self) -> SessionInfo {
+        let expires_at = self.expires_at();
+        let notes = self.notes();
+        let mut usage = notes.usage;
+        if let Some(scope) = self.scope.get() {
+            let used = scope.usage();
+            usage.cpu_ms = used.cpu_us.map_or(usage.cpu_ms, millis);
+            usage.memory_bytes = used.memory_bytes;
+            let peak = used.memory_peak_bytes.unwrap_or(0);
+            usage.memory_peak_bytes = usage.memory_peak_bytes.max(peak);
+            usage.processes_peak = used.processes_peak;
+            usage.io_read_bytes = used.io.map(|io| io.read_bytes);
+            usage.io_write_bytes = used.io.map(|io| io.write_bytes);
+        }
+        SessionInfo {
+            id: self.identity.id.clone(),
+            tenant: self.identity.tenant.clone(),
+            environment: self.identity.environment.clone(),
+            state: notes.state,
+            kernel_origin: notes.origin,
+            protection: notes.protection.to_vec(),
+            limits: self.identity.limits.clone().into(),
+            network: self.identity.network,
+            usage,
+            created_at: self.created_at,
+            last_used_at: notes.last_used_at,
+            expires_at,
+            metadata: self.identity.metadata.clone(),
+        }
+    }
+}
+
+/// Microseconds as milliseconds.
+#[expect(clippy::cast_precision_loss, reason = "exact for the first 285 years")]
+pub(crate) fn millis(micros: u64) -> f64 {
+    micros as f64 / 1000.0
+}
+
+/// A failure that is a defect of ours.
+#[must_use]
+pub fn internal_failure(reason: &str) -> Failure {
+    launch::internal(reason)
+}

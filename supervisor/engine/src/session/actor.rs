@@ -1,0 +1,397 @@
+//! The task that is a session.
+//!
+//! It waits for four things: what the agent says ([`heard`]), what others want ([`told`]), what
+//! the kernel counts against it ([`tally`]), and the time ([`Actor::late`]). Whatever ends it,
+//! [`end`] answers everybody who still waits and returns only when the last process and
+//! directory of the session are gone.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use vivarium_api_types::{KernelInfo, SessionState};
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
+use vivarium_protocol::outcome::{Cause, State};
+use vivarium_protocol::sequence::Sequence;
+
+use super::body::Body;
+use super::channel::Channel;
+use super::deadlines::{Awaited, Deadline, Overdue};
+use super::launch::{Means, Place, Recipe, Resources};
+use super::liveness::Liveness;
+use super::output::Collector;
+use super::record::Writer;
+use super::state::{self, Event};
+use super::task::Kind;
+use super::transfer::Transfers;
+use super::warm::Warm;
+use super::{Command, Identity, Session, Task, Timing};
+use crate::budget::Reservation;
+use crate::cgroup::{Blame, Mark, Meter, Scope};
+
+mod answer;
+mod end;
+mod finish;
+mod heard;
+mod kernels;
+mod listen;
+mod tally;
+mod told;
+mod verdict;
+
+use kernels::Kernels;
+use listen::{abandoned, hear, reached};
+pub(super) use tally::Tally;
+
+/// An execution that waits.
+struct Job {
+    number: ExecutionNumber,
+    task: Task,
+    queued: Instant,
+}
+
+/// Why an execution was told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// Somebody asked for it.
+    User,
+    /// Its time is up.
+    WallTime,
+    /// Its CPU time is up: microseconds used.
+    CpuTime(u64),
+    /// The session is being reset.
+    Reset,
+}
+
+/// The execution that runs.
+struct Running {
+    number: ExecutionNumber,
+    kind: Kind,
+    timeout: Duration,
+    queued: Instant,
+    started: Option<Instant>,
+    /// What the scope had used when it began.
+    mark: Mark,
+    stop: Option<Stop>,
+    /// Whether it did not give way to that, and was killed: a command.
+    killed: bool,
+    collector: Collector,
+    writer: Writer,
+    /// Whether its request made the session.
+    session_created: bool,
+    /// The kernel it runs in, and what is to be told of the one before, once it runs.
+    kernel: Option<(Option<KernelInfo>, Option<String>)>,
+    /// Dropped, and so told, when the execution has ended.
+    interrupts: Vec<oneshot::Sender<()>>,
+    /// What it takes of the daemon's memory until then, and its result for as long as it is kept.
+    reservation: Reservation,
+    /// Of these bytes, those of its code and files.
+    order_bytes: usize,
+}
+
+impl Running {
+    /// Counts what has come of it so far.
+    fn count(&mut self) {
+        let events = self.writer.record().events_bytes();
+        self.reservation.set(self.order_bytes + self.collector.bytes() + events);
+    }
+}
+
+/// A reset that waits for the fresh kernel.
+struct Reset {
+    ended: Option<ExecutionNumber>,
+    reply: oneshot::Sender<Option<ExecutionNumber>>,
+}
+
+/// Why a session is over.
+#[derive(Debug)]
+struct End {
+    cause: Cause,
+    detail: String,
+    /// What the agent, or the launch, said about it.
+    failure: Option<Failure>,
+    /// Whether nobody said anything: its processes were gone.
+    is_silent: bool,
+}
+
+impl End {
+    fn new(cause: Cause, detail: impl Into<String>) -> Self {
+        Self { cause, detail: detail.into(), failure: None, is_silent: false }
+    }
+}
+
+type Step = ControlFlow<End>;
+
+struct Actor {
+    session: Arc<Session>,
+    channel: Channel,
+    resources: Resources,
+    means: Means,
+    sequence: Sequence,
+    state: SessionState,
+    deadline: Deadline,
+    liveness: Liveness,
+    queue: VecDeque<Job>,
+    running: Option<Running>,
+    last_number: ExecutionNumber,
+    resets: Vec<Reset>,
+    describes: Vec<oneshot::Sender<Description>>,
+    idle_waiters: Vec<oneshot::Sender<()>>,
+    kernels: Kernels,
+    /// Whether a kernel that would not start has been tried once more.
+    retried: bool,
+    tally: Tally,
+    blame: Blame,
+    meter: Meter,
+    transfers: Transfers,
+}
+
+/// Starts a session. `on_gone` is called when nothing of it is left.
+pub fn spawn(
+    identity: Identity,
+    timing: Timing,
+    recipe: Recipe,
+    on_gone: impl FnOnce(&Session) + Send + 'static,
+) -> Arc<Session> {
+    let (session, commands) = Session::new(identity, timing);
+    let session = Arc::new(session);
+    let own = Arc::clone(&session);
+    tokio::spawn(async move {
+        let Recipe { policy, means } = recipe;
+        let Identity { tenant, id, .. } = &own.identity;
+        match Body::launch(Place { tenant, name: id }, policy, &means).await {
+            Ok(body) => {
+                own.has_scope(&body);
+                let mut actor = Actor::new(Arc::clone(&own), body, means);
+                actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
+                // Boxed: the future would otherwise be part of this one twice.
+                Box::pin(actor.run(commands)).await;
+            }
+            Err(why) => end::stillborn(&own, why, commands, &means.observer).await,
+        }
+        on_gone(&own);
+        own.gone.send_replace(true);
+    });
+    session
+}
+
+/// Makes one that was started before somebody's session: idle from the beginning. `on_gone` is
+/// called when nothing of it is left.
+pub fn adopt(
+    identity: Identity,
+    timing: Timing,
+    warm: Warm,
+    on_gone: impl FnOnce(&Session) + Send + 'static,
+) -> Arc<Session> {
+    let Warm { mut body, means, origin, protection } = warm;
+    let (session, commands) = Session::new(identity, timing);
+    let session = Arc::new(session);
+    tracing::debug!(session = session.identity.id, was = body.resources.name, "taken from a pool");
+    body.resources.name.clone_from(&session.identity.id);
+    session.has_scope(&body);
+    {
+        let mut notes = session.notes();
+        notes.state = SessionState::Idle;
+        notes.protection = protection;
+        notes.origin = Some(origin);
+    }
+    session.started.send_replace(Some(Ok(())));
+    means.observer.session_started(session.created.elapsed());
+    means.observer.kernel_started(origin);
+    let own = Arc::clone(&session);
+    tokio::spawn(async move {
+        let mut actor = Actor::new(Arc::clone(&own), body, means);
+        actor.state = SessionState::Idle;
+        actor.kernels.ready();
+        Box::pin(actor.run(commands)).await;
+        on_gone(&own);
+        own.gone.send_replace(true);
+    });
+    session
+}
+
+impl Actor {
+    fn new(session: Arc<Session>, body: Body, means: Means) -> Self {
+        let Body { channel, resources, sequence, tally, meter } = body;
+        // From now on: what happened to others while it waited in a pool is not its doing.
+        let blame = resources.scope.as_deref().map(Scope::blame).unwrap_or_default();
+        Self {
+            session,
+            channel,
+            resources,
+            means,
+            sequence,
+            state: SessionState::Starting,
+            deadline: Deadline::default(),
+            liveness: Liveness::default(),
+            queue: VecDeque::new(),
+            running: None,
+            last_number: 0,
+            resets: Vec::new(),
+            describes: Vec::new(),
+            idle_waiters: Vec::new(),
+            kernels: Kernels::default(),
+            retried: false,
+            tally,
+            blame,
+            meter,
+            transfers: Transfers::default(),
+        }
+    }
+
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let end = loop {
+            let (deadline, look) = (self.deadline, self.liveness.due());
+            let step = tokio::select! {
+                message = hear(&mut self.channel, self.running.as_ref(), &self.means.account) => {
+                    self.heard(message)
+                }
+                command = commands.recv() => match command {
+                    Some(command) => self.told(command),
+                    None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
+                },
+                () = self.tally.changed() => self.notified(),
+                () = abandoned(self.running.as_ref()) => self.interrupt_abandoned(),
+                awaited = deadline.passed() => self.late(awaited),
+                () = reached(look) => self.look_at_agent(),
+            };
+            if let Step::Break(end) = step {
+                break end;
+            }
+        };
+        self.end(end, commands).await;
+    }
+
+    /// The time for `awaited` is up.
+    fn late(&mut self, awaited: Awaited) -> Step {
+        match awaited.overdue() {
+            Overdue::Interrupt => self.stop(Stop::WallTime),
+            Overdue::Kill => self.kill(),
+            Overdue::GiveUp(cause, why) => Step::Break(End::new(cause, why)),
+        }
+    }
+
+    /// Sends SIGINT to what is running, and waits for it to give way.
+    fn stop(&mut self, stop: Stop) -> Step {
+        let Some(running) = &mut self.running else { return Step::Continue(()) };
+        running.stop = Some(stop);
+        let execution = running.number;
+        self.set_state(Event::Interrupted)?;
+        self.send(&ToAgent::Interrupt { execution })?;
+        self.wait_for(Awaited::GivingWay)
+    }
+
+    /// Has what did not give way killed: a command alone, anything else with its kernel.
+    fn kill(&mut self) -> Step {
+        match &mut self.running {
+            Some(running) if running.kind == Kind::Command => {
+                running.killed = true;
+                let execution = running.number;
+                self.send(&ToAgent::Kill { execution })?;
+                self.wait_for(Awaited::Dying)
+            }
+            _ => self.replace(),
+        }
+    }
+
+    /// Has the kernel killed, and waits for the next one.
+    fn replace(&mut self) -> Step {
+        let (cause, detail) = self.order();
+        // Nobody reads the answer to a probe.
+        let is_told = !self.running.as_ref().is_some_and(|running| {
+            running.kind == Kind::Probe && running.stop != Some(Stop::Reset)
+        });
+        self.kernels.ended(cause, &detail, is_told);
+        self.set_state(Event::KernelGone)?;
+        self.send(&ToAgent::Replace)?;
+        self.wait_for(Awaited::Kernel)
+    }
+
+    /// Hands the next execution to the agent, if both are there.
+    fn dispatch(&mut self) -> Step {
+        while self.state == SessionState::Idle && self.sequence.is_ready() {
+            let Some(job) = self.queue.pop_front() else { break };
+            if job.task.writer.record().is_abandoned() {
+                self.never_ran(job, Cause::Interrupt, told::CLIENT_GONE, State::Preserved);
+                continue;
+            }
+            let number = job.number;
+            let message = self.take_up(job);
+            if let Err(error) = self.channel.send(&message) {
+                self.reject(None, error.to_string());
+                continue;
+            }
+            self.liveness.wanted();
+            self.sequence.sent(number);
+            self.set_state(Event::Sent)?;
+            self.wait_for(Awaited::Handover)?;
+        }
+        if self.running.is_none() && self.queue.is_empty() {
+            self.idle_waiters.drain(..).for_each(|waiter| waiter.send(()).unwrap_or(()));
+        }
+        self.note_queue();
+        Step::Continue(())
+    }
+
+    /// Makes a job the one that runs, and what the agent is to be told of it.
+    fn take_up(&mut self, job: Job) -> ToAgent {
+        let Job { number, task, queued } = job;
+        let kind = task.kind();
+        let Task { work, files, outputs, timeout, streamed, session_created, writer, reservation } =
+            task;
+        let names = outputs.iter().map(|output| output.name.clone()).collect();
+        self.running = Some(Running {
+            number,
+            kind,
+            timeout,
+            queued,
+            started: None,
+            mark: self.meter.mark(),
+            stop: None,
+            killed: false,
+            collector: Collector::new(&self.session.identity.limits, outputs, streamed),
+            writer,
+            session_created,
+            kernel: None,
+            interrupts: Vec::new(),
+            order_bytes: reservation.bytes(),
+            reservation,
+        });
+        ToAgent::Execute { execution: number, work, files, outputs: names }
+    }
+
+    fn send(&mut self, message: &ToAgent) -> Step {
+        self.liveness.wanted();
+        match self.channel.send(message) {
+            Ok(()) => Step::Continue(()),
+            Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
+        }
+    }
+
+    fn set_state(&mut self, event: Event) -> Step {
+        match state::next(self.state, event) {
+            Ok(state) => {
+                self.state = state;
+                self.session.notes().state = state;
+                Step::Continue(())
+            }
+            Err(error) => {
+                let detail = format!("a defect of the supervisor: {error}");
+                Step::Break(End::new(Cause::Agent, detail))
+            }
+        }
+    }
+
+    fn wait_for(&mut self, awaited: Awaited) -> Step {
+        let timeout = self.running.as_ref().map_or(Duration::ZERO, |running| running.timeout);
+        self.deadline.set(awaited, &self.session.timing, timeout);
+        Step::Continue(())
+    }
+
+    fn note_queue(&self) {
+        self.session.notes().usage.queued = self.queue.len() as u64;
+    }
+}

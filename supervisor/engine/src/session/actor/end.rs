@@ -1,0 +1,101 @@
+//! The end of a session, whatever caused it. What end of file on the control socket means is
+//! decided in one place: the actor's loop breaks, and this runs.
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use vivarium_api_types::SessionState;
+use vivarium_protocol::message::{Failure, Passing};
+use vivarium_protocol::outcome::State;
+
+use super::{Actor, End};
+use crate::observe::{Observer, Refusal as Refused};
+use crate::session::body::Body;
+use crate::session::state::{self, Event};
+use crate::session::{Command, Refusal, Session};
+
+impl Actor {
+    /// Kills the session, answers everybody, and returns when nothing of it is left.
+    pub(super) async fn end(mut self, end: End, mut commands: mpsc::Receiver<Command>) {
+        let id = self.session.identity.id.clone();
+        let unborn = self.session.started.borrow().is_none();
+        if !unborn {
+            // Before it can be seen to be closed.
+            self.session.ended.get_or_init(Instant::now);
+        }
+        commands.close();
+        self.state = state::next(self.state, Event::Closed).unwrap_or(SessionState::Closed);
+        self.session.notes().state = self.state;
+        // First of all: whatever it is doing, it is not to go on.
+        self.resources.kill();
+        if end.failure.is_some() || !wanted(&end) {
+            tracing::warn!(session = id, cause = ?end.cause, detail = end.detail, "session ended");
+        } else {
+            tracing::debug!(session = id, cause = ?end.cause, "session ended");
+        }
+        let failure = end.failure.clone().unwrap_or_else(|| Failure {
+            layer: None,
+            operation: "start a session".to_owned(),
+            reason: end.detail.clone(),
+            fix: String::new(),
+            passing: end.is_silent.then_some(Passing::Killed),
+        });
+        if unborn {
+            self.session.started.send_replace(Some(Err(failure.clone())));
+        }
+        match unborn {
+            true if wanted(&end) => {}
+            true => tell_not_started(&self.means.observer, &failure),
+            false => self.means.observer.session_ended(end.cause),
+        }
+        // What the scope has counted goes with it.
+        self.gather();
+        self.finish_ended(end.cause, &end.detail);
+        for job in std::mem::take(&mut self.queue) {
+            if unborn && !wanted(&end) {
+                job.task.writer.refuse(Refusal::NotStarted(failure.clone()));
+            } else {
+                self.never_ran(job, end.cause, &end.detail, State::Lost);
+            }
+        }
+        let Self { channel, resources, sequence, tally, meter, means, .. } = self;
+        // Commands that were on their way are dropped, which tells their senders. One who has a
+        // place in the channel and has not sent yet would be dropped with the last sender only,
+        // and so never: tokio's `Receiver::close` says to receive until there is nothing more.
+        while commands.recv().await.is_some() {}
+        Body { channel, resources, sequence, tally, meter }.end(&*means.backend).await;
+    }
+}
+
+/// Whether somebody asked for this end.
+const fn wanted(end: &End) -> bool {
+    use vivarium_protocol::outcome::Cause;
+    matches!(end.cause, Cause::Deleted | Cause::Draining)
+}
+
+/// Counts a session that was not started: as refused, where others may give back what it lacked.
+fn tell_not_started(observer: &Observer, failure: &Failure) {
+    match failure.passing {
+        Some(Passing::Descriptors) => observer.refused(Refused::NoDescriptors),
+        Some(Passing::Memory | Passing::Processes) => observer.refused(Refused::NoCapacity),
+        Some(Passing::Killed) | None => observer.session_not_started(failure.layer),
+    }
+}
+
+/// A session whose launcher did not even start.
+pub(super) async fn stillborn(
+    session: &Session,
+    failure: Failure,
+    mut commands: mpsc::Receiver<Command>,
+    observer: &Observer,
+) {
+    commands.close();
+    tracing::warn!(%failure, "a session was not started");
+    tell_not_started(observer, &failure);
+    session.notes().state = SessionState::Closed;
+    session.started.send_replace(Some(Err(failure.clone())));
+    while let Some(command) = commands.recv().await {
+        if let Command::Execute(task) = command {
+            task.writer.refuse(Refusal::NotStarted(failure.clone()));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Answering an execution.
+
+use vivarium_api_types::{ExecutionUsage, SessionState};
+use vivarium_protocol::message::Completion;
+use vivarium_protocol::outcome::{Cause, State, Status, Usage};
+
+use super::answer::Answer;
+use super::verdict::{self, Known, Verdict, join, limit_reached};
+use super::{Actor, Job, Running, Stop};
+use crate::budget::Reservation;
+use crate::session::cause;
+use crate::session::millis;
+use crate::session::output::Collector;
+use crate::session::record::Writer;
+use crate::session::task::Kind;
+
+/// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
+/// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
+/// Python's start would be charged with some of that.
+const TICK_US: u64 = 10_000;
+
+/// What an outcome says that lacks something for want of room.
+const STARVED: &str = "the daemon had no room for all that it printed or showed, and dropped the \
+                       rest (server.max_buffered_mb, server.max_tenant_buffered_mb)";
+
+impl Actor {
+    /// The kernel said that it is over.
+    ///
+    /// `forks_refused` is what the scope has counted meanwhile.
+    pub(super) fn finish_done(&mut self, completion: Completion, usage: Usage, forks_refused: u64) {
+        let Some(running) = self.running.take() else { return };
+        let known = Known {
+            completion,
+            stop: running.stop,
+            killed: running.killed,
+            timeout: running.timeout,
+            grace: self.session.timing.interrupt_grace,
+            exception: running.collector.exception(),
+            forks_refused,
+            limits: &self.session.identity.limits,
+        };
+        let mut verdict = known.verdict();
+        // An order to replace the kernel may be on its way to the agent.
+        if self.state == SessionState::Replacing {
+            join(&mut verdict.detail, "its kernel was replaced as it ended");
+            verdict.state = State::Lost;
+        }
+        self.answer(running, verdict, usage);
+    }
+
+    /// The kernel is gone.
+    pub(super) fn finish_killed(
+        &mut self,
+        cause: Cause,
+        detail: &str,
+        usage: Usage,
+        forks_refused: u64,
+    ) {
+        let Some(running) = self.running.take() else { return };
+        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
+        let (status, cause, detail) = match running.stop {
+            // The kernel's own evidence is the better one.
+            _ if cause == Cause::MemoryLimit => (Status::Killed, cause, detail.to_owned()),
+            Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) => {
+                let (cause, limit) = limit_reached(stop, running.timeout, limits);
+                let ignored = if self.state == SessionState::Replacing {
+                    let mut ignored = verdict::ignored("code", grace);
+                    if forks_refused > 0 {
+                        join(&mut ignored, &cause::refusals(limits, forks_refused));
+                    }
+                    ignored
+                } else {
+                    detail.to_owned()
+                };
+                (Status::TimedOut, cause, format!("{limit}, and {ignored}"))
+            }
+            Some(Stop::Reset) => (Status::Killed, Cause::Reset, "the session was reset".to_owned()),
+            _ if cause == Cause::CpuLimit => (Status::TimedOut, cause, detail.to_owned()),
+            _ => (Status::Killed, cause, detail.to_owned()),
+        };
+        self.kernels.ended(cause, &detail, running.kind != Kind::Probe);
+        self.answer(running, lost(status, cause, detail), usage);
+    }
+
+    /// Why the kernel is told to go.
+    pub(super) fn order(&self) -> (Cause, String) {
+        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
+        match self.running.as_ref().and_then(|running| Some((running.stop?, running.timeout))) {
+            Some((stop @ (Stop::WallTime | Stop::CpuTime(_)), timeout)) => {
+                let (cause, limit) = limit_reached(stop, timeout, limits);
+                (cause, format!("{limit}, and {}", verdict::ignored("code", grace)))
+            }
+            _ => (Cause::Reset, "the session was reset".to_owned()),
+        }
+    }
+
+    /// The session is over.
+    pub(super) fn finish_ended(&mut self, cause: Cause, detail: &str) {
+        let Some(running) = self.running.take() else { return };
+        let verdict = match running.stop {
+            // It was over its limit, and then could not even be killed in an orderly way.
+            Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) if cause != Cause::Deleted => {
+                let limits = &self.session.identity.limits;
+                let (cause, limit) = limit_reached(stop, running.timeout, limits);
+                let detail = format!("{limit}, and the session was killed: {detail}");
+                lost(Status::TimedOut, cause, detail)
+            }
+            _ => lost(Status::Killed, cause, detail.to_owned()),
+        };
+        self.answer(running, verdict, Usage::default());
+    }
+
+    /// It was not run.
+    pub(super) fn reject(&mut self, cause: Option<Cause>, detail: String) {
+        let Some(running) = self.running.take() else { return };
+        let (status, state) = (Status::Rejected, State::Preserved);
+        let verdict = Verdict { status, cause, detail, state, exit_code: None };
+        self.answer(running, verdict, Usage::default());
+    }
+
+    fn answer(&mut self, mut running: Running, mut verdict: Verdict, usage: Usage) {
+        for happened in running.collector.rest() {
+            running.writer.push(happened);
+        }
+        let usage = self.usage_of(&running, usage);
+        let Running {
+            number,
+            kind,
+            started,
+            collector,
+            writer,
+            session_created,
+            kernel,
+            reservation,
+            ..
+        } = running;
+        let (kernel, untold) =
+            kernel.unwrap_or_else(|| (self.kernels.current(), self.kernels.untold()));
+        let collected = collector.finish();
+        if collected.oversized {
+            join(&mut verdict.detail, "a result over max_result_bytes was left out");
+        }
+        if collected.starved {
+            self.means.observer.output_dropped();
+            join(&mut verdict.detail, STARVED);
+        }
+        let ran = started.map(|at| at.elapsed());
+        // Nobody asks for the outcome of a probe: the next one's says what it has cost.
+        if kind != Kind::Probe {
+            if let Some(untold) = untold {
+                join(&mut verdict.detail, &untold);
+            }
+            let mut notes = self.session.notes();
+            notes.usage.executions += 1;
+            notes.usage.cpu_ms += usage.cpu_ms;
+            notes.usage.memory_peak_bytes =
+                notes.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
+        }
+        self.session.touch();
+        let answer =
+            Answer { number, kind, verdict, collected, ran, usage, kernel, session_created };
+        self.publish(answer, &writer, reservation);
+    }
+
+    /// Answers an execution that never had a turn.
+    pub(super) fn never_ran(&self, job: Job, cause: Cause, detail: &str, state: State) {
+        let Job { number, task, .. } = job;
+        let kind = task.kind();
+        let detail = detail.to_owned();
+        let (status, cause, exit_code) = (Status::Rejected, Some(cause), None);
+        let verdict = Verdict { status, cause, detail, state, exit_code };
+        let limits = &self.session.identity.limits;
+        let collected = Collector::new(limits, task.outputs, task.streamed).finish();
+        let usage = ExecutionUsage::default();
+        let (kernel, session_created) = (self.kernels.current(), task.session_created);
+        let answer =
+            Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
+        self.publish(answer, &task.writer, task.reservation);
+    }
+
+    /// Says what became of an execution to everybody who asks, now or later.
+    fn publish(&self, answer: Answer, writer: &Writer, reservation: Reservation) {
+        let Answer { number, kind, .. } = answer;
+        let (ran, printed) = (answer.ran, answer.printed());
+        let outcome = answer.outcome(&self.session);
+        if kind != Kind::Probe {
+            self.means.observer.execution_ended(&outcome, ran, printed);
+        }
+        writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
+        writer.record().keep(reservation);
+        let keep = self.session.timing.results_kept;
+        self.means.results.ended(&self.session.identity, number, keep);
+    }
+
+    /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is
+    /// exact, but for children that were never waited for.
+    fn usage_of(&self, running: &Running, said: Usage) -> ExecutionUsage {
+        if running.started.is_none() {
+            return ExecutionUsage::default();
+        }
+        let used = self.meter.since(&running.mark);
+        let known = said.cpu_us.saturating_add(TICK_US);
+        ExecutionUsage {
+            cpu_ms: millis(used.cpu_us.filter(|us| *us > known).unwrap_or(said.cpu_us)),
+            memory_peak_bytes: used.memory_peak_bytes.unwrap_or(said.memory_peak_bytes),
+            io_read_bytes: used.io.map(|io| io.read_bytes),
+            io_write_bytes: used.io.map(|io| io.write_bytes),
+        }
+    }
+}
+
+/// A session is over, or its kernel, and with it what ran there.
+const fn lost(status: Status, cause: Cause, detail: String) -> Verdict {
+    Verdict { status, cause: Some(cause), detail, state: State::Lost, exit_code: None }
+}

@@ -1,0 +1,145 @@
+//! What others want of the session.
+
+use std::collections::VecDeque;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use vivarium_api_types::SessionState;
+use vivarium_protocol::message::{ExecutionNumber, ToAgent};
+use vivarium_protocol::outcome::{Cause, State};
+
+use super::{Actor, End, Job, Reset, Step, Stop};
+use crate::session::state::Event;
+use crate::session::task::Kind;
+use crate::session::transfer::FileJob;
+use crate::session::{Command, Interrupted, Refusal, Task};
+
+/// Why an execution did not run that its client did not wait for.
+pub(super) const CLIENT_GONE: &str = "its client went away before its turn came";
+
+impl Actor {
+    pub(super) fn told(&mut self, command: Command) -> Step {
+        match command {
+            Command::Execute(task) => self.enqueue(*task),
+            Command::Interrupt(reply) => self.interrupt(reply),
+            Command::Reset(reply) => self.reset(reply),
+            Command::Describe(reply) => {
+                self.describes.push(reply);
+                // One question answers all who ask meanwhile.
+                if self.describes.len() == 1 {
+                    self.send(&ToAgent::Describe)?;
+                }
+                Step::Continue(())
+            }
+            Command::File(job) => self.file(job),
+            Command::WhenIdle(reply) => {
+                self.idle_waiters.push(reply);
+                self.dispatch()
+            }
+            Command::Close(cause) => Step::Break(End::new(cause, closing(cause))),
+        }
+    }
+
+    /// Only hands it over: what becomes of it is between the agent and who asked.
+    fn file(&mut self, job: FileJob) -> Step {
+        let FileJob { operation, socket, waiting } = job;
+        let transfer = self.transfers.begin(waiting);
+        self.liveness.wanted();
+        match self.channel.send_file(transfer, operation, socket) {
+            Ok(()) => Step::Continue(()),
+            Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
+        }
+    }
+
+    fn enqueue(&mut self, task: Task) -> Step {
+        self.forget_abandoned();
+        let is_probe = task.kind() == Kind::Probe;
+        let waits = self.running.is_some() || !self.queue.is_empty();
+        if is_probe && (waits || self.state != SessionState::Idle) {
+            task.writer.refuse(Refusal::Busy);
+            return Step::Continue(());
+        }
+        // The one that runs, or is the next to, does not count as waiting.
+        let ahead = self.queue.len() + usize::from(self.running.is_some());
+        if ahead > self.session.timing.queue_depth {
+            task.writer.refuse(Refusal::QueueFull);
+            return Step::Continue(());
+        }
+        self.last_number += 1;
+        let number = self.last_number;
+        if !is_probe {
+            self.means.results.add(&self.session.identity, number, task.writer.record());
+        }
+        task.writer.queued(number);
+        self.queue.push_back(Job { number, task, queued: Instant::now() });
+        self.session.touch();
+        self.dispatch()
+    }
+
+    /// Answers those in the queue that nobody waits for any more, and that are not to run then.
+    fn forget_abandoned(&mut self) {
+        let is_abandoned = |job: &Job| job.task.writer.record().is_abandoned();
+        let (abandoned, waiting): (VecDeque<_>, _) =
+            std::mem::take(&mut self.queue).into_iter().partition(is_abandoned);
+        self.queue = waiting;
+        for job in abandoned {
+            self.never_ran(job, Cause::Interrupt, CLIENT_GONE, State::Preserved);
+        }
+    }
+
+    /// Everybody went away for whom this runs.
+    pub(super) fn interrupt_abandoned(&mut self) -> Step {
+        match &mut self.running {
+            Some(running) => running.stop = Some(Stop::User),
+            None => return Step::Continue(()),
+        }
+        self.send_interrupt()
+    }
+
+    fn interrupt(&mut self, reply: oneshot::Sender<Option<Interrupted>>) -> Step {
+        let Some(running) = &mut self.running else {
+            reply.send(None).unwrap_or(());
+            return Step::Continue(());
+        };
+        let (sender, ended) = oneshot::channel();
+        running.interrupts.push(sender);
+        running.stop.get_or_insert(Stop::User);
+        let execution = running.number;
+        reply.send(Some(Interrupted { execution, ended })).unwrap_or(());
+        self.send_interrupt()
+    }
+
+    /// Sends SIGINT to what runs. The deadline stays: code that ignores it is not killed for it.
+    pub(super) fn send_interrupt(&mut self) -> Step {
+        if let Some(running) = &self.running
+            && matches!(self.state, SessionState::Running | SessionState::Interrupting)
+        {
+            let execution = running.number;
+            self.set_state(Event::Interrupted)?;
+            self.send(&ToAgent::Interrupt { execution })?;
+        }
+        Step::Continue(())
+    }
+
+    /// Does not wait behind the queue: what is queued runs in the fresh kernel.
+    fn reset(&mut self, reply: oneshot::Sender<Option<ExecutionNumber>>) -> Step {
+        let ended = self.running.as_ref().map(|running| running.number);
+        self.resets.push(Reset { ended, reply });
+        if matches!(self.state, SessionState::Starting | SessionState::Replacing) {
+            // The kernel that is on its way is a fresh one.
+            return Step::Continue(());
+        }
+        if let Some(running) = &mut self.running {
+            running.stop = Some(Stop::Reset);
+        }
+        self.replace()
+    }
+}
+
+/// Why a session ends that somebody wanted to end.
+const fn closing(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Draining => "the daemon is shutting down",
+        _ => "the session was deleted, or had expired",
+    }
+}

@@ -1,0 +1,311 @@
+//! Sessions against an agent played by the test.
+//!
+//! Durations here are either so long that they never pass, or so short that waiting for them
+//! is waiting for the event they cause; nothing is asserted about how long anything took.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use vivarium_api_types::{Outcome, SessionState};
+use vivarium_protocol::layer::{Intent, Layer, Plan};
+use vivarium_protocol::message::{Completion, Failure, FromAgent, ToAgent, Work};
+use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status};
+use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
+use vivarium_protocol::units::Limit;
+
+use super::output::tests::limits;
+use super::record::{Attached, Record};
+use super::{Command, Identity, Means, Recipe, Refusal, Session, Task, Timing, spawn};
+use crate::backend::fake::{Fake, FakeAgent};
+use crate::backend::program::ProgramFile;
+use crate::budget::{Account, Budget};
+use crate::engine::Results;
+use crate::observe::Observer;
+use crate::template::Template;
+
+mod adopted;
+mod clients;
+mod commands;
+mod death;
+mod queue;
+mod room;
+mod stopping;
+
+const NEVER: Duration = Duration::from_secs(3600);
+const SOON: Duration = Duration::from_millis(20);
+
+/// What becomes of an execution, for as long as its client wants it.
+pub(super) struct Reply {
+    pub(super) record: Arc<Record>,
+    _attached: Attached,
+}
+
+/// A session and its agent, which has not started yet.
+pub(super) struct Bench {
+    pub(super) session: Arc<Session>,
+    pub(super) agent: FakeAgent,
+    backend: Arc<Fake>,
+    results: Arc<Results>,
+    pub(super) account: Account,
+}
+
+pub(super) const PATIENT: Timing = Timing {
+    interrupt_grace: NEVER,
+    start_timeout: NEVER,
+    idle_timeout: NEVER,
+    max_lifetime: None,
+    queue_depth: 2,
+    results_kept: NEVER,
+};
+
+fn policy() -> Policy {
+    let mut plan = Plan::full();
+    plan.set(Layer::Cgroup, &Intent::Off);
+    Policy {
+        plan,
+        limits: limits(),
+        network: Network::None,
+        interpreter: Interpreter {
+            path: "/usr/bin/python3".into(),
+            prefixes: vec![],
+            isolate: vec![],
+            program: vec![],
+            version: "3".into(),
+        },
+        env: vec![],
+        read_paths: vec![],
+        workdir: "/workspace".into(),
+        host_workdir: None,
+        cgroup: None,
+        ids: None,
+    }
+}
+
+/// How a session of this backend is started.
+pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
+    let results = Arc::default();
+    let means = Means {
+        backend: Arc::clone(backend) as _,
+        tree: None,
+        ids: None,
+        workdirs: None,
+        program: ProgramFile::new(b"").unwrap(),
+        protection: Arc::new([]),
+        template: Arc::new(Template::new("default")),
+        account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results)).of("t"),
+        results,
+        observer: Observer::default(),
+    };
+    Recipe { policy: policy(), means }
+}
+
+fn identity(limits: Limits) -> Identity {
+    Identity {
+        id: "s".into(),
+        tenant: "t".into(),
+        environment: "default".into(),
+        limits,
+        network: Network::None,
+        metadata: BTreeMap::new(),
+    }
+}
+
+impl Bench {
+    async fn unstarted(timing: Timing) -> Self {
+        Self::with(timing, limits()).await
+    }
+
+    /// One whose executions may print without limit.
+    async fn unlimited() -> Self {
+        let limits = Limits { max_output_bytes: Limit::Unlimited, ..limits() };
+        let mut bench = Self::with(PATIENT, limits).await;
+        bench.agent.start().await;
+        bench
+    }
+
+    async fn with(timing: Timing, limits: Limits) -> Self {
+        let (backend, mut launched): (_, mpsc::UnboundedReceiver<FakeAgent>) = Fake::new();
+        let recipe = recipe(&backend);
+        let results = Arc::clone(&recipe.means.results);
+        let account = recipe.means.account.clone();
+        let identity = identity(limits);
+        let session = spawn(identity, timing, recipe, |_| ());
+        let agent = launched.recv().await.unwrap();
+        Self { session, agent, backend, results, account }
+    }
+
+    pub(super) async fn started(timing: Timing) -> Self {
+        let mut bench = Self::unstarted(timing).await;
+        bench.agent.start().await;
+        bench.session.started().await.unwrap();
+        bench
+    }
+
+    /// Queues code.
+    async fn submit(&self, code: &str, timeout: Duration) -> Reply {
+        self.submit_work(Work::Code { code: code.to_owned() }, timeout, false).await
+    }
+
+    /// Queues anything.
+    async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
+        let (record, writer) = Record::new(1 << 20, cancel);
+        let attached = record.attach();
+        let (files, outputs, streamed, session_created) = (vec![], vec![], false, false);
+        let reservation = self.account.hold(0);
+        let task =
+            Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
+        assert!(self.session.tell(Command::Execute(Box::new(task))).await);
+        Reply { record, _attached: attached }
+    }
+
+    /// Queues code and has the agent start it.
+    pub(super) async fn running(&mut self, timeout: Duration) -> (u64, Reply) {
+        let reply = self.submit("x", timeout).await;
+        (self.agent.begin().await, reply)
+    }
+
+    /// Runs something to its end: the session works.
+    pub(super) async fn works(&mut self) {
+        let (execution, reply) = self.running(NEVER).await;
+        self.agent.done(execution, Completion::Ok).await;
+        assert_eq!(outcome(reply).await.status, Status::Ok);
+    }
+
+    /// The session is over, and its processes were ended.
+    pub(super) async fn is_gone(&self) {
+        self.session.gone().await;
+        assert!(self.session.is_closed());
+        assert_eq!(self.backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
+    }
+}
+
+async fn outcome(reply: Reply) -> Arc<Outcome> {
+    reply.record.finished().await.unwrap()
+}
+
+async fn refusal(reply: Reply) -> Refusal {
+    reply.record.finished().await.unwrap_err()
+}
+
+fn verdict(outcome: &Outcome) -> (Status, Option<Cause>, State) {
+    (outcome.status, outcome.cause, outcome.state)
+}
+
+#[tokio::test]
+async fn an_execution_is_answered_with_all_that_was_said() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.print(execution, "hi").await;
+    bench.agent.value(execution, "2").await;
+    bench.agent.done(execution, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Ok, None, State::Preserved));
+    assert_eq!((outcome.stdout.as_str(), outcome.detail.as_str()), ("hi", ""));
+    assert_eq!(outcome.result.as_ref().unwrap().repr, "2");
+    assert_eq!((outcome.execution_id.as_str(), outcome.session_id.as_str()), ("1", "s"));
+    assert!((outcome.usage.cpu_ms - 1.5).abs() < 1e-9);
+    let usage = bench.session.info().usage;
+    assert_eq!((usage.executions, usage.memory_peak_bytes), (1, 7));
+    assert_eq!(bench.session.info().state, SessionState::Idle);
+}
+
+#[tokio::test]
+async fn refused_files_reject_the_execution_and_keep_the_session() {
+    let mut bench = Bench::started(PATIENT).await;
+    let reply = bench.submit("x", NEVER).await;
+    let (execution, ..) = bench.agent.accept().await;
+    let (name, reason) = ("a".to_owned(), "a link is in the way".to_owned());
+    bench.agent.say(FromAgent::FilesRefused { execution, name, reason }).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Rejected, None, State::Preserved));
+    assert!(outcome.detail.contains("a link is in the way"));
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_does_not_stop_its_execution() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    drop(reply);
+    bench.agent.done(execution, Completion::Ok).await;
+    bench.works().await;
+    assert_eq!(bench.session.info().usage.executions, 2);
+}
+
+#[tokio::test]
+async fn a_session_that_fails_says_why_to_everybody_who_waits() {
+    let mut bench = Bench::unstarted(PATIENT).await;
+    let reply = bench.submit("x", NEVER).await;
+    bench.agent.launched().await;
+    let failure = Failure {
+        layer: Some(Layer::Mounts),
+        operation: "mount /proc".into(),
+        reason: "EPERM".into(),
+        fix: "allow it".into(),
+        passing: None,
+    };
+    bench.agent.say(FromAgent::Failed(failure.clone())).await;
+    assert_eq!(bench.session.started().await, Err(failure.clone()));
+    assert_eq!(refusal(reply).await, Refusal::NotStarted(failure));
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_never_starts_is_given_up() {
+    let impatient = Timing { start_timeout: SOON, interrupt_grace: SOON, ..PATIENT };
+    let bench = Bench::unstarted(impatient).await;
+    let failure = bench.session.started().await.unwrap_err();
+    assert!(failure.reason.contains("no kernel became ready"), "{failure}");
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn messages_out_of_turn_end_the_session() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution + 1, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Protocol), State::Lost));
+    assert!(outcome.detail.contains("the agent said done while running(1)"), "{}", outcome.detail);
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn frames_that_are_none_end_the_session() {
+    for bytes in [&u32::MAX.to_le_bytes()[..], &[2, 0, 0, 0, 0xff, 0xff]] {
+        let mut bench = Bench::started(PATIENT).await;
+        let (_, reply) = bench.running(NEVER).await;
+        bench.agent.say_bytes(bytes).await;
+        let outcome = outcome(reply).await;
+        assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Protocol), State::Lost));
+        bench.is_gone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_description_answers_all_who_ask() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (first, one) = oneshot::channel();
+    let (second, two) = oneshot::channel();
+    bench.session.tell(Command::Describe(first)).await;
+    bench.session.tell(Command::Describe(second)).await;
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Describe));
+    let description = vivarium_protocol::message::Description {
+        generation: Some(1),
+        execution: None,
+        processes: 1,
+        agent_pss_bytes: 2,
+        kernel_pss_bytes: 3,
+        disk_bytes: 4,
+    };
+    bench.agent.say(FromAgent::Described(description.clone())).await;
+    assert_eq!(one.await.unwrap(), description);
+    let answer = tokio::select! {
+        answer = two => answer.unwrap(),
+        heard = bench.agent.hear() => panic!("asked twice: {heard:?}"),
+    };
+    assert_eq!(answer, description);
+}

@@ -1,0 +1,144 @@
+//! Commands, and questions to the kernel.
+
+use vivarium_protocol::outcome::{MimePart, Value};
+
+use super::*;
+
+const SHORT: Timing = Timing { interrupt_grace: SOON, ..PATIENT };
+
+fn ls() -> Work {
+    Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() }
+}
+
+fn complete() -> Work {
+    Work::Complete { code: "x".into(), cursor: 1 }
+}
+
+impl Bench {
+    /// Queues a command and has the agent start it.
+    async fn commanding(&mut self, timeout: Duration) -> (u64, Reply) {
+        let reply = self.submit_work(ls(), timeout, false).await;
+        let Some(ToAgent::Execute { execution, work, .. }) = self.agent.hear().await else {
+            panic!("not an execution");
+        };
+        assert_eq!(work, ls());
+        self.agent.say(FromAgent::Started { execution }).await;
+        (execution, reply)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_idle_time_begins_when_an_execution_ends() {
+    let hour = Duration::from_secs(3600);
+    let mut bench = Bench::started(Timing { idle_timeout: hour, ..PATIENT }).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    tokio::time::advance(hour * 2 / 3).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    outcome(reply).await;
+    tokio::time::advance(hour * 2 / 3).await;
+    assert!(!bench.session.claim_expired(), "it was in use two thirds of an hour ago");
+    tokio::time::advance(hour / 3).await;
+    assert!(bench.session.claim_expired());
+}
+
+#[tokio::test]
+async fn a_command_ends_with_a_code_and_the_kernel_goes_on() {
+    let mut bench = Bench::started(PATIENT).await;
+    for (code, status) in [(0, Status::Ok), (3, Status::Error)] {
+        let (execution, reply) = bench.commanding(NEVER).await;
+        bench.agent.print(execution, "out").await;
+        bench.agent.done(execution, Completion::Exited(code)).await;
+        let outcome = outcome(reply).await;
+        assert_eq!((outcome.status, outcome.exit_code), (status, Some(code)));
+        assert_eq!((outcome.stdout.as_str(), outcome.state), ("out", State::Preserved));
+    }
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn one_that_ignores_its_timeout_is_killed_alone() {
+    let mut bench = Bench::started(SHORT).await;
+    let (execution, reply) = bench.commanding(SOON).await;
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Kill { execution }));
+    bench.agent.done(execution, Completion::Signaled(9)).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Preserved));
+    assert!(outcome.detail.contains("did not give way to SIGINT"), "{}", outcome.detail);
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_kill_it_is_killed_with_its_session() {
+    let timing = Timing { start_timeout: SOON, ..SHORT };
+    let mut bench = Bench::unstarted(timing).await;
+    bench.agent.start().await;
+    let (_, reply) = bench.commanding(SOON).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Lost));
+    bench.is_gone().await;
+}
+
+#[tokio::test]
+async fn a_kernel_that_dies_takes_a_command_with_it() {
+    let mut bench = Bench::started(PATIENT).await;
+    let (execution, reply) = bench.commanding(NEVER).await;
+    let end = KernelEnd::Signaled { signal: 9, by_agent: false };
+    bench.agent.exited(1, Some(execution), end).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Signal), State::Lost));
+    bench.agent.ready(2).await;
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn a_question_is_answered_and_is_no_execution() {
+    let mut bench = Bench::started(PATIENT).await;
+    let reply = bench.submit_work(complete(), NEVER, false).await;
+    let Some(ToAgent::Execute { execution, .. }) = bench.agent.hear().await else {
+        panic!("not an execution");
+    };
+    bench.agent.say(FromAgent::Started { execution }).await;
+    let part = MimePart { mime_type: "application/json".into(), data: b"{}".to_vec() };
+    let value = Value { repr: String::new(), type_name: String::new(), mime: vec![part] };
+    // Ten bytes of results are allowed, and the type alone has more.
+    bench.agent.say(FromAgent::Value { execution, value }).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    assert_eq!(outcome(reply).await.status, Status::Ok);
+    assert_eq!(bench.session.info().usage.executions, 0);
+    bench.works().await;
+    assert_eq!(bench.session.info().usage.executions, 1);
+}
+
+#[tokio::test]
+async fn a_question_that_costs_the_kernel_is_told_with_the_next_execution() {
+    let mut bench = Bench::started(SHORT).await;
+    let reply = bench.submit_work(complete(), SOON, false).await;
+    let Some(ToAgent::Execute { execution, .. }) = bench.agent.hear().await else {
+        panic!("not an execution");
+    };
+    bench.agent.say(FromAgent::Started { execution }).await;
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
+    bench.agent.exited(1, Some(execution), end).await;
+    assert_eq!(outcome(reply).await.status, Status::TimedOut);
+    bench.agent.ready(2).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution, Completion::Ok).await;
+    let outcome = outcome(reply).await;
+    assert!(outcome.detail.contains("found a fresh kernel"), "{}", outcome.detail);
+}
+
+#[tokio::test]
+async fn a_question_waits_for_nobody() {
+    let mut bench = Bench::unstarted(PATIENT).await;
+    let early = bench.submit_work(complete(), NEVER, false).await;
+    assert_eq!(refusal(early).await, Refusal::Busy);
+    bench.agent.start().await;
+    let (execution, reply) = bench.running(NEVER).await;
+    let asked = bench.submit_work(complete(), NEVER, false).await;
+    assert_eq!(refusal(asked).await, Refusal::Busy);
+    bench.agent.done(execution, Completion::Ok).await;
+    assert_eq!(outcome(reply).await.status, Status::Ok);
+}

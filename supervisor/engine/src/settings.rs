@@ -1,0 +1,245 @@
+//! What the configuration means here: checked, with every default filled in.
+//!
+//! What the file says is [`crate::config`]; this is what the rest of the program reads.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vivarium_api_types::ListenAddr;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::{Limits, Network};
+use vivarium_protocol::units::Limit;
+
+mod tenants;
+
+pub use tenants::{Ceilings, DEFAULT_TENANT, Tenant};
+
+/// All settings.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the daemon listens and keeps things.
+    pub server: Server,
+    /// What confines sessions.
+    pub sandbox: Sandbox,
+    /// How long sessions and executions last.
+    pub session: Session,
+    /// Interpreters by name; `default` is always there.
+    pub environments: BTreeMap<String, Environment>,
+    /// Tenants by name. None: whoever connects is the one tenant `default`.
+    pub tenants: BTreeMap<String, Tenant>,
+    /// The agent to start sessions with. Not configured: found beside this program.
+    pub agent_binary: AgentBinary,
+}
+
+impl Settings {
+    /// Has no sessions started before they are asked for: for an engine that serves nobody else.
+    pub fn keep_none_ready(&mut self) {
+        for environment in self.environments.values_mut() {
+            (environment.pool_size, environment.pool_low) = (0, None);
+        }
+    }
+
+    /// Why only this host may reach the API; `None` where others may too.
+    #[must_use]
+    pub fn why_local_only(&self) -> Option<&'static str> {
+        if self.sandbox.mode == Mode::Off {
+            Some("there is no sandbox (sandbox.mode is \"off\")")
+        } else if self.tenants.is_empty() {
+            Some("there are no tenants, so anybody who can connect can run code")
+        } else {
+            None
+        }
+    }
+}
+
+/// The `vivarium-agent` of this installation.
+#[derive(Debug, Clone, Default)]
+pub struct AgentBinary {
+    /// Where it was found; for messages.
+    pub path: PathBuf,
+    /// It, opened (`O_PATH`) before privileges were dropped, so that a build directory which
+    /// the daemon's id can not search still serves, and a later upgrade of the file does not
+    /// mix two versions.
+    pub file: Option<Arc<OwnedFd>>,
+    /// Its library, which templates load, opened likewise.
+    pub library: Option<Arc<OwnedFd>>,
+}
+
+impl AgentBinary {
+    /// The path to execute: the open file where there is one (`proc_pid_fd(5)`), else the
+    /// path.
+    #[must_use]
+    pub fn exec_path(&self) -> PathBuf {
+        self.file.as_ref().map_or_else(
+            || self.path.clone(),
+            |file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+        )
+    }
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Where the API listens: as configured, or where systemd has it listen.
+    pub listen: Vec<ListenAddr>,
+    /// What outlives the daemon.
+    pub state_dir: PathBuf,
+    /// What does not.
+    pub runtime_dir: PathBuf,
+    /// Whom to become when started as root.
+    pub user: String,
+    /// The largest request body, in bytes.
+    pub max_body_bytes: u64,
+    /// Connections of each listener at one time.
+    pub max_connections: u64,
+    /// What the daemon may hold of requests, executions and results, in MiB.
+    pub max_buffered_mb: u64,
+    /// What it may hold for one tenant.
+    pub max_tenant_buffered_mb: u64,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// journald fields where standard error is the journal, text elsewhere.
+    Auto,
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// How much sandbox there has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Every layer the host offers, and the truth about the others.
+    Auto,
+    /// Every layer, or no start.
+    On,
+    /// None.
+    Off,
+}
+
+impl Mode {
+    /// As it is configured.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// `[sandbox]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sandbox {
+    /// How much sandbox there has to be.
+    pub mode: Mode,
+    /// Layers switched off one by one; for diagnosis, refused in mode `on`.
+    pub disable_layers: Vec<Layer>,
+    /// Layers without which nothing starts; not said: see [`Sandbox::required`].
+    pub require: Option<Vec<Layer>>,
+    /// What a session may use unless its request says less.
+    pub limits: Limits,
+    /// What a session can reach unless its request says otherwise.
+    pub network: Network,
+    /// Networks a request may ask for.
+    pub allowed_networks: Vec<Network>,
+    /// What stands in for [`Network::Loopback`] where there is no network namespace.
+    pub network_fallback: Network,
+    /// Where the workdir appears inside a session.
+    pub workdir: PathBuf,
+    /// The delegated cgroup v2 directory; found by itself if not given.
+    pub cgroup_root: Option<PathBuf>,
+}
+
+impl Sandbox {
+    /// The layers without which nothing starts. Mode `off` says that there are to be none, and only
+    /// a floor that was asked for contradicts it.
+    #[must_use]
+    pub fn required(&self) -> &[Layer] {
+        match (&self.require, self.mode) {
+            (Some(layers), _) => layers,
+            (None, Mode::Off) => &[],
+            (None, Mode::Auto | Mode::On) => &[Layer::Mounts],
+        }
+    }
+
+    /// The key that switches a layer off, by itself or with what it is built on.
+    #[must_use]
+    pub fn disabled_by(&self, layer: Layer) -> Option<&'static str> {
+        let is_listed = |layer: &Layer| self.disable_layers.contains(layer);
+        if self.mode == Mode::Off {
+            Some("sandbox.mode")
+        } else if is_listed(&layer) || layer.needs().iter().any(is_listed) {
+            Some("sandbox.disable_layers")
+        } else {
+            None
+        }
+    }
+}
+
+/// `[session]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// Time of one execution, unless the request says otherwise.
+    pub exec_timeout: Duration,
+    /// The most a request may ask for.
+    pub max_exec_timeout: Duration,
+    /// Time between SIGINT and SIGKILL.
+    pub interrupt_grace: Duration,
+    /// Time a new kernel has to become ready.
+    pub start_timeout: Duration,
+    /// Time without an execution or keepalive after which a session is reaped.
+    pub idle_timeout: Duration,
+    /// How often the reaper looks.
+    pub reap_interval: Duration,
+    /// Time after which a session is reaped whatever it does.
+    pub max_lifetime: Option<Duration>,
+    /// Sessions at one time.
+    pub max_sessions: Limit,
+    /// Executions waiting in one session, the running one not counted.
+    pub queue_depth: usize,
+    /// Time for which the result of an execution can be asked for afterwards.
+    pub results_kept: Duration,
+    /// Bytes of each execution's events that are kept for those who follow it.
+    pub event_buffer_bytes: usize,
+    /// Memory of the host that sessions are not to take, in MiB.
+    pub memory_reserve_mb: u64,
+    /// The part of the time, in percent, in which processes may wait for memory while sessions
+    /// are made; 100 is no bound.
+    pub max_memory_pressure_percent: u8,
+    /// The part of all CPUs that starting sessions for pools may take.
+    pub pool_cpu_share: f64,
+    /// The part of the time, in percent, in which processes may wait for memory while sessions
+    /// are started for pools.
+    pub pool_memory_pressure_percent: u8,
+}
+
+/// `[environments.<name>]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The interpreter; the first `python3` on PATH that sessions can read if not given.
+    pub interpreter: Option<PathBuf>,
+    /// Further host directories bound read-only at the same path.
+    pub read_paths: Vec<PathBuf>,
+    /// Names of variables of the daemon's environment that kernels get too.
+    pub extra_env: Vec<String>,
+    /// Whether kernels are forked from a template.
+    pub template: bool,
+    /// Modules that the template imports.
+    pub preimport: Vec<String>,
+    /// Code that the template runs after that.
+    pub warmup: String,
+    /// Sessions that are kept ready, for each tenant.
+    pub pool_size: usize,
+    /// How many have to be left of them; half of them if not given.
+    pub pool_low: Option<usize>,
+}

@@ -1,0 +1,112 @@
+//! `[[tenant]]`
+
+use std::collections::BTreeMap;
+
+use vivarium_api_types::TokenHash;
+use vivarium_protocol::policy::CpuCores;
+use vivarium_protocol::units::Limit;
+
+use super::Settings;
+
+/// The one tenant there is where none is configured.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// One tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenant {
+    /// What its tokens are known by.
+    pub tokens: Vec<TokenHash>,
+    /// Sessions at one time.
+    pub max_sessions: Limit,
+    /// What all its sessions may use together.
+    pub ceilings: Ceilings,
+}
+
+impl Default for Tenant {
+    fn default() -> Self {
+        let ceilings = Ceilings::default();
+        Self { tokens: Vec::new(), max_sessions: Limit::Unlimited, ceilings }
+    }
+}
+
+/// What all sessions of a tenant may use together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceilings {
+    /// Its share of a busy CPU against other tenants', from 1 to 10000.
+    pub cpu_weight: u16,
+    /// CPU cores.
+    pub cpu_cores: CpuCores,
+    /// Memory, in MiB.
+    pub max_memory_mb: Limit,
+    /// Processes and threads, agents included.
+    pub max_procs: Limit,
+}
+
+impl Default for Ceilings {
+    fn default() -> Self {
+        Self {
+            // The kernel's own (`CGROUP_WEIGHT_DFL`).
+            cpu_weight: 100,
+            cpu_cores: CpuCores::UNLIMITED,
+            max_memory_mb: Limit::Unlimited,
+            max_procs: Limit::Unlimited,
+        }
+    }
+}
+
+impl Settings {
+    /// The tenant that a token of this hash belongs to.
+    #[must_use]
+    pub fn tenant_of(&self, hash: &TokenHash) -> Option<&str> {
+        let mut tenants = self.tenants.iter();
+        let found = tenants.find(|(_, tenant)| tenant.tokens.contains(hash));
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// How many sessions this tenant may have of its own. One that is not configured, as in an
+    /// engine of the command line's, is bounded by the maximum of all alone.
+    #[must_use]
+    pub fn max_sessions_of(&self, tenant: &str) -> Limit {
+        self.tenants.get(tenant).map_or(Limit::Unlimited, |tenant| tenant.max_sessions)
+    }
+
+    /// The tenants that requests can come from, with their ceilings.
+    #[must_use]
+    pub fn ceilings(&self) -> BTreeMap<String, Ceilings> {
+        if self.tenants.is_empty() {
+            return BTreeMap::from([(DEFAULT_TENANT.to_owned(), Ceilings::default())]);
+        }
+        let of = |(name, tenant): (&String, &Tenant)| (name.clone(), tenant.ceilings);
+        self.tenants.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::settings;
+
+    #[test]
+    fn a_token_is_its_tenants_and_nobody_elses() {
+        let mut settings = settings();
+        assert_eq!(settings.tenant_of(&TokenHash::of("a")), None);
+        for (name, tokens) in [("one", ["a", "b"]), ("two", ["c", "d"])] {
+            let tokens = tokens.map(TokenHash::of).to_vec();
+            settings.tenants.insert(name.to_owned(), Tenant { tokens, ..Tenant::default() });
+        }
+        for (token, tenant) in [("a", "one"), ("b", "one"), ("d", "two")] {
+            assert_eq!(settings.tenant_of(&TokenHash::of(token)), Some(tenant));
+        }
+        for other in ["", "e", "one"] {
+            assert_eq!(settings.tenant_of(&TokenHash::of(other)), None);
+        }
+    }
+
+    #[test]
+    fn without_tenants_there_is_one() {
+        let mut settings = settings();
+        assert!(settings.ceilings().keys().eq([DEFAULT_TENANT]));
+        settings.tenants.insert("a".to_owned(), Tenant::default());
+        assert!(settings.ceilings().keys().eq(["a"]));
+    }
+}

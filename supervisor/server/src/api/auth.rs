@@ -1,0 +1,111 @@
+//! Whose a request is: the tenant whose token it presents (RFC 6750, 2.1).
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use vivarium_api_types::TokenHash;
+use vivarium_engine::settings::{DEFAULT_TENANT, Settings};
+
+use super::connections::Activity;
+use super::problem::Challenge;
+use super::{Problem, Shared};
+
+/// The tenant that asks. A route can name no other.
+pub(super) struct Caller(pub(super) String);
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Self, Problem> {
+        let settings = api.engine.settings();
+        if settings.tenants.is_empty() {
+            return Ok(Self(DEFAULT_TENANT.to_owned()));
+        }
+        let tenant = present(&settings, &parts.headers)?;
+        if settings.tenants.len() > 1
+            && let Some(activity) = parts.extensions.get::<Activity>()
+        {
+            activity.is_of(tenant)?;
+        }
+        Ok(Self(tenant.to_owned()))
+    }
+}
+
+/// The tenant whose token is presented.
+///
+/// # Errors
+/// 401, with the challenge of RFC 6750, 3.
+pub(super) fn present<'a>(settings: &'a Settings, headers: &HeaderMap) -> Result<&'a str, Problem> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        let detail = "this needs the token of a tenant: Authorization: Bearer TOKEN \
+                      (VIVARIUM_TOKEN for the command line)";
+        return Err(refuse(Challenge::NoToken, detail));
+    };
+    let token = value.to_str().ok().and_then(bearer).filter(|_| values.next().is_none());
+    let tenant = token.and_then(|token| settings.tenant_of(&TokenHash::of(token)));
+    tenant.ok_or_else(|| {
+        let detail = "this is the token of no tenant: it may be mistyped, or no longer be valid";
+        refuse(Challenge::InvalidToken, detail)
+    })
+}
+
+/// The token after the scheme, whose case does not matter (RFC 9110, 11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+fn refuse(challenge: Challenge, detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail).challenge(challenge)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use vivarium_engine::testing::{settings, tenant};
+
+    fn tell(values: &[&str]) -> Result<String, String> {
+        let mut settings = settings();
+        settings.tenants.insert("a".to_owned(), tenant("secret"));
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::AUTHORIZATION, value.parse().unwrap());
+        }
+        let told = present(&settings, &headers).map(str::to_owned);
+        told.map_err(|problem| problem.detail)
+    }
+
+    #[test]
+    fn a_bearer_token_tells_whose_a_request_is() {
+        for value in ["Bearer secret", "bearer secret", "BEARER   secret "] {
+            assert_eq!(tell(&[value]).as_deref(), Ok("a"), "{value}");
+        }
+    }
+
+    #[test]
+    fn whatever_else_is_presented_is_refused_and_not_repeated() {
+        assert!(tell(&[]).unwrap_err().contains("needs the token"));
+        for bad in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "secret",
+            "Bearersecret",
+            "Basic secret",
+            "Bearer Secret",
+            "Bearer secretx",
+            "Bearer secret, Bearer secret",
+            "Bearer a secret",
+        ] {
+            let detail = tell(&[bad]).unwrap_err();
+            assert!(
+                detail.contains("the token of no tenant") && !detail.contains("ecret"),
+                "{bad}"
+            );
+        }
+        assert!(tell(&["Bearer secret", "Bearer secret"]).is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! Executions as streams of server-sent events (WHATWG HTML, 9.2).
+//!
+//! Each client's stream takes its events from the execution's record when the connection can take
+//! them, so a client that is slow holds nothing here but its place.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use utoipa::openapi::content::{Content, ContentBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
+use utoipa::{IntoParams, IntoResponses};
+use vivarium_api_types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
+use vivarium_engine::budget::{Account, Full, Reserved};
+use vivarium_engine::session::record::{Batch, Event, EventNumber, Happened, Reader};
+use vivarium_protocol::message::Stream;
+use vivarium_protocol::outcome::Exception;
+
+use super::{Problem, reply};
+
+/// The type of such a stream.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// Where a client says which event it has read last.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// How long nothing may be sent before a comment is, so that whoever is between sees life.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What an event takes besides its text, in bytes, to begin with.
+const FRAME_BYTES: usize = 128;
+
+/// Whether a client would rather have a stream than JSON (RFC 9110, 12.5.1): what it names with
+/// the higher weight, and of equals what it names first.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut best: Option<(bool, f32)> = None;
+    for range in accepts.flat_map(|text| text.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let is_stream = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
+            EVENT_STREAM => true,
+            "application/json" | "application/*" | "*/*" => false,
+            _ => continue,
+        };
+        let weight = parts.find_map(|part| part.strip_prefix("q="));
+        let weight = weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0));
+        if weight > best.map_or(0.0, |(_, weight)| weight) {
+            best = Some((is_stream, weight));
+        }
+    }
+    best.is_some_and(|(is_stream, _)| is_stream)
+}
+
+/// The last event a client has read, if it says so.
+pub(super) fn last_read(headers: &HeaderMap) -> Result<Option<EventNumber>, Problem> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| {
+        let detail = "Last-Event-ID: it is the number of an event";
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Problem::new(status, "invalid_field", detail).field("Last-Event-ID")
+    })
+}
+
+/// What a request that follows an execution may say in its head.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "described here, read as a header")]
+pub(super) struct Headers {
+    /// The last event that was read.
+    #[serde(rename = "Last-Event-ID")]
+    last_event_id: Option<u64>,
+}
+
+/// What comes of such a request, for the description of the API.
+pub(super) struct ShownOrFollowed;
+
+impl IntoResponses for ShownOrFollowed {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let info = ContentBuilder::new().schema(Some(Ref::from_schema_name("ExecutionInfo")));
+        let response = ResponseBuilder::new()
+            .description("How far it has come, or its events")
+            .content("application/json", info.build())
+            .content(EVENT_STREAM, described())
+            .build();
+        BTreeMap::from([("200".to_owned(), RefOr::T(response))])
+    }
+}
+
+/// A stream of events, for the description of the API.
+pub(super) fn described() -> Content {
+    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(
+        "Server-sent events, each with its number as `id`, its name as `event`, and JSON as \
+         `data`: `started` (StartedEvent), `stdout` and `stderr` (OutputEvent), `display` \
+         (DisplayEvent), `result` (ValueInfo), `error` (the `exception` of an Outcome), and as \
+         the last `done` (DoneEvent).",
+    ));
+    ContentBuilder::new().schema(Some(text)).build()
+}
+
+/// A stream of what a reader reads, up to the execution's last event. Then, before it ends, it
+/// waits for `gone`.
+///
+/// What is on its way is counted, and waits for room where it is large.
+pub(super) fn respond(
+    reader: Reader,
+    gone: impl Future<Output = ()> + Send + 'static,
+    account: Account,
+) -> Response {
+    let frames = futures_util::stream::unfold(Some((reader, gone, account)), |state| async {
+        let (mut reader, gone, account) = state?;
+        let frame = match timeout(KEEP_ALIVE, reader.next()).await {
+            Err(_) => Bytes::from_static(b": keep-alive\n\n"),
+            Ok(Batch::Events(events)) => match encode(&events, &account).await {
+                Ok(frame) => frame,
+                Err(_) => return Some((Ok::<_, Infallible>(Bytes::from_static(NO_ROOM)), None)),
+            },
+            Ok(Batch::End) => {
+                gone.await;
+                return None;
+            }
+            Ok(Batch::CutOff) => {
+                let why =
+                    ": cut off: this client was too slow; Last-Event-ID goes on from here\n\n";
+                return Some((Ok(Bytes::from_static(why.as_bytes())), None));
+            }
+        };
+        Some((Ok(frame), Some((reader, gone, account))))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, Body::from_stream(frames)).into_response()
+}
+
+/// What an event says.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Started(StartedEvent<'a>),
+    Output(OutputEvent<'a>),
+    Display(DisplayEvent<'a>),
+    Value(&'a ValueInfo),
+    Exception(&'a Exception),
+    Done(DoneEvent<'a>),
+}
+
+/// The last words to a client for whose events there was no room.
+const NO_ROOM: &[u8] =
+    b": cut off: the daemon has no room for more; Last-Event-ID goes on from here\n\n";
+
+async fn encode(events: &[Arc<Event>], account: &Account) -> Result<Bytes, Full> {
+    let weight = events.iter().map(|event| event.bytes()).sum();
+    let mut reservation = if weight > reply::LARGE_BYTES {
+        account.take_within(weight, reply::ROOM_WITHIN).await?
+    } else {
+        account.hold(weight)
+    };
+    let text = |event: &Arc<Event>| match &event.what {
+        Happened::Output(_, text) => text.len() + text.len() / 8,
+        _ => 0,
+    };
+    let size = events.iter().map(|event| text(event) + FRAME_BYTES).sum();
+    let mut frame = Vec::with_capacity(size);
+    for event in events {
+        encode_one(event, &mut frame);
+    }
+    // Escapes and base64 may take more.
+    reservation.set(frame.capacity());
+    Ok(Bytes::from_owner(Reserved { bytes: frame, reservation }))
+}
+
+fn encode_one(event: &Event, frame: &mut Vec<u8>) {
+    let (name, data) = match &event.what {
+        Happened::Started { execution_id, session_id } => (
+            "started",
+            Data::Started(StartedEvent {
+                execution_id: Cow::Borrowed(execution_id),
+                session_id: Cow::Borrowed(session_id),
+            }),
+        ),
+        Happened::Output(stream, text) => {
+            let name = match stream {
+                Stream::Stdout => "stdout",
+                Stream::Stderr => "stderr",
+            };
+            (name, Data::Output(OutputEvent { text: Cow::Borrowed(text) }))
+        }
+        Happened::Display(display) => (
+            "display",
+            Data::Display(DisplayEvent {
+                kind: display.kind,
+                id: display.id.as_deref().map(Cow::Borrowed),
+                mime: vivarium_engine::session::mime_bundle(&display.mime),
+            }),
+        ),
+        Happened::Value(value) => ("result", Data::Value(value)),
+        Happened::Exception(exception) => ("error", Data::Exception(exception)),
+        Happened::Done { outcome, stdout_truncated, stderr_truncated } => {
+            ("done", Data::Done(DoneEvent::new(outcome, *stdout_truncated, *stderr_truncated)))
+        }
+    };
+    frame.extend_from_slice(format!("id: {}\nevent: {name}\ndata: ", event.number).as_bytes());
+    // JSON has no line ends in it. Strings, numbers and lists of them: there is nothing in it
+    // that does not serialise.
+    if let Err(error) = serde_json::to_writer(&mut *frame, &data) {
+        tracing::error!(%error, "an event that is no JSON");
+    }
+    frame.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,285 @@
+//! Reading requests: bounded in size and time, and refused with a reason.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+use vivarium_api_types::Object;
+use vivarium_engine::EngineError;
+use vivarium_engine::budget::Reservation;
+
+use super::auth::Caller;
+use super::body::{Pieces, content_length};
+use super::{Problem, Shared};
+
+/// A request's JSON, and what it takes of the daemon's memory.
+pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
+
+/// The id in a path. One that can not be decoded is unknown like any other.
+pub(super) struct Id(pub(super) String);
+
+/// The id and the rest of a path, percent-decoded once.
+pub(super) struct FilePath {
+    pub(super) id: String,
+    pub(super) path: String,
+}
+
+/// The query, unknown parameters refused.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = read_json(&mut parts, body, state).await?;
+        Ok(Self(parse(&body)?, reservation))
+    }
+}
+
+impl FromRequestParts<Shared> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::<String>::from_request_parts(parts, state)
+            .await
+            .map(|Path(id)| Self(id))
+            .map_err(|_| EngineError::UnknownSession(parts.uri.path().to_owned()).into())
+    }
+}
+
+impl FromRequestParts<Shared> for FilePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        let captured = Path::<(String, String)>::from_request_parts(parts, state).await;
+        // What can not be decoded is not UTF-8.
+        captured.map(|Path((id, path))| Self { id, path }).map_err(|_| {
+            let (path, reason) = (parts.uri.path().to_owned(), "it is not UTF-8".to_owned());
+            EngineError::BadPath { path, reason }.into()
+        })
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Query::<T>::from_request_parts(parts, state)
+            .await
+            .map(|Query(params)| Self(params))
+            .map_err(|rejection| {
+                Problem::new(StatusCode::BAD_REQUEST, "invalid_query", rejection.body_text())
+            })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = text.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+        || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+fn unsupported_type() -> Problem {
+    let detail = "the body has to be JSON, with Content-Type: application/json";
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
+}
+
+/// The whole body, which has to say that it is JSON.
+pub(super) async fn read_json(
+    parts: &mut Parts,
+    body: Body,
+    api: &Shared,
+) -> Result<(Bytes, Reservation), Problem> {
+    let read = read(parts, body, api).await?;
+    if is_json(&parts.headers) { Ok(read) } else { Err(unsupported_type()) }
+}
+
+/// The whole body, which has to say that it is JSON if there is one.
+pub(super) async fn read_optional_json(
+    parts: &mut Parts,
+    body: Body,
+    api: &Shared,
+) -> Result<(Bytes, Reservation), Problem> {
+    let read = read(parts, body, api).await?;
+    if read.0.is_empty() || is_json(&parts.headers) { Ok(read) } else { Err(unsupported_type()) }
+}
+
+/// The whole body, if it is not too large, does not take too long, and there is room for it. It
+/// counts twice: as it came, and as it is parsed. Of a client that says how long it is nothing is
+/// read before there is.
+async fn read(
+    parts: &mut Parts,
+    body: Body,
+    api: &Shared,
+) -> Result<(Bytes, Reservation), Problem> {
+    let Caller(tenant) = Caller::from_request_parts(parts, api).await?;
+    let (headers, max) = (&parts.headers, api.max_body_bytes);
+    let announced = content_length(headers);
+    let mut body = Pieces::new(body);
+    if announced.is_some_and(|len| len > max as u64) {
+        // A client that asks first (RFC 9110, 100-continue) has not sent anything yet.
+        if !headers.contains_key(header::EXPECT) {
+            body.drain().await;
+        }
+        return Err(too_large(max));
+    }
+    let announced = announced.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+    let mut reservation = match api.engine.reserve(&tenant, announced * 2) {
+        Ok(reservation) => reservation,
+        Err(error) => {
+            if !headers.contains_key(header::EXPECT) {
+                body.drain().await;
+            }
+            return Err(error.into());
+        }
+    };
+    let mut bytes = Vec::with_capacity(announced);
+    while let Some(data) = body.next().await? {
+        let len = bytes.len() + data.len();
+        if len > max {
+            body.drain().await;
+            return Err(too_large(max));
+        }
+        let missing = (len * 2).saturating_sub(reservation.bytes());
+        if missing > 0
+            && let Err(full) = reservation.grow(missing)
+        {
+            drop((bytes, reservation));
+            body.drain().await;
+            return Err(api.engine.no_room(&tenant, full).into());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes.into(), reservation))
+}
+
+fn too_large(max: usize) -> Problem {
+    let detail = format!("the body is over the maximum of {max} bytes (server.max_body_bytes)");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+}
+
+/// An object. What is no JSON is 400; what is, and says something that can not be, is 422 with
+/// the field.
+pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        refuse(&path, error.inner())
+    })?;
+    deserializer.end().map_err(|error| refuse("", &error))?;
+    Ok(value)
+}
+
+fn refuse(path: &str, error: &serde_json::Error) -> Problem {
+    let message = error.to_string();
+    if !error.is_data() {
+        return Problem::new(StatusCode::BAD_REQUEST, "malformed_json", message);
+    }
+    let path = if path == "." { "" } else { path };
+    let quoted = |prefix: &str| message.strip_prefix(prefix)?.split('`').next();
+    let beneath = |name: &str| {
+        if path.is_empty() || path.ends_with(name) {
+            if path.is_empty() { name.to_owned() } else { path.to_owned() }
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    let (code, field) = if let Some(name) = quoted("unknown field `") {
+        ("unknown_field", beneath(name))
+    } else if let Some(name) = quoted("duplicate field `") {
+        ("duplicate_field", beneath(name))
+    } else if let Some(name) = quoted("missing field `") {
+        ("missing_field", beneath(name))
+    } else if message.starts_with("not supported by this version") {
+        ("unsupported_field", path.to_owned())
+    } else {
+        ("invalid_field", path.to_owned())
+    };
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message);
+    if field.is_empty() { problem } else { problem.field(field) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use vivarium_api_types::{RunRequest, SessionSpec};
+
+    fn refused<T: DeserializeOwned>(body: &str) -> (u16, String, Option<String>) {
+        let problem = parse::<T>(body.as_bytes()).err().unwrap();
+        (problem.status, problem.code.to_owned(), problem.field.map(String::from))
+    }
+
+    fn data(code: &str, field: &str) -> (u16, String, Option<String>) {
+        (422, code.to_owned(), Some(field.to_owned()))
+    }
+
+    #[test]
+    fn what_is_no_json_is_400() {
+        let deep = "[".repeat(100_000);
+        for body in
+            ["", "{", "{\"code\": }", "{\"code\": \"\"} {}", "\u{1}", r#"{"code": "\ud800"}"#]
+        {
+            let (status, code, _) = refused::<RunRequest>(body);
+            assert_eq!((status, code.as_str()), (400, "malformed_json"), "{body}");
+        }
+        let nested = format!("{{\"code\": {deep}");
+        assert_eq!(refused::<RunRequest>(&nested).0, 422);
+        let problem = parse::<RunRequest>(b"{\"code\": \"\xff\"}").err().unwrap();
+        assert_eq!(problem.status, 400);
+    }
+
+    #[test]
+    fn fields_are_named() {
+        for (body, expected) in [
+            (r#"{"code": 1}"#, data("invalid_field", "code")),
+            (r#"{"code": "", "kode": 1}"#, data("unknown_field", "kode")),
+            (r#"{"code": "", "code": ""}"#, data("duplicate_field", "code")),
+            (r#"{"code": "", "outputs": [{}]}"#, data("missing_field", "outputs[0].name")),
+            (
+                r#"{"code": "", "outputs": [{"name": "a", "format": "xml"}]}"#,
+                data("invalid_field", "outputs[0].format"),
+            ),
+            (
+                r#"{"code": "", "limits": {"max_procs": 0}}"#,
+                data("invalid_field", "limits.max_procs"),
+            ),
+            (
+                r#"{"code": "", "limits": {"max_prox": 1}}"#,
+                data("unknown_field", "limits.max_prox"),
+            ),
+            (r#"{"code": "", "files": [{"nam": ""}]}"#, data("unknown_field", "files[0].nam")),
+            (r#"{"code": "", "env": {"A": "1", "A": "2"}}"#, data("duplicate_field", "env.A")),
+            (r#"{"code": "", "network": "trusted"}"#, data("invalid_field", "network")),
+            (r#"{"code": "", "timeout_ms": -1}"#, data("invalid_field", "timeout_ms")),
+        ] {
+            assert_eq!(refused::<RunRequest>(body), expected, "{body}");
+        }
+        assert_eq!(refused::<SessionSpec>(r#"{"home": "x"}"#), data("unsupported_field", "home"));
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        for body in ["[]", "[null, null]", "[\"code\"]", "null", "\"code\""] {
+            assert_eq!(refused::<RunRequest>(body).0, 422, "{body}");
+            assert_eq!(refused::<SessionSpec>(body).0, 422, "{body}");
+        }
+        for (body, field) in [
+            (r#"{"code": "", "limits": []}"#, "limits"),
+            (r#"{"code": "", "limits": [1, 2]}"#, "limits"),
+            (r#"{"code": "", "files": [["a", "text"]]}"#, "files[0]"),
+            (r#"{"code": "", "outputs": [["a"]]}"#, "outputs[0]"),
+        ] {
+            assert_eq!(refused::<RunRequest>(body), data("invalid_field", field), "{body}");
+        }
+    }
+
+    #[test]
+    fn nul_is_a_character_like_others_in_code() {
+        let parsed = parse::<RunRequest>(b"{\"code\": \"a\\u0000b\"}").ok().unwrap();
+        assert_eq!(parsed.code.as_deref(), Some("a\0b"));
+    }
+}

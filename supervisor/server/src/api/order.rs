@@ -1,0 +1,237 @@
+//! Requests to run something: how they are read, and how what came of them is delivered.
+//!
+//! The answer is one outcome, or, for a client that would rather have it, a stream of events; and
+//! with an `Idempotency-Key` it is that of the first request with the key.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::response::Response;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
+use utoipa::{IntoParams, IntoResponses};
+use vivarium_api_types::{CommandRequest, ExecuteRequest, RunRequest, SessionSpec};
+use vivarium_engine::budget::Reservation;
+use vivarium_engine::session::record::EventNumber;
+use vivarium_engine::{Delivery, Engine, Once, Ticket};
+
+use super::connections::Activity;
+use super::{Problem, Shared, events, extract, reply};
+
+/// What a client names a request by that is to be carried out once.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Says that an earlier request with the same key was carried out, and not this one.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// What a request that runs something may say in its head.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "described here, read as headers")]
+pub(super) struct Headers {
+    /// 1 to 255 visible ASCII characters. Further requests with the same key and the same method,
+    /// path and body are not carried out: they get what came, or comes, of the first.
+    #[serde(rename = "Idempotency-Key")]
+    idempotency_key: Option<String>,
+    /// Of a request that is sent again: the last event that was read.
+    #[serde(rename = "Last-Event-ID")]
+    last_event_id: Option<u64>,
+}
+
+/// What a request for a session may say in its head.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "described here, read as a header")]
+pub(super) struct KeyHeader {
+    /// 1 to 255 visible ASCII characters. Further requests with the same key and the same body are
+    /// not carried out: they get the session of the first.
+    #[serde(rename = "Idempotency-Key")]
+    idempotency_key: Option<String>,
+}
+
+/// A request for a session: what is asked for, the key to do so once, and what it takes of the
+/// daemon's memory.
+pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<Once>, pub(super) Reservation);
+
+/// A request that may have no meaning without the client that sent it.
+pub(super) trait Attended {
+    /// Whether it ends when its client leaves.
+    fn ends_with_client(&self) -> bool;
+}
+
+impl Attended for SessionSpec {
+    /// A session with no id of its client's choice is known to nobody before the answer.
+    fn ends_with_client(&self) -> bool {
+        self.id.is_none()
+    }
+}
+
+impl Attended for ExecuteRequest {
+    fn ends_with_client(&self) -> bool {
+        self.cancel_on_disconnect
+    }
+}
+
+impl Attended for CommandRequest {
+    fn ends_with_client(&self) -> bool {
+        self.cancel_on_disconnect
+    }
+}
+
+impl Attended for RunRequest {
+    fn ends_with_client(&self) -> bool {
+        self.cancel_on_disconnect
+    }
+}
+
+/// Says that a request ends with its client.
+pub(super) fn end_with_client(extensions: &Extensions) {
+    if let Some(activity) = extensions.get::<Activity>() {
+        activity.end_with_client();
+    }
+}
+
+impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
+        let once = once(&parts.headers, &parts.method, &parts.uri, &body)?;
+        let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
+        if once.is_none() && spec.ends_with_client() {
+            end_with_client(&parts.extensions);
+        }
+        Ok(Self(spec, once, reservation))
+    }
+}
+
+/// A request to run something.
+pub(super) struct Order<T> {
+    request: T,
+    delivery: Delivery,
+    after: Option<EventNumber>,
+}
+
+/// How an answer is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    streamed: bool,
+    after: Option<EventNumber>,
+}
+
+impl<T: DeserializeOwned + Attended> FromRequest<Shared> for Order<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = extract::read_json(&mut parts, body, state).await?;
+        let delivery = Delivery {
+            streamed: events::is_wanted(&parts.headers),
+            once: once(&parts.headers, &parts.method, &parts.uri, &body)?,
+            reservation: Some(reservation),
+        };
+        let after = events::last_read(&parts.headers)?;
+        let request: T = extract::parse(&body)?;
+        if delivery.streamed || request.ends_with_client() {
+            end_with_client(&parts.extensions);
+        }
+        Ok(Self { request, delivery, after })
+    }
+}
+
+impl<T> Order<T> {
+    /// What is asked for, how it is to be delivered, and how the answer is wanted.
+    pub(super) fn take(self) -> (T, Delivery, Wanted) {
+        let wanted = Wanted { streamed: self.delivery.streamed, after: self.after };
+        (self.request, self.delivery, wanted)
+    }
+}
+
+/// Says in the head of an answer whether an earlier request was carried out.
+pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
+    if is_replay {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// The key of a request, with what tells it from another: method, path and body.
+fn once(
+    headers: &HeaderMap,
+    method: &Method,
+    uri: &Uri,
+    body: &[u8],
+) -> Result<Option<Once>, Problem> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
+    let mut hash = Sha256::new();
+    for part in [method.as_str().as_bytes(), path.as_bytes(), body] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    Ok(Some(Once::new(&String::from_utf8_lossy(key.as_bytes()), hash.finalize().into())?))
+}
+
+/// Answers with what comes of it.
+pub(super) async fn deliver(
+    ticket: Ticket,
+    wanted: Wanted,
+    engine: &Engine,
+    tenant: &str,
+) -> Result<Response, Problem> {
+    let is_replay = ticket.is_replay;
+    let response = if wanted.streamed {
+        // Of an execution that has only just begun nobody can have read anything.
+        let (reader, gone) = ticket.follow(wanted.after.filter(|_| is_replay))?;
+        events::respond(reader, gone, engine.account(tenant))
+    } else {
+        let outcome = ticket.outcome().await?;
+        reply::json(engine, tenant, outcome.weight_bytes(), &*outcome).await?
+    };
+    Ok(replayed(response, is_replay))
+}
+
+/// What may come of it, for the description of the API.
+pub(super) struct Delivered;
+
+impl IntoResponses for Delivered {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let outcome = ContentBuilder::new().schema(Some(Ref::from_schema_name("Outcome"))).build();
+        let response = ResponseBuilder::new()
+            .description("What became of it, or its events as they happen")
+            .content("application/json", outcome)
+            .content(events::EVENT_STREAM, events::described())
+            .header("Idempotent-Replayed", replayed_header())
+            .build();
+        BTreeMap::from([("200".to_owned(), RefOr::T(response))])
+    }
+}
+
+/// What may come of a request for a session, for the description of the API.
+pub(super) struct Made;
+
+impl IntoResponses for Made {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let info = ContentBuilder::new().schema(Some(Ref::from_schema_name("SessionInfo"))).build();
+        let response = ResponseBuilder::new()
+            .description("The session")
+            .content("application/json", info)
+            .header("Idempotent-Replayed", replayed_header())
+            .build();
+        BTreeMap::from([("201".to_owned(), RefOr::T(response))])
+    }
+}
+
+fn replayed_header() -> Header {
+    HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .description(Some("An earlier request with the same Idempotency-Key was carried out."))
+        .build()
+}

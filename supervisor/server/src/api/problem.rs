@@ -1,0 +1,175 @@
+//! Errors as RFC 9457 `application/problem+json`.
+
+use std::any::Any;
+
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use vivarium_engine::EngineError;
+use vivarium_engine::budget::Full;
+use vivarium_protocol::message::Failure;
+
+/// RFC 9457, 3.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// What went wrong. `code` is stable; `detail` is for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Problem {
+    /// `urn:vivarium:problem:` and the code.
+    #[serde(rename = "type")]
+    #[schema(value_type = String)]
+    pub kind: Box<str>,
+    /// The HTTP status in words.
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// Such as `unknown_session`.
+    pub code: &'static str,
+    /// What went wrong this time.
+    pub detail: String,
+    /// The field it is about, as `limits.max_procs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub field: Option<Box<str>>,
+    /// What an operator can do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub fix: Option<Box<str>>,
+    /// Seconds after which to try again.
+    #[serde(skip)]
+    retry_after_secs: Option<u32>,
+    /// What would be accepted as authentication.
+    #[serde(skip)]
+    challenge: Option<Challenge>,
+}
+
+/// The challenges of RFC 6750, 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// There was no token.
+    NoToken,
+    /// There was one that is none.
+    InvalidToken,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:vivarium:problem:{code}").into(),
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            code,
+            detail: detail.into(),
+            field: None,
+            fix: None,
+            retry_after_secs: None,
+            challenge: None,
+        }
+    }
+
+    pub(super) const fn challenge(mut self, challenge: Challenge) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    pub(super) const fn retry_after(mut self, secs: u32) -> Self {
+        self.retry_after_secs = Some(secs);
+        self
+    }
+
+    pub(super) fn field(mut self, field: impl Into<Box<str>>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // Strings and a number: there is nothing in it that does not serialise.
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let content_type = HeaderValue::from_static(MEDIA_TYPE);
+        let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
+        if let Some(secs) = self.retry_after_secs {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
+        }
+        if let Some(challenge) = self.challenge {
+            let challenge = HeaderValue::from_static(match challenge {
+                Challenge::NoToken => "Bearer",
+                Challenge::InvalidToken => "Bearer error=\"invalid_token\"",
+            });
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        let status = match &error {
+            EngineError::UnknownSession(_)
+            | EngineError::UnknownExecution(_)
+            | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
+            EngineError::Conflict(_)
+            | EngineError::Busy
+            | EngineError::NotAFile { .. }
+            | EngineError::FileRefused { .. } => StatusCode::CONFLICT,
+            EngineError::EventsGone { .. } | EngineError::ResultGone => StatusCode::GONE,
+            EngineError::Invalid { .. }
+            | EngineError::Missing { .. }
+            | EngineError::KeyReused
+            | EngineError::BadPath { .. }
+            | EngineError::BadArchive(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            EngineError::FileTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            // RFC 4918, 11.5.
+            EngineError::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            EngineError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,
+            EngineError::QueueFull { .. }
+            | EngineError::NoRoom(Full::Tenant { .. })
+            | EngineError::TooManyTransfers { .. }
+            | EngineError::TooManySessions { .. }
+            | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
+            EngineError::NoRoom(Full::Daemon { .. })
+            | EngineError::NoCapacity(_)
+            | EngineError::NoDescriptors
+            | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            EngineError::NotStarted(failure) if failure.passing.is_some() => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            EngineError::NotStarted(_) | EngineError::Internal(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        };
+        let mut problem = Self::new(status, error.code(), error.to_string());
+        problem.retry_after_secs = error
+            .retry_after()
+            .map(|after| u32::try_from(after.as_secs()).unwrap_or(u32::MAX).max(1));
+        match error {
+            EngineError::Invalid { field, .. } => problem.field = Some(field.into()),
+            EngineError::Missing { field, .. } => problem.field = Some(field.into()),
+            EngineError::BadPath { .. } => problem.field = Some("path".into()),
+            EngineError::NotStarted(Failure { fix, .. }) if !fix.is_empty() => {
+                problem.fix = Some(fix.into());
+            }
+            _ => {}
+        }
+        problem
+    }
+}
+
+pub(super) async fn no_route(uri: Uri) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "unknown_path", format!("there is no {}", uri.path()))
+}
+
+pub(super) async fn no_method(method: axum::http::Method, uri: Uri) -> Problem {
+    let detail =
+        format!("{} does not take {method}; the Allow header says what it does", uri.path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+/// A defect of ours: it is logged by the panic hook, and the daemon goes on.
+pub(super) fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
+    let detail = "a defect of the daemon; its log has more";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).into_response()
+}

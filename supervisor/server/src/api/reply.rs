@@ -1,0 +1,45 @@
+//! Answers that may be large: counted for as long as they are on their way.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use vivarium_engine::budget::Reserved;
+use vivarium_engine::{Engine, EngineError};
+
+use super::Problem;
+
+/// An answer that is larger waits for room. All connections' smaller ones together are few bytes.
+pub(super) const LARGE_BYTES: usize = 64 << 10;
+
+/// How long.
+pub(super) const ROOM_WITHIN: Duration = Duration::from_secs(30);
+
+/// An answer of about so many bytes. Where there is no room for it, what it tells stays where it
+/// is, and can be asked for later.
+pub(super) async fn json<T: Serialize + Sync>(
+    engine: &Engine,
+    tenant: &str,
+    weight_bytes: usize,
+    value: &T,
+) -> Result<Response, Problem> {
+    let account = engine.account(tenant);
+    let within = if weight_bytes > LARGE_BYTES { Some(ROOM_WITHIN) } else { None };
+    let mut reservation = match within {
+        Some(within) => account.take_within(weight_bytes, within).await.map_err(|full| {
+            let mut problem = Problem::from(engine.no_room(tenant, full));
+            problem.detail.push_str("; what came of the request is kept: ask for the execution");
+            problem
+        })?,
+        None => account.hold(weight_bytes),
+    };
+    let bytes = serde_json::to_vec(value).map_err(|error| {
+        Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
+    })?;
+    // Escapes may take more.
+    reservation.set(bytes.capacity());
+    let body = Body::from(Bytes::from_owner(Reserved { bytes, reservation }));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}

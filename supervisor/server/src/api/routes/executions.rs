@@ -1,0 +1,151 @@
+//! Running code, and asking about what runs or ran. Commands are in [`super::commands`].
+
+use axum::Json as Answer;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{Extensions, HeaderMap};
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde::Deserialize;
+use utoipa::{IntoParams, OpenApi};
+use vivarium_api_types::{
+    CompleteReply, DisplayEvent, DoneEvent, ExecuteRequest, ExecutionInfo, InspectReply,
+    InterruptReply, Outcome, OutputEvent, ProbeRequest, RunRequest, StartedEvent, ValueInfo,
+};
+use vivarium_engine::EngineError;
+
+use super::{Answered, Part};
+use crate::api::auth::Caller;
+use crate::api::events;
+use crate::api::extract::{Id, Json, Params};
+use crate::api::order::{self, Order};
+use crate::api::{Problem, Shared, reply};
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(execute, run, show, interrupt, complete, inspect),
+    components(schemas(
+        ExecutionInfo,
+        Outcome,
+        ValueInfo,
+        StartedEvent,
+        OutputEvent,
+        DisplayEvent,
+        DoneEvent
+    ))
+)]
+struct Document;
+
+pub(super) fn part() -> Part {
+    let router = Router::new()
+        .route("/v1/sessions/{id}/execute", post(execute))
+        .route("/v1/run", post(run))
+        .route("/v1/sessions/{id}/executions/{execution_id}", get(show))
+        .route("/v1/sessions/{id}/interrupt", post(interrupt))
+        .route("/v1/sessions/{id}/complete", post(complete))
+        .route("/v1/sessions/{id}/inspect", post(inspect));
+    Part { router, document: Document::openapi() }
+}
+
+/// Whether an execution makes its session.
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct ExecuteParams {
+    /// Make the session if there is none of this id.
+    create: bool,
+}
+
+/// Run code in a session
+#[utoipa::path(post, path = "/v1/sessions/{id}/execute", tag = "executions",
+    params(("id" = String, Path), ExecuteParams, order::Headers), request_body = ExecuteRequest,
+    responses(order::Delivered, (status = "default", body = Problem)))]
+async fn execute(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Params(params): Params<ExecuteParams>,
+    order: Order<ExecuteRequest>,
+) -> Result<Response, Problem> {
+    let (request, delivery, wanted) = order.take();
+    let ticket = api.engine.start_code(&tenant, &id, request, params.create, delivery).await?;
+    order::deliver(ticket, wanted, &api.engine, &tenant).await
+}
+
+/// Run code or a command in a session of its own
+#[utoipa::path(post, path = "/v1/run", tag = "executions",
+    params(order::Headers), request_body = RunRequest,
+    responses(order::Delivered, (status = "default", body = Problem)))]
+async fn run(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    order: Order<RunRequest>,
+) -> Result<Response, Problem> {
+    let (request, delivery, wanted) = order.take();
+    let ticket = api.engine.start_run(&tenant, request, delivery).await?;
+    order::deliver(ticket, wanted, &api.engine, &tenant).await
+}
+
+/// Show an execution, or follow its events
+#[utoipa::path(get, path = "/v1/sessions/{id}/executions/{execution_id}", tag = "executions",
+    params(("id" = String, Path), ("execution_id" = String, Path), events::Headers),
+    responses(events::ShownOrFollowed, (status = "default", body = Problem)))]
+async fn show(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
+    headers: HeaderMap,
+    extensions: Extensions,
+) -> Result<Response, Problem> {
+    let Ok(Path((id, execution_id))) = path else {
+        return Err(EngineError::UnknownExecution("?".to_owned()).into());
+    };
+    let after = events::last_read(&headers)?;
+    if events::is_wanted(&headers) {
+        order::end_with_client(&extensions);
+        let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
+        let account = api.engine.account(&tenant);
+        return Ok(events::respond(reader, std::future::ready(()), account));
+    }
+    let info = api.engine.execution(&tenant, &id, &execution_id)?;
+    let weight = info.outcome.as_ref().map_or(0, |outcome| outcome.weight_bytes());
+    reply::json(&api.engine, &tenant, weight, &info).await
+}
+
+/// Interrupt what is running
+#[utoipa::path(post, path = "/v1/sessions/{id}/interrupt", tag = "executions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = InterruptReply), (status = "default", body = Problem)))]
+async fn interrupt(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<InterruptReply> {
+    Ok(Answer(api.engine.interrupt(&tenant, &id).await?))
+}
+
+/// What could follow at a place in code
+#[utoipa::path(post, path = "/v1/sessions/{id}/complete", tag = "executions",
+    params(("id" = String, Path)), request_body = ProbeRequest,
+    responses((status = 200, body = CompleteReply), (status = "default", body = Problem)))]
+async fn complete(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Json(request, _reserved): Json<ProbeRequest>,
+) -> Answered<CompleteReply> {
+    Ok(Answer(api.engine.complete(&tenant, &id, request).await?))
+}
+
+/// What stands at a place in code
+#[utoipa::path(post, path = "/v1/sessions/{id}/inspect", tag = "executions",
+    params(("id" = String, Path)), request_body = ProbeRequest,
+    responses((status = 200, body = InspectReply), (status = "default", body = Problem)))]
+async fn inspect(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Json(request, _reserved): Json<ProbeRequest>,
+) -> Answered<InspectReply> {
+    Ok(Answer(api.engine.inspect(&tenant, &id, request).await?))
+}

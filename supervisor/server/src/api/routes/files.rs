@@ -1,0 +1,226 @@
+//! Files of a session's workdir. Content is streamed both ways and never held here as a whole.
+
+use axum::Json as Answer;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+use utoipa::{IntoParams, OpenApi};
+use vivarium_api_types::{FileList, FilePage, FilesWritten};
+use vivarium_engine::EngineError;
+use vivarium_engine::session::transfer::Reading;
+
+use super::{Answered, Part};
+use crate::api::auth::Caller;
+use crate::api::extract::{FilePath, Id, Params};
+use crate::api::{Problem, Shared};
+
+mod asked;
+mod content;
+mod headers;
+mod receive;
+
+use asked::{Asked, Decision, Extent, Version};
+use content::Content;
+
+/// How often a file that changes while it is being opened is opened again.
+const ATTEMPTS: usize = 4;
+
+#[derive(OpenApi)]
+#[openapi(paths(list, download, upload, upload_all, delete))]
+struct Document;
+
+pub(super) fn part() -> Part {
+    let router = Router::new()
+        .route("/v1/sessions/{id}/files", get(list).put(upload_all))
+        .route("/v1/sessions/{id}/files/{*path}", get(download).put(upload).delete(delete));
+    Part { router, document: Document::openapi() }
+}
+
+/// What is sent.
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct WriteParams {
+    /// Whether it is a tar archive to be unpacked into the directory at the path.
+    unpack: bool,
+}
+
+/// List files
+#[utoipa::path(get, path = "/v1/sessions/{id}/files", tag = "files",
+    params(("id" = String, Path), FilePage),
+    responses((status = 200, body = FileList), (status = "default", body = Problem)))]
+async fn list(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Params(page): Params<FilePage>,
+) -> Answered<FileList> {
+    Ok(Answer(api.engine.list_files(&tenant, &id, page).await?))
+}
+
+/// Download a file, or one range of it
+#[utoipa::path(get, path = "/v1/sessions/{id}/files/{path}", tag = "files",
+    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir"),
+        ("Range" = Option<String>, Header, description = "One range of bytes"),
+        ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
+    responses(
+        (status = 200, description = "The content", content_type = "*/*"),
+        (status = 206, description = "The range", content_type = "*/*"),
+        (status = 304, description = "It has not changed"),
+        (status = 416, body = Problem), (status = "default", body = Problem)))]
+async fn download(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    FilePath { id, path }: FilePath,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let is_head = method == Method::HEAD;
+    let asked = Asked::new(&headers, is_head);
+    let (decision, reading) = open(&api, &tenant, &id, &path, &asked, is_head).await?;
+    let entry = reading.entry();
+    let (size, version) = (entry.size_bytes, Version::of(entry));
+    let (status, extent) = match decision {
+        Decision::NotModified => {
+            let validators = headers::validators(&version);
+            return Ok((StatusCode::NOT_MODIFIED, validators).into_response());
+        }
+        Decision::Unsatisfiable => {
+            let detail = format!("{path:?} has {size} bytes");
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            let problem = Problem::new(status, "range_not_satisfiable", detail);
+            let range = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
+            return Ok((range, problem).into_response());
+        }
+        Decision::Send(extent) if extent.is_part => (StatusCode::PARTIAL_CONTENT, extent),
+        Decision::Send(extent) => (StatusCode::OK, extent),
+    };
+    let about = headers::of_content(&path, &extent, size);
+    let body = if is_head { Body::empty() } else { Body::new(Content::new(reading)) };
+    Ok((status, headers::validators(&version), about, body).into_response())
+}
+
+/// Opens what a client asked for. That can be known only when the file is open, so it may take
+/// more than one go.
+async fn open(
+    api: &Shared,
+    tenant: &str,
+    id: &str,
+    path: &str,
+    asked: &Asked,
+    is_head: bool,
+) -> Result<(Decision, Reading), Problem> {
+    let mut wanted = asked.first_guess();
+    for _ in 0..ATTEMPTS {
+        let (offset, length) = if is_head { (0, Some(0)) } else { wanted };
+        let opened = api.engine.read_file(tenant, id, path, offset, length).await;
+        let reading = opened.map_err(hint)?;
+        let decision = asked.decide(&Version::of(reading.entry()), reading.entry().size_bytes);
+        let Decision::Send(Extent { start, length, .. }) = decision else {
+            return Ok((decision, reading));
+        };
+        if is_head || (start, length) == (offset, reading.length()) {
+            return Ok((decision, reading));
+        }
+        wanted = (start, Some(length));
+    }
+    let detail = format!("{path:?} is changing all the time");
+    Err(Problem::new(StatusCode::CONFLICT, "file_refused", detail))
+}
+
+/// Who asks for a directory's content wants to know how it is listed.
+fn hint(error: EngineError) -> Problem {
+    let is_directory = matches!(error, EngineError::NotAFile { .. });
+    let mut problem = Problem::from(error);
+    if is_directory {
+        problem.detail.push_str("; a directory is listed by GET /v1/sessions/{id}/files?path=");
+    }
+    problem
+}
+
+/// Upload a file, or unpack a tar archive
+#[utoipa::path(put, path = "/v1/sessions/{id}/files/{path}", tag = "files",
+    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir"),
+        WriteParams),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream",
+        description = "The content; a tar archive as application/x-tar where it is unpacked"),
+    responses((status = 200, body = FilesWritten, description = "Replaced, or unpacked"),
+        (status = 201, body = FilesWritten, description = "Made"),
+        (status = 413, body = Problem), (status = 507, body = Problem),
+        (status = "default", body = Problem)))]
+async fn upload(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    FilePath { id, path }: FilePath,
+    Params(params): Params<WriteParams>,
+    request: Request,
+) -> Result<(StatusCode, Answer<FilesWritten>), Problem> {
+    write(&api, &tenant, &id, path, params, request).await
+}
+
+/// Unpack a tar archive into the workdir
+#[utoipa::path(put, path = "/v1/sessions/{id}/files", tag = "files",
+    params(("id" = String, Path), WriteParams),
+    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    responses((status = 200, body = FilesWritten), (status = "default", body = Problem)))]
+async fn upload_all(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Params(params): Params<WriteParams>,
+    request: Request,
+) -> Result<(StatusCode, Answer<FilesWritten>), Problem> {
+    write(&api, &tenant, &id, String::new(), params, request).await
+}
+
+async fn write(
+    api: &Shared,
+    tenant: &str,
+    id: &str,
+    path: String,
+    params: WriteParams,
+    request: Request,
+) -> Result<(StatusCode, Answer<FilesWritten>), Problem> {
+    let (parts, body) = request.into_parts();
+    let mut body = receive::Incoming::new(&parts.headers, body);
+    let result = async {
+        receive::check(&parts.headers, params.unpack)?;
+        if params.unpack {
+            let upload = api.engine.unpack_files(tenant, id, &path).await?;
+            return Ok((StatusCode::OK, body.pour(upload).await?));
+        }
+        // Before any of it is read: most that can be refused is refused here.
+        let before = api.engine.stat_file(tenant, id, &path).await;
+        let status = if matches!(before, Ok(None)) { StatusCode::CREATED } else { StatusCode::OK };
+        let announced = body.announced();
+        let upload = api.engine.write_file(tenant, id, &path, announced).await?;
+        Ok((status, body.pour(upload).await?))
+    };
+    match result.await {
+        Ok((status, written)) => {
+            let (files, size_bytes) = (written.files, written.bytes);
+            Ok((status, Answer(FilesWritten { path, files, size_bytes })))
+        }
+        Err(problem) => {
+            body.drain().await;
+            Err(problem)
+        }
+    }
+}
+
+/// Remove a file, or a directory with all that is in it
+#[utoipa::path(delete, path = "/v1/sessions/{id}/files/{path}", tag = "files",
+    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir")),
+    responses((status = 204), (status = "default", body = Problem)))]
+async fn delete(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    FilePath { id, path }: FilePath,
+) -> Result<StatusCode, Problem> {
+    api.engine.delete_file(&tenant, &id, &path).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

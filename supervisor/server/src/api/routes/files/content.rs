@@ -1,0 +1,40 @@
+//! A file's content as the body of an answer. If it ends early the connection is closed before
+//! the announced length, which is how a client sees that something is missing.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use vivarium_engine::session::transfer::Reading;
+
+#[derive(Debug)]
+pub(super) struct Content(Reading);
+
+impl Content {
+    pub(super) const fn new(reading: Reading) -> Self {
+        Self(reading)
+    }
+}
+
+impl HttpBody for Content {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let chunk = self.0.poll_chunk(context);
+        chunk.map(|chunk| chunk.map(|chunk| chunk.map(|bytes| Frame::data(bytes.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.left() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.left())
+    }
+}

@@ -1,0 +1,74 @@
+//! Headers of a file that tenant code has made: nobody is to render it, run it, or keep it.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use vivarium_engine::media;
+
+use super::asked::{Extent, Version};
+
+/// What tells one version from another, also of one that is not sent.
+pub(super) fn validators(version: &Version) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    insert(&mut headers, header::ETAG, version.etag());
+    if let Some(modified) = version.last_modified() {
+        insert(&mut headers, header::LAST_MODIFIED, modified);
+    }
+    insert(&mut headers, header::CACHE_CONTROL, "no-store");
+    headers
+}
+
+/// What is said of the content.
+pub(super) fn of_content(path: &str, extent: &Extent, size: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    insert(&mut headers, header::CONTENT_TYPE, media::of_name(path));
+    insert(&mut headers, header::CONTENT_LENGTH, extent.length.to_string());
+    insert(&mut headers, header::ACCEPT_RANGES, "bytes");
+    if extent.is_part {
+        let last = extent.start + extent.length.saturating_sub(1);
+        let range = format!("bytes {}-{last}/{size}", extent.start);
+        insert(&mut headers, header::CONTENT_RANGE, range);
+    }
+    insert(&mut headers, header::CONTENT_DISPOSITION, disposition(path));
+    insert(&mut headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // Should a browser show it all the same, then without scripts and without an origin; and no
+    // page of another origin may use it as its script or image.
+    insert(&mut headers, header::CONTENT_SECURITY_POLICY, "sandbox");
+    let policy = HeaderName::from_static("cross-origin-resource-policy");
+    insert(&mut headers, policy, "same-origin");
+    headers
+}
+
+/// To be saved under its name (RFC 6266), any byte of which may mean something (RFC 8187).
+fn disposition(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let mut text = "attachment; filename*=UTF-8''".to_owned();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: impl AsRef<str>) {
+    // All of these are visible ASCII.
+    if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_nothing_but_themselves() {
+        assert_eq!(disposition("a/plot 1.png"), "attachment; filename*=UTF-8''plot%201.png");
+        assert_eq!(disposition("ü"), "attachment; filename*=UTF-8''%C3%BC");
+        let sly = "x\"; filename=\"y.exe\r\nset-cookie: a=b";
+        let text = disposition(sly);
+        assert!(!text.contains(['"', '\r', '\n', '=']) || text.matches('=').count() == 1, "{text}");
+        assert!(HeaderValue::from_str(&text).is_ok());
+    }
+}

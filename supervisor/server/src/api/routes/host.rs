@@ -1,0 +1,65 @@
+//! The daemon and its host.
+
+use axum::Json as Answer;
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
+use vivarium_api_types::HostInfo;
+use vivarium_engine::EngineError;
+
+use super::{Answered, Part};
+use crate::api::auth::Caller;
+use crate::api::{Problem, Shared, metrics};
+
+#[derive(OpenApi)]
+#[openapi(paths(host, healthz, readyz, metrics::show))]
+struct Document;
+
+pub(super) fn part() -> Part {
+    let router = Router::new()
+        .route("/v1/host", get(host))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/openapi.json", get(openapi))
+        .route("/metrics", get(metrics::show));
+    Part { router, document: Document::openapi() }
+}
+
+/// The daemon is there.
+#[derive(Debug, Serialize, ToSchema)]
+struct Health {
+    /// `ok`
+    status: &'static str,
+}
+
+/// This host and what it offers
+#[utoipa::path(get, path = "/v1/host", tag = "host",
+    responses((status = 200, body = HostInfo), (status = "default", body = Problem)))]
+async fn host(State(api): State<Shared>, Caller(tenant): Caller) -> Answer<HostInfo> {
+    Answer(api.engine.host(&tenant))
+}
+
+/// Whether the daemon is there
+#[utoipa::path(get, path = "/healthz", tag = "host", responses((status = 200, body = Health)))]
+async fn healthz() -> Answer<Health> {
+    Answer(Health { status: "ok" })
+}
+
+/// Whether the daemon takes new work
+#[utoipa::path(get, path = "/readyz", tag = "host",
+    responses((status = 200, body = Health), (status = 503, body = Problem)))]
+async fn readyz(State(api): State<Shared>) -> Answered<Health> {
+    if api.engine.is_draining() {
+        return Err(EngineError::Draining.into());
+    }
+    Ok(Answer(Health { status: "ok" }))
+}
+
+/// This API as OpenAPI 3.1
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], crate::api::openapi::json()).into_response()
+}

@@ -1,0 +1,102 @@
+//! Sessions.
+
+use axum::Json as Answer;
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use utoipa::OpenApi;
+use vivarium_api_types::{KeepaliveReply, Page, ResetReply, SessionInfo, SessionPage, SessionSpec};
+use vivarium_engine::Created;
+
+use super::{Answered, Part};
+use crate::api::auth::Caller;
+use crate::api::extract::{Id, Params};
+use crate::api::order::{self, Keyed};
+use crate::api::{Problem, Shared};
+
+#[derive(OpenApi)]
+#[openapi(paths(create, list, show, delete, reset, keepalive))]
+struct Document;
+
+pub(super) fn part() -> Part {
+    let router = Router::new()
+        .route("/v1/sessions", post(create).get(list))
+        .route("/v1/sessions/{id}", get(show).delete(delete))
+        .route("/v1/sessions/{id}/reset", post(reset))
+        .route("/v1/sessions/{id}/keepalive", post(keepalive));
+    Part { router, document: Document::openapi() }
+}
+
+/// Make a session
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(order::KeyHeader),
+    request_body = Option<SessionSpec>,
+    responses(order::Made, (status = "default", body = Problem)))]
+async fn create(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Keyed(spec, once, _reserved): Keyed<SessionSpec>,
+) -> Result<Response, Problem> {
+    // Nothing may be waited for between this and the answer: the session has its owner now.
+    let Created { info, is_replay } = api.engine.create_once(&tenant, spec, once).await?;
+    Ok(order::replayed((StatusCode::CREATED, Answer(info)).into_response(), is_replay))
+}
+
+/// List sessions
+#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(Page),
+    responses((status = 200, body = SessionPage), (status = "default", body = Problem)))]
+async fn list(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Params(page): Params<Page>,
+) -> Answered<SessionPage> {
+    Ok(Answer(api.engine.list(&tenant, &page)?))
+}
+
+/// Show a session
+#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
+    responses((status = 200, body = SessionInfo), (status = "default", body = Problem)))]
+async fn show(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<SessionInfo> {
+    Ok(Answer(api.engine.get(&tenant, &id).await?))
+}
+
+/// End a session
+#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
+    responses((status = 204), (status = "default", body = Problem)))]
+async fn delete(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Result<StatusCode, Problem> {
+    api.engine.delete(&tenant, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give a session a fresh kernel
+#[utoipa::path(post, path = "/v1/sessions/{id}/reset", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = ResetReply), (status = "default", body = Problem)))]
+async fn reset(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<ResetReply> {
+    Ok(Answer(api.engine.reset(&tenant, &id).await?))
+}
+
+/// Keep a session from being reaped
+#[utoipa::path(post, path = "/v1/sessions/{id}/keepalive", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = KeepaliveReply), (status = "default", body = Problem)))]
+async fn keepalive(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+) -> Answered<KeepaliveReply> {
+    Ok(Answer(api.engine.keepalive(&tenant, &id)?))
+}

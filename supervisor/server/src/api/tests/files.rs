@@ -1,0 +1,304 @@
+//! Files over HTTP, from an agent whose files are named after what comes of them.
+
+use vivarium_engine::testing::{FakeAgent, engine};
+use vivarium_protocol::message::{
+    FileEntry, FileKind, FileOperation, FileProblemKind, FileReply, ToAgent,
+};
+
+use super::*;
+
+/// 2026-01-01T00:00:00Z
+const MODIFIED_MS: i64 = 1_767_225_600_000;
+
+/// Answers operations on files until the session is over.
+async fn serve_files(mut agent: FakeAgent) {
+    agent.start().await;
+    let mut changes = 0;
+    while let Some(message) = agent.hear().await {
+        let ToAgent::File { transfer, operation } = message else { continue };
+        let path = match &operation {
+            FileOperation::Read { path, .. }
+            | FileOperation::Write { path }
+            | FileOperation::Unpack { path }
+            | FileOperation::List { path, .. }
+            | FileOperation::Delete { path } => path.clone(),
+        };
+        let refusal = match path.as_str() {
+            "missing" => Some(FileProblemKind::NotFound),
+            "directory" => Some(FileProblemKind::Kind),
+            "link" => Some(FileProblemKind::Path),
+            "full" => Some(FileProblemKind::NoSpace),
+            "bad.tar" => Some(FileProblemKind::Archive),
+            "refused" => Some(FileProblemKind::Io),
+            "busy" => Some(FileProblemKind::Aborted),
+            _ => None,
+        };
+        changes += u64::from(path == "changing");
+        let size = if path == "changing" { 100 + changes } else { 100 };
+        let entry = FileEntry {
+            path: path.clone(),
+            kind: FileKind::File,
+            size_bytes: size,
+            modified_ms: MODIFIED_MS,
+        };
+        let reply = match (&operation, refusal) {
+            (_, Some(kind)) => Err(kind),
+            (FileOperation::Read { offset, length, .. }, _) => {
+                let rest = size.saturating_sub(*offset);
+                let length = length.map_or(rest, |length| length.min(rest));
+                Ok(FileReply::Reading { entry, length })
+            }
+            (FileOperation::Delete { .. }, _) => Ok(FileReply::Deleted),
+            (FileOperation::List { limit, .. }, _) => {
+                Ok(FileReply::Listed { entries: vec![entry; *limit as usize], more: true })
+            }
+            _ => {
+                let socket = agent.socket();
+                let mut wire = Vec::new();
+                while !wire.ends_with(&[0; 4]) {
+                    wire.extend(socket.read().await);
+                }
+                Ok(FileReply::Written { files: 1, bytes: wire.len() as u64 - 8 })
+            }
+        };
+        let content = match (&operation, &reply) {
+            (FileOperation::Read { offset, .. }, Ok(FileReply::Reading { length, .. })) => {
+                let sent = if path == "short" { length / 2 } else { *length };
+                (*offset..offset + sent).map(|at| at.to_le_bytes()[0]).collect()
+            }
+            _ => vec![],
+        };
+        let has_socket =
+            !matches!(operation, FileOperation::List { .. } | FileOperation::Delete { .. });
+        agent.file_done(transfer, reply).await;
+        if has_socket && let Some(socket) = agent.try_socket() {
+            socket.write(content).await;
+        }
+    }
+}
+
+async fn started() -> Server {
+    let (engine, _, mut launched) = engine(settings());
+    tokio::spawn(async move {
+        while let Some(agent) = launched.recv().await {
+            tokio::spawn(serve_files(agent));
+        }
+    });
+    let server = start_with(engine);
+    server.call("POST", "/v1/sessions", r#"{"id": "a"}"#).await;
+    server
+}
+
+/// A request with a body of octets.
+async fn send(server: &Server, method: &str, rest: &str, headers: &str, body: &str) -> Response {
+    let path = format!("/v1/sessions/a/files{rest}");
+    raw(server.address, &request(method, &path, headers, body)).await
+}
+
+const TAR: &str = "content-type: application/x-tar\r\n";
+
+#[tokio::test]
+async fn every_refusal_has_its_code() {
+    let server = started().await;
+    for (method, rest, headers, expected) in [
+        ("GET", "/missing", "", (404, "unknown_file")),
+        ("HEAD", "/missing", "", (404, "")),
+        ("GET", "/directory", "", (409, "not_a_file")),
+        ("GET", "/link", "", (422, "bad_path")),
+        ("GET", "/refused", "", (409, "file_refused")),
+        ("GET", "/busy", "", (429, "too_many_transfers")),
+        ("GET", "/changing", "range: bytes=-5\r\n", (409, "file_refused")),
+        ("GET", "/file", "range: bytes=100-\r\n", (416, "range_not_satisfiable")),
+        ("PUT", "/full", "", (507, "no_space")),
+        ("PUT", "/link", "", (422, "bad_path")),
+        ("PUT", "/bad.tar?unpack=true", TAR, (422, "bad_archive")),
+        ("PUT", "/a?unpack=true", "", (415, "unsupported_media_type")),
+        ("PUT", "?unpack=true", "", (415, "unsupported_media_type")),
+        ("PUT", "?unpack=perhaps", "", (400, "invalid_query")),
+        ("PUT", "", "", (422, "bad_path")),
+        ("PUT", "/a", "content-encoding: gzip\r\n", (415, "unsupported_media_type")),
+        ("PUT", "/a", "content-range: bytes 0-0/2\r\n", (400, "unsupported_header")),
+        ("PUT", "/a", "if-match: \"x\"\r\n", (400, "unsupported_header")),
+        ("DELETE", "/missing", "", (404, "unknown_file")),
+        ("DELETE", "", "", (405, "method_not_allowed")),
+        ("POST", "/a", "", (405, "method_not_allowed")),
+        ("GET", "?limit=0", "", (422, "invalid_field")),
+        ("GET", "?limit=1001", "", (422, "invalid_field")),
+        ("GET", "?path=..", "", (422, "bad_path")),
+        ("GET", "?after=%00", "", (422, "invalid_field")),
+        ("GET", "?paht=x", "", (400, "invalid_query")),
+    ] {
+        let answer = send(&server, method, rest, headers, "").await;
+        let found = match method {
+            "HEAD" => (answer.status, String::new()),
+            _ => answer.problem(),
+        };
+        assert_eq!(found, (expected.0, expected.1.to_owned()), "{method} {rest}");
+        if expected.0 == 429 {
+            assert!(answer.head.contains("\r\nretry-after: "), "{}", answer.head);
+        }
+    }
+    let answer = send(&server, "GET", "/file", "range: bytes=100-\r\n", "").await;
+    assert!(answer.head.contains("\r\ncontent-range: bytes */100"), "{}", answer.head);
+    let hint = send(&server, "GET", "/directory", "", "").await.body;
+    assert!(hint.contains("files?path="), "{hint}");
+}
+
+#[tokio::test]
+async fn paths_that_climb_never_reach_the_agent() {
+    let server = started().await;
+    let long = format!("/{}", "x".repeat(4097));
+    for rest in [
+        "/..",
+        "/../file",
+        "/a/../file",
+        "/%2e%2e/file",
+        "/%2e%2e%2ffile",
+        "/..%2ffile",
+        "/a%2f..%2ffile",
+        "/.",
+        "/./file",
+        "/%2ffile",
+        "//file",
+        "/a//file",
+        "/file/",
+        "/file%00",
+        "/a%00/file",
+        "/%ff",
+        &long,
+    ] {
+        for method in ["GET", "PUT", "DELETE"] {
+            let answer = send(&server, method, rest, "", "").await;
+            assert_eq!(answer.problem(), (422, "bad_path".to_owned()), "{method} {rest}");
+        }
+    }
+    // Decoded once: these are names.
+    for rest in ["/file", "/..file", "/%252e%252e", "/..%5cfile", "/a%3fb%23", "/%C3%BC"] {
+        assert_eq!(send(&server, "GET", rest, "", "").await.status, 200, "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_comes_with_what_a_browser_needs_to_leave_it_alone() {
+    let server = started().await;
+    let answer = send(&server, "GET", "/a/page%201.html", "", "").await;
+    assert_eq!((answer.status, answer.body.len()), (200, 100));
+    for line in [
+        "content-type: text/html",
+        "content-length: 100",
+        "accept-ranges: bytes",
+        "cache-control: no-store",
+        "content-disposition: attachment; filename*=utf-8''page%201.html",
+        "x-content-type-options: nosniff",
+        "content-security-policy: sandbox",
+        "cross-origin-resource-policy: same-origin",
+        "last-modified: thu, 01 jan 2026 00:00:00 gmt",
+    ] {
+        assert!(answer.head.contains(&format!("\r\n{line}")), "{line} in {}", answer.head);
+    }
+    let head = send(&server, "HEAD", "/a/page%201.html", "", "").await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    let lines = |answer: &Response| {
+        let lines = answer.head.lines().filter(|line| !line.starts_with("date:"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&head), lines(&answer));
+    let tag = answer.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let unchanged = format!("if-none-match: {tag}\r\n");
+    let answer = send(&server, "GET", "/a/page%201.html", &unchanged, "").await;
+    assert_eq!((answer.status, answer.body.as_str()), (304, ""));
+}
+
+#[tokio::test]
+async fn one_range_is_sent_alone() {
+    let server = started().await;
+    for (range, status, at, body) in [
+        ("bytes=1-3", 206, "bytes 1-3/100", "\u{1}\u{2}\u{3}"),
+        ("bytes=98-", 206, "bytes 98-99/100", "bc"),
+        ("bytes=-2", 206, "bytes 98-99/100", "bc"),
+        ("bytes=98-1000", 206, "bytes 98-99/100", "bc"),
+    ] {
+        let answer = send(&server, "GET", "/file", &format!("range: {range}\r\n"), "").await;
+        assert_eq!((answer.status, answer.body.as_str()), (status, body), "{range}");
+        let expected = format!("\r\ncontent-range: {at}");
+        assert!(answer.head.contains(&expected), "{range}: {}", answer.head);
+    }
+    for headers in ["range: bytes=0-1,3-4\r\n", "range: bytes=0-1\r\nif-range: \"other\"\r\n"] {
+        let answer = send(&server, "GET", "/file", headers, "").await;
+        assert_eq!((answer.status, answer.body.len()), (200, 100), "{headers}");
+        assert!(!answer.head.contains("content-range"), "{}", answer.head);
+    }
+}
+
+#[tokio::test]
+async fn a_content_that_ends_early_is_seen_to() {
+    let server = started().await;
+    let answer = send(&server, "GET", "/short", "", "").await;
+    assert!(answer.head.contains("\r\ncontent-length: 100"), "{}", answer.head);
+    assert!(answer.status == 200 && answer.body.len() < 100, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn an_upload_says_what_it_made() {
+    let server = started().await;
+    let answer = send(&server, "PUT", "/file", "", "hello").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json(), json!({"path": "file", "files": 1, "size_bytes": 5}));
+    let answer = send(&server, "PUT", "?unpack=true", TAR, "hello").await;
+    assert_eq!((answer.status, &answer.json()["path"]), (200, &json!("")));
+    assert_eq!(send(&server, "DELETE", "/file", "", "").await.status, 204);
+    let listed = send(&server, "GET", "?limit=2&recursive=true", "", "").await.json();
+    assert_eq!(listed["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(listed["entries"][0]["modified_at"], "2026-01-01T00:00:00Z");
+    assert_eq!(listed["next"], "");
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_before_it_is_read() {
+    let server = started().await;
+    let max = 256 << 20;
+    let head = format!(
+        "PUT /v1/sessions/a/files/file HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        max + 1
+    );
+    assert_eq!(
+        raw(server.address, head.as_bytes()).await.problem(),
+        (413, "file_too_large".into())
+    );
+    let chunk = "x".repeat(1 << 20);
+    let mut chunked = b"PUT /v1/sessions/a/files/file HTTP/1.1\r\nhost: localhost\r\n\
+         connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        .to_vec();
+    for _ in 0..=256 {
+        chunked.extend(format!("{:x}\r\n{chunk}\r\n", chunk.len()).bytes());
+    }
+    chunked.extend(b"0\r\n\r\n");
+    assert_eq!(raw(server.address, &chunked).await.problem(), (413, "file_too_large".into()));
+}
+
+#[tokio::test]
+async fn a_draining_daemon_gives_files_and_takes_none() {
+    let server = started().await;
+    // This agent never runs anything, and so the session stays busy.
+    let mut busy = TcpStream::connect(server.address).await.unwrap();
+    let execute = request("POST", "/v1/sessions/a/execute", JSON, r#"{"code": "1"}"#);
+    busy.write_all(&execute).await.unwrap();
+    let state = |listed: Value| listed["sessions"][0]["state"].clone();
+    while state(server.call("GET", "/v1/sessions", "").await.json()) != "running" {}
+    let engine = server.engine.clone();
+    let shutdown = tokio::spawn(async move {
+        engine.shutdown(std::time::Duration::from_secs(3600)).await;
+    });
+    while !server.engine.is_draining() {
+        tokio::task::yield_now().await;
+    }
+    for method in ["PUT", "DELETE"] {
+        let answer = send(&server, method, "/file", "", "").await;
+        assert_eq!(answer.problem(), (503, "draining".into()));
+    }
+    let answer = send(&server, "GET", "/file", "", "").await;
+    assert_eq!((answer.status, answer.body.len()), (200, 100));
+    assert!(!shutdown.is_finished());
+    shutdown.abort();
+}

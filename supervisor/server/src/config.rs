@@ -1,0 +1,205 @@
+//! The configuration: what was written, where, and what of it is wrong. What it means is
+//! [`vivarium_engine::settings`].
+//!
+//! Command line before environment before file before default, key by key. It must never stop
+//! at the first error, and never ignore a word it does not know.
+
+mod check;
+pub mod duration;
+pub mod environment;
+mod error;
+mod file;
+mod given;
+mod host;
+mod key;
+pub mod keys;
+mod reload;
+mod render;
+mod suggest;
+mod value;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use error::{ConfigError, ConfigErrors, Origin};
+pub use file::{DEFAULT_PATH, File, ReadError, load};
+pub use given::Given;
+pub use host::Host;
+pub use key::{Key, Kind, Preset, Section, Setter};
+pub use reload::{Reloaded, reload};
+pub use render::{markdown, sample, show, show_json};
+pub use value::{Value, ValueError};
+
+use vivarium_engine::settings::Settings;
+
+use given::{DEFAULT_ENVIRONMENT, Said};
+
+/// Where values come from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// What the defaults depend on.
+    pub host: Host,
+    /// The file, if there is one.
+    pub file: Option<File>,
+    /// Our environment.
+    pub variables: Vec<(String, String)>,
+    /// Values from flags.
+    pub flags: Vec<Given>,
+}
+
+/// Values from a repeated or single flag, for [`Sources::flags`].
+///
+/// Nothing if `texts` is empty or no key has this flag.
+#[must_use]
+pub fn flag(flag: &'static str, texts: &[String]) -> Option<Given> {
+    let key = keys::all().find(|key| key.flag == Some(flag))?;
+    given::from_flag(key, flag, texts)
+}
+
+/// One key's value as it is in effect.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Which key.
+    pub key: &'static Key,
+    /// Of which environment or tenant.
+    pub of: Option<String>,
+    /// The value; `None` where nothing is said and the key has no default value.
+    pub value: Option<Value>,
+    /// Where it was said.
+    pub origin: Origin,
+}
+
+impl Entry {
+    /// The key's path.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.key.path(self.of.as_deref())
+    }
+}
+
+/// A configuration without errors.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What it means.
+    pub settings: Settings,
+    /// What was said, in the order of the file.
+    pub entries: Vec<Entry>,
+}
+
+/// Merges the sources and checks everything.
+///
+/// # Errors
+/// All that is wrong, in every source, also in values that another source overrides.
+pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
+    let mut said = vec![];
+    said.extend(sources.file.as_ref().map(file::read));
+    said.push(environment::read(&sources.variables));
+    said.push(Said { given: sources.flags.clone(), ..Said::default() });
+
+    let mut merge = Merge::new(&sources.host, &said);
+    for said in said {
+        merge.errors.extend(said.errors);
+        for given in said.given {
+            merge.apply(given);
+        }
+    }
+    merge.finish()
+}
+
+/// The merge under way.
+struct Merge {
+    settings: Settings,
+    entries: Vec<Entry>,
+    errors: Vec<ConfigError>,
+}
+
+impl Merge {
+    /// Every key, also of every environment and tenant named, with its default.
+    fn new(host: &Host, said: &[Said]) -> Self {
+        let environments = said.iter().flat_map(|said| &said.environments).map(String::as_str);
+        let environments: BTreeSet<_> = environments.chain([DEFAULT_ENVIRONMENT]).collect();
+        let tenants: BTreeSet<_> = said.iter().flat_map(|said| &said.tenants).collect();
+        let mut merge = Self { settings: keys::blank(), entries: vec![], errors: vec![] };
+        for key in keys::all() {
+            if let Setter::Settings(_) = key.set {
+                merge.preset(host, key, None);
+            }
+        }
+        for name in environments {
+            merge.settings.environments.insert(name.to_owned(), Default::default());
+            for key in keys::of(Section::Environments) {
+                merge.preset(host, key, Some(name));
+            }
+        }
+        for name in tenants {
+            merge.settings.tenants.insert(name.clone(), Default::default());
+            for key in keys::of(Section::Tenant) {
+                merge.preset(host, key, Some(name));
+            }
+        }
+        merge
+    }
+
+    fn preset(&mut self, host: &Host, key: &'static Key, of: Option<&str>) {
+        let value = match key.preset {
+            Preset::Toml(text) => {
+                toml::de::DeValue::parse(text).ok().map(|value| Value::from_toml(value.get_ref()))
+            }
+            Preset::Unset(_) | Preset::Required(_) => None,
+            Preset::Host { value, .. } => Some(value(host)),
+        };
+        self.entries.push(Entry {
+            key,
+            of: of.map(str::to_owned),
+            value: None,
+            origin: Origin::Default,
+        });
+        if let Some(value) = value {
+            let of = of.map(str::to_owned);
+            self.apply(Given { key, of, value, origin: Origin::Default });
+        }
+    }
+
+    fn apply(&mut self, given: Given) {
+        let Given { key, of, value, origin } = given;
+        let name = || of.clone().unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
+        let set = match key.set {
+            Setter::Settings(set) => set(&mut self.settings, &value),
+            Setter::Environment(set) => {
+                set(self.settings.environments.entry(name()).or_default(), &value)
+            }
+            Setter::Tenant(set) => set(self.settings.tenants.entry(name()).or_default(), &value),
+        };
+        let path = key.path(of.as_deref());
+        if let Err(error) = set {
+            let message = format!("{path}: {error}");
+            self.errors.push(ConfigError { origin, message });
+            return;
+        }
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.path() == path) {
+            entry.value = Some(value);
+            entry.origin = origin;
+        }
+    }
+
+    fn finish(mut self) -> Result<Config, ConfigErrors> {
+        // A value that was refused is not in the settings: what would be said of how the others
+        // fit together could be wrong.
+        if self.errors.is_empty() {
+            let origins: BTreeMap<_, _> =
+                self.entries.iter().map(|entry| (entry.path(), &entry.origin)).collect();
+            for (path, message) in check::check(&self.settings) {
+                let origin = origins.get(&path).map_or(Origin::Default, |origin| (*origin).clone());
+                let message = format!("{path}: {message}");
+                self.errors.push(ConfigError { origin, message });
+            }
+        }
+        if self.errors.is_empty() {
+            Ok(Config { settings: self.settings, entries: self.entries })
+        } else {
+            Err(ConfigErrors(self.errors))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What has to fit together: conditions over more than one key.
+
+use std::collections::BTreeMap;
+
+use vivarium_engine::settings::{Mode, Settings};
+use vivarium_protocol::frame::MAX_FRAME_BYTES;
+use vivarium_protocol::layer::Layer;
+
+/// The largest body that, whatever is in it, still fits a message to the agent.
+pub(crate) const MAX_BODY_BYTES: u64 = 40 << 20;
+const _: () = assert!(MAX_BODY_BYTES < MAX_FRAME_BYTES as u64);
+
+/// The least that one tenant may hold, in MiB: twice the largest body, as it comes and as it is
+/// parsed, or a largest result and its answer.
+const MIN_TENANT_BUFFERED_MB: u64 = 160;
+
+/// What is to be left to others, in MiB.
+const MIN_OTHERS_BUFFERED_MB: u64 = 32;
+
+/// What does not fit, each with the path of the key it is about.
+pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
+    let errors = between_sections(settings).into_iter();
+    let mut errors: Vec<_> = errors.map(|(path, error)| (path.to_owned(), error)).collect();
+    let too_low = vivarium_engine::too_low(&settings.sandbox.limits);
+    errors.extend(too_low.map(|(name, reason)| (format!("sandbox.{name}"), reason)));
+    errors.extend(shared_tokens(settings));
+    errors.extend(low_marks(settings));
+    errors
+}
+
+/// A token is one tenant's alone.
+fn shared_tokens(settings: &Settings) -> Vec<(String, String)> {
+    let mut errors = Vec::new();
+    let mut owners = BTreeMap::new();
+    for (name, tenant) in &settings.tenants {
+        for hash in &tenant.tokens {
+            if let Some(owner) = owners.insert(*hash, name) {
+                let path = format!("tenant.{name}.token_sha256");
+                errors.push((path, format!("{hash} is a token of tenant {owner:?} too")));
+            }
+        }
+    }
+    errors
+}
+
+/// A low mark is below the high one, or the same.
+fn low_marks(settings: &Settings) -> Vec<(String, String)> {
+    let mut errors = Vec::new();
+    for (name, environment) in &settings.environments {
+        let size = environment.pool_size;
+        if let Some(low) = environment.pool_low.filter(|low| *low > size) {
+            let path = format!("environments.{name}.pool_low");
+            errors.push((path, format!("{low} is more than the pool_size of {size}")));
+        }
+    }
+    errors
+}
+
+fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
+    let mut errors = Vec::new();
+    let server = &settings.server;
+    let sandbox = &settings.sandbox;
+    let session = &settings.session;
+    if let Some(why) = settings.why_local_only() {
+        for address in server.listen.iter().filter(|address| !address.is_local()) {
+            let message = format!(
+                "{address} can be reached from other hosts, and {why}: use 127.0.0.1, [::1] or \
+                 unix:/PATH"
+            );
+            errors.push(("server.listen", message));
+        }
+    }
+    if server.max_body_bytes > MAX_BODY_BYTES {
+        errors.push(("server.max_body_bytes", format!("at most {MAX_BODY_BYTES}")));
+    }
+    let (all_mb, tenant_mb) = (server.max_buffered_mb, server.max_tenant_buffered_mb);
+    if tenant_mb < MIN_TENANT_BUFFERED_MB {
+        errors.push((
+            "server.max_tenant_buffered_mb",
+            format!("at least {MIN_TENANT_BUFFERED_MB}: a largest body and result have to fit"),
+        ));
+    }
+    if all_mb < tenant_mb.saturating_add(MIN_OTHERS_BUFFERED_MB) {
+        errors.push((
+            "server.max_buffered_mb",
+            format!(
+                "at least {MIN_OTHERS_BUFFERED_MB} more than server.max_tenant_buffered_mb: one \
+                 tenant is not to hold everything"
+            ),
+        ));
+    }
+    if sandbox.mode == Mode::On && !sandbox.disable_layers.is_empty() {
+        let names: Vec<_> = sandbox.disable_layers.iter().map(|layer| layer.name()).collect();
+        errors.push((
+            "sandbox.disable_layers",
+            format!(
+                "{} switched off, but sandbox.mode \"on\" means every layer: use mode \"auto\"",
+                names.join(", ")
+            ),
+        ));
+    }
+    for layer in sandbox.required() {
+        if let Some(key) = sandbox.disabled_by(*layer) {
+            let message = format!(
+                "has {layer}, which {key} switches off: take it out here (--sandbox-require), or \
+                 leave it on there"
+            );
+            errors.push(("sandbox.require", message));
+        }
+    }
+    if sandbox.disable_layers.len() >= Layer::ALL.len() {
+        errors.push((
+            "sandbox.disable_layers",
+            "every layer: that is sandbox.mode \"off\"; say so there".to_owned(),
+        ));
+    }
+    if !sandbox.allowed_networks.contains(&sandbox.network) {
+        errors.push((
+            "sandbox.network",
+            "is not one of sandbox.allowed_networks: add it there, or choose one of those"
+                .to_owned(),
+        ));
+    }
+    if session.exec_timeout > session.max_exec_timeout {
+        errors.push((
+            "session.exec_timeout",
+            "is longer than session.max_exec_timeout: raise that, or lower this".to_owned(),
+        ));
+    }
+    if server.state_dir == server.runtime_dir {
+        errors.push((
+            "server.runtime_dir",
+            "is server.state_dir: what is kept and what is cleared need two directories".to_owned(),
+        ));
+    }
+    errors
+}

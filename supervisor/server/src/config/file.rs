@@ -1,0 +1,214 @@
+//! The configuration file.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use vivarium_engine::is_plain_name;
+
+use crate::config::error::Origin;
+use crate::config::given::{self, Given, Said};
+use crate::config::key::{Key, Preset, Section};
+use crate::config::value::Value;
+use crate::config::{keys, suggest};
+
+/// Where the file is unless said otherwise.
+pub const DEFAULT_PATH: &str = "/etc/vivarium/vivarium.toml";
+
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Where it was.
+    pub path: PathBuf,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Why a file can not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the configuration file {path}", path = path.display())]
+pub struct ReadError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+/// Reads the file at `path`, or, if none is named, the one at [`DEFAULT_PATH`] if there is one.
+///
+/// # Errors
+/// [`ReadError`] if it is there, or was named, and can not be read.
+pub fn load(path: Option<&Path>) -> Result<Option<File>, ReadError> {
+    let named = path.is_some();
+    let path = path.unwrap_or(Path::new(DEFAULT_PATH));
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(File { path: path.to_owned(), text })),
+        Err(error) if !named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError { path: path.to_owned(), source }),
+    }
+}
+
+/// Takes a file apart, as far as it can be.
+pub(crate) fn read(file: &File) -> Said {
+    let mut reader = Reader { file, said: Said::default() };
+    let (table, errors) = DeTable::parse_recoverable(&file.text);
+    for error in errors {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.error(at, format!("not TOML: {}", error.message()));
+    }
+    reader.root(table.get_ref());
+    // A table is a map: give errors back in the order in which they are read.
+    reader.said.errors.sort_by_key(|error| match error.origin {
+        Origin::File { line, .. } => line,
+        _ => 0,
+    });
+    reader.said
+}
+
+struct Reader<'a> {
+    file: &'a File,
+    said: Said,
+}
+
+impl Reader<'_> {
+    fn origin(&self, at: usize) -> Origin {
+        let before = self.file.text.as_bytes().get(..at).unwrap_or_default();
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        Origin::File { path: self.file.path.clone(), line }
+    }
+
+    fn error(&mut self, at: usize, message: impl Into<String>) {
+        let origin = self.origin(at);
+        self.said.error(&origin, message);
+    }
+
+    fn root(&mut self, root: &DeTable<'_>) {
+        for (name, value) in root {
+            let at = name.span().start;
+            let name = name.get_ref().as_ref();
+            let Some(section) = Section::ALL.into_iter().find(|section| section.name() == name)
+            else {
+                self.unknown(at, name, "section", Section::ALL.iter().map(|s| s.name()));
+                continue;
+            };
+            match value.get_ref() {
+                DeValue::Table(table) if section == Section::Environments => {
+                    self.environments(table);
+                }
+                DeValue::Array(entries) if section == Section::Tenant => {
+                    entries.iter().for_each(|entry| self.tenant(entry));
+                }
+                _ if section == Section::Tenant => {
+                    self.error(at, "tenant: there may be several, so each begins with [[tenant]]");
+                }
+                DeValue::Table(table) => self.section(section, None, table),
+                other => {
+                    self.error(at, format!("{name}: a section, not the {}", other.type_str()));
+                }
+            }
+        }
+    }
+
+    fn environments(&mut self, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let at = name.span().start;
+            let name = name.get_ref().as_ref();
+            if !given::is_environment_name(name) {
+                self.error(
+                    at,
+                    format!(
+                        "environments.{name:?}: a name is 1 to 32 lower-case letters, digits, \
+                         - and _"
+                    ),
+                );
+                continue;
+            }
+            self.said.environments.push(name.to_owned());
+            match value.get_ref() {
+                DeValue::Table(table) => self.section(Section::Environments, Some(name), table),
+                _ => self.error(
+                    at,
+                    format!(
+                        "environments.{name}: is the name of an environment, so it is a table: \
+                         [environments.{name}]"
+                    ),
+                ),
+            }
+        }
+    }
+
+    fn tenant(&mut self, entry: &Spanned<DeValue<'_>>) {
+        let at = entry.span().start;
+        let DeValue::Table(table) = entry.get_ref() else {
+            self.error(at, "tenant: an entry is a table: [[tenant]]");
+            return;
+        };
+        let Some(name) = table.get("name") else {
+            self.error(at, "tenant.name: is missing in this entry");
+            return;
+        };
+        let at = name.span().start;
+        let name = match Value::from_toml(name.get_ref()) {
+            Value::Text(name) if is_tenant_name(&name) => name,
+            other => {
+                let message = format!(
+                    "tenant.name: {other} is no name: 1 to 64 of A-Z, a-z, 0-9, '_' and '-', not \
+                     beginning with '_'"
+                );
+                self.error(at, message);
+                return;
+            }
+        };
+        if self.said.tenants.contains(&name) {
+            self.error(at, format!("tenant.name: there already is a tenant {name:?}"));
+            return;
+        }
+        self.section(Section::Tenant, Some(&name), table);
+        for key in keys::of(Section::Tenant) {
+            if matches!(key.preset, Preset::Required(_)) && !table.contains_key(key.name) {
+                self.error(at, format!("{}: is missing", key.path(Some(&name))));
+            }
+        }
+        self.said.tenants.push(name);
+    }
+
+    fn section(&mut self, section: Section, of: Option<&str>, table: &DeTable<'_>) {
+        for (name, value) in table {
+            match keys::find(section, name.get_ref()) {
+                Some(key) => self.give(key, of, value),
+                None => {
+                    let path = format!("{}.{}", section.name(), name.get_ref());
+                    let names = keys::of(section).iter().map(|key| key.name);
+                    self.unknown(name.span().start, &path, "key", names);
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, key: &'static Key, of: Option<&str>, value: &Spanned<DeValue<'_>>) {
+        self.said.given.push(Given {
+            key,
+            of: of.map(str::to_owned),
+            value: Value::from_toml(value.get_ref()),
+            origin: self.origin(value.span().start),
+        });
+    }
+
+    fn unknown<'n>(
+        &mut self,
+        at: usize,
+        path: &str,
+        what: &str,
+        names: impl Iterator<Item = &'n str>,
+    ) {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        let message = match keys::later(path) {
+            Some(why) => format!("{path}: {why}"),
+            None => format!("{path}: no such {what}{}", suggest::hint(name, names)),
+        };
+        self.error(at, message);
+    }
+}
+
+/// Whether this can name a tenant: it becomes a directory and a label. Ours begin with `_`.
+fn is_tenant_name(name: &str) -> bool {
+    is_plain_name(name) && !name.starts_with('_')
+}

@@ -1,0 +1,224 @@
+//! What a configuration key is. The keys themselves are in [`crate::config::keys`].
+
+use std::fmt;
+
+use vivarium_engine::settings::{Environment, Settings, Tenant};
+
+use crate::config::host::Host;
+use crate::config::value::{Value, ValueError};
+
+/// A table of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// `[server]`
+    Server,
+    /// `[sandbox]`
+    Sandbox,
+    /// `[session]`
+    Session,
+    /// `[environments.<name>]`
+    Environments,
+    /// `[[tenant]]`
+    Tenant,
+}
+
+impl Section {
+    /// Every section, in the order of the file.
+    pub const ALL: [Self; 5] =
+        [Self::Server, Self::Sandbox, Self::Session, Self::Environments, Self::Tenant];
+
+    /// The name in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Sandbox => "sandbox",
+            Self::Session => "session",
+            Self::Environments => "environments",
+            Self::Tenant => "tenant",
+        }
+    }
+
+    /// The header of its table; `of` is whose it is, where there may be several.
+    #[must_use]
+    pub fn header(self, of: &str) -> String {
+        match self {
+            Self::Environments => format!("[environments.{of}]"),
+            Self::Tenant => "[[tenant]]".to_owned(),
+            _ => format!("[{}]", self.name()),
+        }
+    }
+
+    /// Whether its keys have variables too.
+    #[must_use]
+    pub const fn has_variables(self) -> bool {
+        !matches!(self, Self::Tenant)
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::Server => "Where the daemon listens, whom it runs as and where it keeps things.",
+            Self::Sandbox => {
+                "What confines a session. The limits are those of a session whose request does \
+                 not tighten them; a limit is a positive integer or \"unlimited\"."
+            }
+            Self::Session => "How long executions and sessions last, and how many there are.",
+            Self::Environments => {
+                "Interpreters by name. `default` is always there and serves sessions that name \
+                 no other. Names are lower-case letters, digits, `-` and `_`."
+            }
+            Self::Tenant => {
+                "Who may use the API, one entry for each, in the file only. With any of them every \
+                 request under /v1 needs a token and sees nothing of other tenants; without, \
+                 whoever can connect is the one tenant `default`. A reload holds at once: a token \
+                 that is gone opens nothing any more, and a ceiling that is new bounds the \
+                 sessions there are. Sessions of a tenant that is gone go on until they end."
+            }
+        }
+    }
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// One of these strings.
+    Choice(&'static [&'static str]),
+    /// An absolute path.
+    Path,
+    /// A positive integer.
+    Count,
+    /// A positive integer or 0.
+    CountOrZero,
+    /// A part of a whole.
+    Share,
+    /// A positive integer or `unlimited`.
+    Limit,
+    /// A number of cores or `unlimited`.
+    Cores,
+    /// A duration.
+    Duration,
+    /// A duration or `0s`.
+    DurationOrZero,
+    /// A duration or `unlimited`.
+    DurationOrUnlimited,
+    /// Several strings.
+    Texts,
+    /// Several absolute paths.
+    Paths,
+}
+
+impl Kind {
+    /// The value that `text` is in a variable or after a flag, where nothing is quoted and the
+    /// items of a list are separated by commas. What does not fit is left for the key to refuse.
+    #[must_use]
+    pub fn read(self, text: &str) -> Value {
+        let as_text = || Value::Text(text.to_owned());
+        match self {
+            Self::Count | Self::CountOrZero | Self::Limit => {
+                text.parse().map_or_else(|_| as_text(), Value::Integer)
+            }
+            Self::Cores | Self::Share => text.parse().map_or_else(|_| as_text(), Value::Float),
+            Self::Texts | Self::Paths => Value::List(
+                text.split(',')
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty())
+                    .map(|item| Value::Text(item.to_owned()))
+                    .collect(),
+            ),
+            _ => as_text(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "string",
+            Self::Choice(choices) => return write!(f, "one of \"{}\"", choices.join("\", \"")),
+            Self::Path => "absolute path",
+            Self::Count => "positive integer",
+            Self::CountOrZero => "positive integer or 0",
+            Self::Share => "number above 0, up to 1",
+            Self::Limit => "positive integer or \"unlimited\"",
+            Self::Cores => "number of cores or \"unlimited\"",
+            Self::Duration => "duration",
+            Self::DurationOrZero => "duration or \"0s\"",
+            Self::DurationOrUnlimited => "duration or \"unlimited\"",
+            Self::Texts => "list of strings",
+            Self::Paths => "list of absolute paths",
+        })
+    }
+}
+
+/// What holds where nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub enum Preset {
+    /// This, as TOML.
+    Toml(&'static str),
+    /// Nothing, which means this.
+    Unset(&'static str),
+    /// It has to be given, such as this.
+    Required(&'static str),
+    /// What fits the host and who started us.
+    Host {
+        /// In words.
+        doc: &'static str,
+        /// Worked out.
+        value: fn(&Host) -> Value,
+    },
+}
+
+/// Where a value goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Setter {
+    /// Into the settings.
+    Settings(fn(&mut Settings, &Value) -> Result<(), ValueError>),
+    /// Into one environment.
+    Environment(fn(&mut Environment, &Value) -> Result<(), ValueError>),
+    /// Into one tenant.
+    Tenant(fn(&mut Tenant, &Value) -> Result<(), ValueError>),
+}
+
+/// One key of the configuration: everything that parses, documents and shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its table.
+    pub section: Section,
+    /// Its name in the table.
+    pub name: &'static str,
+    /// How its value is written.
+    pub kind: Kind,
+    /// What holds where nothing is said.
+    pub preset: Preset,
+    /// The flag that sets it, if one does.
+    pub flag: Option<&'static str>,
+    /// Whether SIGHUP reloads it.
+    pub reloads: bool,
+    /// What it does.
+    pub doc: &'static str,
+    /// Where its value goes.
+    pub set: Setter,
+}
+
+impl Key {
+    /// `section.name`, with the name of the environment or tenant between the two if it is of
+    /// one.
+    #[must_use]
+    pub fn path(&self, of: Option<&str>) -> String {
+        match of {
+            Some(of) => format!("{}.{of}.{}", self.section.name(), self.name),
+            None => format!("{}.{}", self.section.name(), self.name),
+        }
+    }
+
+    /// The variable that sets it, if its section has any.
+    #[must_use]
+    pub fn variable(&self, of: Option<&str>) -> String {
+        let path = self.path(of).to_uppercase().replace(['.', '-'], "_");
+        format!("{}{path}", crate::config::environment::PREFIX)
+    }
+}

@@ -1,0 +1,138 @@
+//! Every key of the configuration, declared once. The parser, the environment variables, the
+//! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
+
+mod environments;
+mod sandbox;
+mod server;
+mod session;
+mod tenant;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use vivarium_engine::settings::{AgentBinary, LogFormat, Mode, Sandbox, Server, Session, Settings};
+use vivarium_protocol::policy::{CpuCores, Limits, Network};
+use vivarium_protocol::units::Limit;
+
+use crate::config::key::{Key, Section};
+
+/// Every key, in the order of the file.
+pub fn all() -> impl Iterator<Item = &'static Key> {
+    Section::ALL.into_iter().flat_map(of)
+}
+
+/// The keys of one section, in the order of the file.
+#[must_use]
+pub fn of(section: Section) -> &'static [Key] {
+    match section {
+        Section::Server => server::KEYS,
+        Section::Sandbox => sandbox::KEYS,
+        Section::Session => session::KEYS,
+        Section::Environments => environments::KEYS,
+        Section::Tenant => tenant::KEYS,
+    }
+}
+
+/// The key of this name in a section.
+#[must_use]
+pub fn find(section: Section, name: &str) -> Option<&'static Key> {
+    of(section).iter().find(|key| key.name == name)
+}
+
+/// Words that later versions give a meaning. Refused by name, so that nobody believes a
+/// protection or a feature to be on that is not there.
+pub(crate) const LATER: [(&str, &str); 10] = [
+    ("egress", "the egress proxy comes with a later version"),
+    ("audit", "the audit log comes with a later version"),
+    ("session.home", "persistent homes come with a later version"),
+    ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
+    ("tenant.session_rate", "a tenant's rate of new sessions comes with a later version"),
+    ("tenant.allowed_networks", "a tenant's networks come with a later version"),
+    ("tenant.allowed_environments", "a tenant's environments come with a later version"),
+    ("tenant.audit", "the audit log comes with a later version"),
+    ("tenant.sandbox", POLICY_LATER),
+    ("tenant.session", POLICY_LATER),
+];
+
+/// Why a tenant has none of the keys of `[sandbox]` and `[session]` but those that are its own too.
+const POLICY_LATER: &str = "limits and times of a tenant's own, by the keys of [sandbox] and [session], come with a later \
+     version";
+
+/// Why a key or section is not there yet, if that is why.
+pub(crate) fn later(path: &str) -> Option<&'static str> {
+    let listed = LATER.iter().find(|(later, _)| *later == path).map(|(_, why)| *why);
+    listed.or_else(|| {
+        let name = path.strip_prefix("tenant.")?;
+        let elsewhere = [Section::Sandbox, Section::Session];
+        elsewhere.iter().any(|section| find(*section, name).is_some()).then_some(POLICY_LATER)
+    })
+}
+
+/// Settings for the setters to fill in: every value here is overwritten by its key's own.
+pub(crate) fn blank() -> Settings {
+    Settings {
+        server: Server {
+            listen: Vec::new(),
+            state_dir: PathBuf::new(),
+            runtime_dir: PathBuf::new(),
+            user: String::new(),
+            max_body_bytes: 0,
+            max_connections: 0,
+            max_buffered_mb: 0,
+            max_tenant_buffered_mb: 0,
+            log_format: LogFormat::Auto,
+        },
+        sandbox: Sandbox {
+            mode: Mode::On,
+            disable_layers: Vec::new(),
+            require: None,
+            limits: Limits {
+                max_memory_mb: Limit::Unlimited,
+                max_cpu_secs: Limit::Unlimited,
+                max_procs: Limit::Unlimited,
+                max_open_fds: Limit::Unlimited,
+                max_file_size_mb: Limit::Unlimited,
+                max_disk_mb: Limit::Unlimited,
+                max_inodes: Limit::Unlimited,
+                cpu_cores: CpuCores::UNLIMITED,
+                max_output_bytes: Limit::Unlimited,
+                max_result_bytes: Limit::Unlimited,
+            },
+            network: Network::None,
+            allowed_networks: Vec::new(),
+            network_fallback: Network::None,
+            workdir: PathBuf::new(),
+            cgroup_root: None,
+        },
+        session: Session {
+            exec_timeout: Duration::ZERO,
+            max_exec_timeout: Duration::ZERO,
+            interrupt_grace: Duration::ZERO,
+            start_timeout: Duration::ZERO,
+            idle_timeout: Duration::ZERO,
+            reap_interval: Duration::ZERO,
+            max_lifetime: None,
+            max_sessions: Limit::Unlimited,
+            queue_depth: 0,
+            results_kept: Duration::ZERO,
+            event_buffer_bytes: 0,
+            memory_reserve_mb: 0,
+            max_memory_pressure_percent: 0,
+            pool_cpu_share: 0.0,
+            pool_memory_pressure_percent: 0,
+        },
+        environments: BTreeMap::new(),
+        tenants: BTreeMap::new(),
+        agent_binary: AgentBinary::default(),
+    }
+}
+
+/// A choice that is not one.
+fn no_such(given: &str, choices: &[&str]) -> crate::config::value::ValueError {
+    let near = crate::config::suggest::hint(given, choices.iter().copied());
+    crate::config::value::ValueError::Unfit(format!(
+        "{given:?} is not one of \"{}\"{near}",
+        choices.join("\", \"")
+    ))
+}

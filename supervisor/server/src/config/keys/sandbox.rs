@@ -1,0 +1,296 @@
+//! `[sandbox]`
+
+use vivarium_engine::settings::Mode;
+use vivarium_protocol::layer::Layer;
+use vivarium_protocol::policy::Network;
+
+use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::value::ValueError;
+
+const MODES: &[&str] = &["auto", "on", "off"];
+const NETWORKS: &[&str] = &["none", "loopback", "full"];
+const FALLBACKS: &[&str] = &["none", "full"];
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        section: Section::Sandbox,
+        name: "mode",
+        kind: Kind::Choice(MODES),
+        preset: Preset::Toml("\"auto\""),
+        flag: Some("--sandbox"),
+        reloads: false,
+        doc: "How much sandbox there has to be. `auto`: every layer the host offers, with a \
+              warning for each that it does not. `on`: every layer, or no start. `off`: \
+              none; refused unless every listener is a Unix socket or on loopback.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.mode = match value.text()? {
+                "auto" => Mode::Auto,
+                "on" => Mode::On,
+                "off" => Mode::Off,
+                other => return Err(super::no_such(other, MODES)),
+            };
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "disable_layers",
+        kind: Kind::Texts,
+        preset: Preset::Toml("[]"),
+        flag: None,
+        reloads: false,
+        doc: "Layers switched off one by one, by their names in docs/sandbox-layers.md. For \
+              finding out which layer is in the way of something; refused in mode `on`.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.disable_layers = layers(&value.texts()?)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "require",
+        kind: Kind::Texts,
+        preset: Preset::Unset("`[\"mounts\"]`, and `[]` in mode `off`"),
+        flag: Some("--sandbox-require"),
+        reloads: false,
+        doc: "Layers without which nothing starts, whatever the mode. A layer that is `partial` is \
+              there; `sandbox.mode = \"on\"` wants all of every layer. `[]`, or `none` in a \
+              variable or after the flag: no layer is required. Without `mounts`, tenant code sees \
+              the host's files, and Landlock does not keep it from everything it can do to them.",
+        set: Setter::Settings(|settings, value| {
+            let names = value.texts()?;
+            let is_none = names == ["none"];
+            settings.sandbox.require = Some(if is_none { Vec::new() } else { layers(&names)? });
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_memory_mb",
+        kind: Kind::Limit,
+        preset: Preset::Toml("2048"),
+        flag: Some("--sb-max-memory-mb"),
+        reloads: true,
+        doc: "Memory of the whole session, in MiB. There is no swap.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_memory_mb = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_cpu_secs",
+        kind: Kind::Limit,
+        preset: Preset::Toml("300"),
+        flag: Some("--sb-max-cpu-secs"),
+        reloads: true,
+        doc: "CPU time of one execution, all its processes together, in seconds.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_cpu_secs = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_procs",
+        kind: Kind::Limit,
+        preset: Preset::Toml("64"),
+        flag: Some("--sb-max-procs"),
+        reloads: true,
+        doc: "Processes and threads of the session's code.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_procs = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_open_fds",
+        kind: Kind::Limit,
+        preset: Preset::Toml("1024"),
+        flag: None,
+        reloads: true,
+        doc: "Open file descriptors per process.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_open_fds = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_file_size_mb",
+        kind: Kind::Limit,
+        preset: Preset::Toml("256"),
+        flag: None,
+        reloads: true,
+        doc: "Largest file, in MiB.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_file_size_mb = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_disk_mb",
+        kind: Kind::Limit,
+        preset: Preset::Toml("512"),
+        flag: None,
+        reloads: true,
+        doc: "Workdir, /tmp and /dev/shm of the session together, in MiB.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_disk_mb = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_inodes",
+        kind: Kind::Limit,
+        preset: Preset::Toml("65536"),
+        flag: None,
+        reloads: true,
+        doc: "Files, directories and links in workdir, /tmp and /dev/shm together.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_inodes = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "cpu_cores",
+        kind: Kind::Cores,
+        preset: Preset::Toml("1.0"),
+        flag: None,
+        reloads: true,
+        doc: "CPU cores of the session: 0.5 is half of one.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.cpu_cores = value.cores()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_output_bytes",
+        kind: Kind::Limit,
+        preset: Preset::Toml("10485760"),
+        flag: None,
+        reloads: true,
+        doc: "Bytes kept of each of stdout and stderr, per execution. What is over is \
+              counted and dropped.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_output_bytes = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "max_result_bytes",
+        kind: Kind::Limit,
+        preset: Preset::Toml("33554432"),
+        flag: None,
+        reloads: true,
+        doc: "Bytes of results, displays and files, per execution.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.limits.max_result_bytes = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "network",
+        kind: Kind::Choice(NETWORKS),
+        preset: Preset::Toml("\"loopback\""),
+        flag: Some("--sandbox-network"),
+        reloads: true,
+        doc: "What a session can reach unless its request says otherwise. `none`: nothing. \
+              `loopback`: itself, by its own `lo`. `full`: whatever the host can, metadata \
+              services and the host's own loopback included. `trusted`, an allow-list of \
+              domains, comes with a later version.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.network = network(value.text()?)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "allowed_networks",
+        kind: Kind::Texts,
+        preset: Preset::Toml("[\"none\", \"loopback\"]"),
+        flag: None,
+        reloads: true,
+        doc: "Networks that a request may ask for. Has to hold `sandbox.network`.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.allowed_networks =
+                value.texts()?.into_iter().map(network).collect::<Result<_, _>>()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "network_fallback",
+        kind: Kind::Choice(FALLBACKS),
+        preset: Preset::Toml("\"none\""),
+        flag: None,
+        reloads: true,
+        doc: "What sessions get in place of `loopback` where the `network` layer is missing: there \
+              is then no loopback but the host's, with all that listens on it. `none`: no sockets \
+              but Unix ones, by the `seccomp` layer. `full`: the host's network. Sessions show the \
+              network that they have.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.network_fallback = match value.text()? {
+                "none" => Network::None,
+                "full" => Network::Full,
+                other => return Err(super::no_such(other, FALLBACKS)),
+            };
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "workdir",
+        kind: Kind::Path,
+        preset: Preset::Toml("\"/workspace\""),
+        flag: Some("--code-exec-workdir"),
+        reloads: false,
+        doc: "Where the working directory appears inside a session. It is a file system of \
+              the session's own, in memory, and is gone with the session.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.workdir = value.path()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Sandbox,
+        name: "cgroup_root",
+        kind: Kind::Path,
+        preset: Preset::Unset("the cgroup the daemon is started in"),
+        flag: None,
+        reloads: false,
+        doc: "The cgroup v2 directory to make sessions' scopes in. It has to be delegated to \
+              the daemon's user, and the daemon has to be started inside it.",
+        set: Setter::Settings(|settings, value| {
+            settings.sandbox.cgroup_root = Some(value.path()?);
+            Ok(())
+        }),
+    },
+];
+
+fn layers(names: &[&str]) -> Result<Vec<Layer>, ValueError> {
+    // After a flag, a list is one text.
+    let names = names.iter().flat_map(|names| names.split(',')).map(str::trim);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(|name| name.parse().map_err(ValueError::Unfit)).collect()
+}
+
+fn network(text: &str) -> Result<Network, ValueError> {
+    match text {
+        "none" => Ok(Network::None),
+        "loopback" => Ok(Network::Loopback),
+        "full" => Ok(Network::Full),
+        "trusted" => Err(ValueError::Unfit(
+            "the network \"trusted\" comes with a later version: use none, loopback or full"
+                .to_owned(),
+        )),
+        other => Err(super::no_such(other, NETWORKS)),
+    }
+}

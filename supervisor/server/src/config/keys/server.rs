@@ -1,0 +1,196 @@
+//! `[server]`
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use vivarium_api_types::ListenAddr;
+use vivarium_engine::settings::LogFormat;
+
+use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::value::{Value, ValueError};
+
+const UNIX: &str = "unix:";
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        section: Section::Server,
+        name: "listen",
+        kind: Kind::Texts,
+        preset: Preset::Toml("[\"127.0.0.1:8470\"]"),
+        flag: Some("--listen"),
+        reloads: false,
+        doc: "Addresses of the API: `ADDRESS:PORT`, or `unix:/path/of/socket` (made with mode \
+              0660, owned by `server.user`). Addresses that other hosts can reach only with \
+              tenants, since without them whoever can connect can run code; and with TLS in \
+              front, since tokens are sent as they are. Sockets handed over by systemd are used \
+              in place of these.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.listen = listen(value)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "state_dir",
+        kind: Kind::Path,
+        preset: Preset::Host {
+            doc: "`$STATE_DIRECTORY`; else `/var/lib/vivarium` for root, `vivarium` in the \
+                  user's state directory for others",
+            value: super::super::host::Host::state_dir,
+        },
+        flag: None,
+        reloads: false,
+        doc: "Directory for what outlives the daemon. Made if missing, with mode 0700.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.state_dir = value.path()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "runtime_dir",
+        kind: Kind::Path,
+        preset: Preset::Host {
+            doc: "`$RUNTIME_DIRECTORY`; else `/run/vivarium` for root, `vivarium` in \
+                  `$XDG_RUNTIME_DIR` or a private directory under the temporary one for others",
+            value: super::super::host::Host::runtime_dir,
+        },
+        flag: None,
+        reloads: false,
+        doc: "Directory for what does not outlive the daemon. Made if missing, with mode 0711, so \
+              that clients can reach a Unix socket in it.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.runtime_dir = value.path()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "user",
+        kind: Kind::Text,
+        preset: Preset::Host {
+            doc: "`vivarium` if there is such a user, else `nobody`",
+            value: super::super::host::Host::user,
+        },
+        flag: None,
+        reloads: false,
+        doc: "Whom to become when started as root: nothing of Vivarium stays root. Without \
+              meaning when started as anybody else.",
+        set: Setter::Settings(|settings, value| {
+            value.text()?.clone_into(&mut settings.server.user);
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "max_body_bytes",
+        kind: Kind::Count,
+        preset: Preset::Toml("33554432"),
+        flag: None,
+        reloads: false,
+        doc: "The largest request body, in bytes. A larger one is refused with 413 before it is \
+              read. At most 41943040.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_body_bytes = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "max_connections",
+        kind: Kind::Count,
+        preset: Preset::Toml("1024"),
+        flag: None,
+        reloads: false,
+        doc: "Connections of each listener at one time. For one more, the one that has sent \
+              nothing for longest is closed; if all have a request that is being answered, some \
+              more are taken for health checks and metrics, and everything else is refused with \
+              503, `too_many_connections`. One address, or one user of a Unix socket, may have \
+              three quarters of them, and one of several tenants half of them busy.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_connections = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "max_buffered_mb",
+        kind: Kind::Count,
+        preset: Preset::Toml("512"),
+        flag: None,
+        reloads: false,
+        doc: "What the daemon itself may hold for all tenants together, in MiB: request bodies, \
+              executions that wait or run, kept results and events, and answers on their way. A \
+              request for which there is no room is refused with 503, `overloaded`, before its \
+              body is read; an execution is held back, and then loses what it prints beyond. At \
+              least 192.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_buffered_mb = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "max_tenant_buffered_mb",
+        kind: Kind::Count,
+        preset: Preset::Toml("256"),
+        flag: None,
+        reloads: false,
+        doc: "The same for each tenant, whose requests are then refused with 429, `no_room`. Its \
+              own kept results make room first. At least 160, so that a largest body and a \
+              largest result fit, and less than `server.max_buffered_mb`, or one tenant could \
+              hold everything.",
+        set: Setter::Settings(|settings, value| {
+            settings.server.max_tenant_buffered_mb = value.count()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Server,
+        name: "log_format",
+        kind: Kind::Choice(&["auto", "json", "text"]),
+        preset: Preset::Toml("\"auto\""),
+        flag: None,
+        reloads: false,
+        doc: "How log lines are written: `json`, one object a line; `text`, for people; `auto`, \
+              journald fields where standard error is the journal, else `text`. How much is \
+              said is `VIVARIUM_LOG` (`error`, `warn`, `info`, `debug`, or `module=level,…`).",
+        set: Setter::Settings(|settings, value| {
+            settings.server.log_format = match value.text()? {
+                "auto" => LogFormat::Auto,
+                "json" => LogFormat::Json,
+                "text" => LogFormat::Text,
+                other => return Err(super::no_such(other, &["auto", "json", "text"])),
+            };
+            Ok(())
+        }),
+    },
+];
+
+fn listen(value: &Value) -> Result<Vec<ListenAddr>, ValueError> {
+    let addresses: Vec<_> = value.texts()?.into_iter().map(address).collect::<Result<_, _>>()?;
+    if addresses.is_empty() {
+        return Err(ValueError::Unfit("an empty list: nothing could reach the API".to_owned()));
+    }
+    Ok(addresses)
+}
+
+fn address(text: &str) -> Result<ListenAddr, ValueError> {
+    if let Some(path) = text.strip_prefix(UNIX) {
+        // sun_path holds 108 bytes, the last one NUL (`unix(7)`).
+        return match Path::new(path).is_absolute() && path.len() < 108 && !path.contains('\0') {
+            true => Ok(ListenAddr::Unix(path.into())),
+            false => Err(ValueError::Unfit(format!(
+                "{text:?}: a socket's path is absolute and at most 107 bytes long"
+            ))),
+        };
+    }
+    if let Some(port) = text.strip_prefix("localhost:") {
+        return address(&format!("127.0.0.1:{port}"));
+    }
+    text.parse::<SocketAddr>().map(ListenAddr::Tcp).map_err(|_| {
+        ValueError::Unfit(format!(
+            "{text:?} is not an address: ADDRESS:PORT, such as 127.0.0.1:8470, or unix:/PATH"
+        ))
+    })
+}

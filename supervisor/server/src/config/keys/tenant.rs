@@ -1,0 +1,133 @@
+//! `[[tenant]]`
+
+use vivarium_api_types::TokenHash;
+
+use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::value::{Value, ValueError};
+
+/// The weights that the kernel takes (`CGROUP_WEIGHT_MAX`).
+const MAX_WEIGHT: u16 = 10_000;
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        section: Section::Tenant,
+        name: "name",
+        kind: Kind::Text,
+        preset: Preset::Required("\"team\""),
+        flag: None,
+        reloads: true,
+        doc: "Who it is: 1 to 64 of `A-Z a-z 0-9 _ -`, not beginning with `_`. The name of its \
+              cgroup, and a label in the metrics. `default` is a name like any other.",
+        // What it names is found by it when the file is read.
+        set: Setter::Tenant(|_, _| Ok(())),
+    },
+    Key {
+        section: Section::Tenant,
+        name: "token_sha256",
+        kind: Kind::Texts,
+        preset: Preset::Required("[\"64 hexadecimal digits\"]"),
+        flag: None,
+        reloads: true,
+        doc: "SHA-256 hashes, in 64 hexadecimal digits each, of the tokens that requests of this \
+              tenant present; several, so that a token can be replaced without a gap. \
+              `vivarium tenant token` makes a token and its hash. Make tokens by it, since the \
+              hash of a guessable one can be guessed.",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.tokens = token_hashes(value)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Tenant,
+        name: "max_sessions",
+        kind: Kind::Limit,
+        preset: Preset::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Sessions of the tenant at one time, within `session.max_sessions` of all tenants. One \
+              more is refused with 429.",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.max_sessions = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Tenant,
+        name: "cpu_weight",
+        kind: Kind::Count,
+        preset: Preset::Toml("100"),
+        flag: None,
+        reloads: true,
+        doc: "The tenant's share of the CPU against other tenants' where they want more than there \
+              is, 1 to 10000 (`cpu.weight`): one with 300 gets three times as much as one with \
+              100, however many sessions each has.",
+        set: Setter::Tenant(|tenant, value| {
+            let weight = u16::try_from(value.count()?).ok().filter(|weight| *weight <= MAX_WEIGHT);
+            tenant.ceilings.cpu_weight = weight
+                .ok_or_else(|| ValueError::Unfit(format!("a weight is at most {MAX_WEIGHT}")))?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Tenant,
+        name: "cpu_cores",
+        kind: Kind::Cores,
+        preset: Preset::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "CPU cores of all the tenant's sessions together (`cpu.max`).",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.ceilings.cpu_cores = value.cores()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Tenant,
+        name: "max_memory_mb",
+        kind: Kind::Limit,
+        preset: Preset::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Memory of all the tenant's sessions together, in MiB (`memory.max`). There is no \
+              swap. Where it is used up the kernel kills the largest of the tenant's sessions, \
+              and the answer says so.",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.ceilings.max_memory_mb = value.limit()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: Section::Tenant,
+        name: "max_procs",
+        kind: Kind::Limit,
+        preset: Preset::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Processes and threads of all the tenant's sessions together, one agent for each \
+              session included (`pids.max`).",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.ceilings.max_procs = value.limit()?;
+            Ok(())
+        }),
+    },
+];
+
+fn token_hashes(value: &Value) -> Result<Vec<TokenHash>, ValueError> {
+    // Not with what was given: it may be a token.
+    let not = |what: &str| ValueError::Unfit(format!("{what}: give SHA-256 hashes, never tokens"));
+    let Value::List(items) = value else { return Err(not("not a list of strings")) };
+    let mut hashes = Vec::new();
+    for item in items {
+        let Value::Text(text) = item else { return Err(not("an item is no string")) };
+        let hash = TokenHash::from_hex(text)
+            .ok_or_else(|| not("an item is not of 64 hexadecimal digits"))?;
+        if hashes.contains(&hash) {
+            return Err(ValueError::Unfit(format!("{hash} is there twice")));
+        }
+        hashes.push(hash);
+    }
+    if hashes.is_empty() {
+        return Err(ValueError::Unfit("an empty list: nobody could be this tenant".to_owned()));
+    }
+    Ok(hashes)
+}

@@ -1,0 +1,13 @@
+//! What makes the engine a daemon: the HTTP API, configuration, listeners, privileges and logs.
+//!
+//! It must never contain unsafe code, nor decide what a session may do: that is the engine's.
+
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod config;
+pub mod doctor;
+pub mod listen;
+pub mod logging;
+pub mod privilege;
+pub mod shutdown;

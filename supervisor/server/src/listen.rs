@@ -1,0 +1,243 @@
+//! The API's listening sockets: handed over by systemd, or made here.
+//!
+//! They are made before root is given up and before there is a runtime, so they are the
+//! standard library's, set to non-blocking.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use listenfd::ListenFd;
+use nix::sys::stat::{Mode, umask};
+use vivarium_api_types::ListenAddr;
+
+use crate::privilege::Account;
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum Listener {
+    /// Of TCP.
+    Tcp(TcpListener),
+    /// Of a Unix socket.
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Where it listens; `None` for a socket that was handed over and has no address to be told by.
+    #[must_use]
+    pub fn address(&self) -> Option<ListenAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok().map(ListenAddr::Tcp),
+            Self::Unix(listener) => {
+                let address = listener.local_addr().ok()?;
+                address.as_pathname().map(|path| ListenAddr::Unix(path.to_owned()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Listener {
+    /// Where it listens: with the port the system chose, if it was asked to, or the path that
+    /// systemd gave.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address() {
+            Some(address) => address.fmt(f),
+            None => f.write_str("a socket without an address"),
+        }
+    }
+}
+
+/// Unix sockets that were made here. Removed when dropped, which is to be while they are still
+/// listened on: afterwards one could be another daemon's. What can not be removed, in a directory
+/// of root's, is stale, and the next start replaces it.
+#[derive(Debug, Default)]
+pub struct Sockets(Vec<PathBuf>);
+
+impl Sockets {
+    /// Those of these addresses.
+    #[must_use]
+    pub fn of(addresses: &[ListenAddr]) -> Self {
+        let paths = addresses.iter().filter_map(|address| match address {
+            ListenAddr::Unix(path) => Some(path.clone()),
+            ListenAddr::Tcp(_) => None,
+        });
+        Self(paths.collect())
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            if let Err(error) = fs::remove_file(path) {
+                tracing::debug!(%error, socket = %path.display(), "a socket stays");
+            }
+        }
+    }
+}
+
+/// Why there is no listener.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address is taken, or not ours to take.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// Which.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Something that is no socket is in the way.
+    #[error("cannot listen on unix:{path}: it is there and is not a socket", path = .0.display())]
+    NotASocket(PathBuf),
+    /// Another process listens there.
+    #[error("cannot listen on unix:{path}: another process listens there", path = .0.display())]
+    Taken(PathBuf),
+    /// Of the sockets that systemd hands over, one is of no use.
+    #[error("the socket unit's socket number {index} is neither a TCP nor a Unix stream socket")]
+    Inherited {
+        /// Which, from 0.
+        index: usize,
+    },
+    /// A socket of the unit that other hosts can reach, and must not.
+    #[error(
+        "the socket unit listens on {address}, which can be reached from other hosts, and {why}: \
+         use a loopback address or a Unix socket in ListenStream="
+    )]
+    NotLocal {
+        /// Where.
+        address: SocketAddr,
+        /// Why they must not.
+        why: &'static str,
+    },
+}
+
+/// The sockets that systemd hands over (`sd_listen_fds(3)`); empty if there are none. `local_only`
+/// says why only this host may reach them, if that is so.
+///
+/// # Errors
+/// [`ListenError::Inherited`] or [`ListenError::NotLocal`].
+pub fn inherited(local_only: Option<&'static str>) -> Result<Vec<Listener>, ListenError> {
+    let mut fds = ListenFd::from_env();
+    let mut listeners = Vec::new();
+    for index in 0..fds.len() {
+        if let Ok(Some(unix)) = fds.take_unix_listener(index) {
+            listeners.push(Listener::Unix(unix));
+        } else if let Ok(Some(tcp)) = fds.take_tcp_listener(index) {
+            let address = tcp.local_addr().map_err(|_| ListenError::Inherited { index })?;
+            if let Some(why) = local_only.filter(|_| !address.ip().is_loopback()) {
+                return Err(ListenError::NotLocal { address, why });
+            }
+            listeners.push(Listener::Tcp(tcp));
+        } else {
+            return Err(ListenError::Inherited { index });
+        }
+    }
+    for (index, listener) in listeners.iter().enumerate() {
+        nonblocking(listener).map_err(|_| ListenError::Inherited { index })?;
+    }
+    Ok(listeners)
+}
+
+/// Makes a listener for each address. Unix sockets get mode 0660 and, if given, this owner.
+///
+/// # Errors
+/// The first [`ListenError`].
+pub fn bind(
+    addresses: &[ListenAddr],
+    owner: Option<&Account>,
+) -> Result<Vec<Listener>, ListenError> {
+    addresses.iter().map(|address| bind_one(address, owner)).collect()
+}
+
+fn bind_one(address: &ListenAddr, owner: Option<&Account>) -> Result<Listener, ListenError> {
+    let failed = |source| ListenError::Bind { address: address.to_string(), source };
+    let listener = match address {
+        ListenAddr::Tcp(tcp) => Listener::Tcp(TcpListener::bind(tcp).map_err(failed)?),
+        ListenAddr::Unix(path) => {
+            remove_stale(path)?;
+            // By umask(2) and not by chmod(2) afterwards: there is no moment in which others
+            // can connect. There is no other thread yet whose files this could touch.
+            let before = umask(Mode::from_bits_truncate(0o117));
+            let bound = UnixListener::bind(path);
+            umask(before);
+            let unix = bound.map_err(failed)?;
+            if let Some(owner) = owner {
+                // Not through a link: whoever owns the directory may have put one there, to be
+                // given what it points to.
+                let (uid, gid) = (owner.uid.as_raw(), owner.gid.as_raw());
+                std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(failed)?;
+            }
+            Listener::Unix(unix)
+        }
+    };
+    nonblocking(&listener).map_err(failed)?;
+    Ok(listener)
+}
+
+fn nonblocking(listener: &Listener) -> io::Result<()> {
+    match listener {
+        Listener::Tcp(tcp) => tcp.set_nonblocking(true),
+        Listener::Unix(unix) => unix.set_nonblocking(true),
+    }
+}
+
+/// Removes a socket that nobody listens on any more; a daemon that was killed leaves one.
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let failed = |source| ListenError::Bind { address: format!("unix:{}", path.display()), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            Err(ListenError::NotASocket(path.to_owned()))
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            // connect(2): the path is a socket, and nobody listens on it.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)
+            }
+            _ => Err(ListenError::Taken(path.to_owned())),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_living_one_is_not() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("api.sock");
+        let address = [ListenAddr::Unix(path.clone())];
+        let first = bind(&address, None).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
+        assert!(matches!(bind(&address, None), Err(ListenError::Taken(_))));
+        drop(first);
+        assert!(path.exists(), "a closed listener leaves its socket");
+        bind(&address, None).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("file");
+        fs::write(&path, "precious").unwrap();
+        let error = bind(&[ListenAddr::Unix(path.clone())], None).unwrap_err();
+        assert!(error.to_string().ends_with("is not a socket"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn an_address_in_use_is_named() {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = first.local_addr().unwrap();
+        let error = bind(&[ListenAddr::Tcp(address)], None).unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+    }
+}

@@ -1,0 +1,161 @@
+//! What is done with the id we were started with, before anything else, and giving it up.
+//!
+//! Started as root, the daemon makes its directories, its cgroup and its listeners, and then
+//! becomes an ordinary user for good. Started as an ordinary user it makes what it can. It must
+//! run before there is a second thread: `setresuid(2)` of libc reaches all threads by a signal,
+//! but a thread that is just being made can miss it.
+//!
+//! Sessions are never run as root: [`prepare`] fails where the id can not be given up.
+
+mod account;
+mod agent;
+mod cgroup;
+mod dirs;
+mod relinquish;
+
+use std::path::PathBuf;
+
+use nix::sys::prctl::set_dumpable;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::listen::{self, ListenError, Listener, Sockets};
+pub use account::Account;
+use vivarium_engine::settings::{Mode, Settings};
+use vivarium_protocol::layer::Layer;
+
+/// What we are about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Serve the API: listeners and a state directory are needed.
+    Serve,
+    /// Use an engine in this process and end.
+    OneShot,
+}
+
+/// Why there is nothing to stand on.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivilegeError {
+    /// The user to become is not there.
+    #[error("server.user: there is no user {0:?}")]
+    NoUser(String),
+    /// The user database can not be read.
+    #[error("server.user: cannot look up {user:?}")]
+    Lookup {
+        /// Whom.
+        user: String,
+        /// Why not.
+        source: nix::Error,
+    },
+    /// The user to become is root.
+    #[error("server.user: {0:?} is root, and sessions are never run as root: name another user")]
+    Root(String),
+    /// Root could not be given up.
+    #[error(
+        "cannot become the user {user:?} ({operation}): {why}; start vivarium as an ordinary user, \
+         or name a user in server.user that exists in this user namespace"
+    )]
+    Drop {
+        /// Whom.
+        user: String,
+        /// What was tried.
+        operation: &'static str,
+        /// What went wrong.
+        why: String,
+    },
+    /// Others could look into us.
+    #[error("prctl(PR_SET_DUMPABLE, 0)")]
+    Dumpable(#[source] nix::Error),
+    /// A directory is missing and can not be made, or is not ours.
+    #[error("{key}: {path}: {why}", path = path.display())]
+    Directory {
+        /// The key that names it.
+        key: &'static str,
+        /// It.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is no agent.
+    #[error(
+        "cannot open the agent {path}, which belongs beside this program (in a checkout: cargo \
+         build --workspace)",
+        path = path.display()
+    )]
+    Agent {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A listener could not be made.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+}
+
+/// What was made.
+#[derive(Debug)]
+pub struct Ground {
+    /// Listeners of the API; none for [`Purpose::OneShot`].
+    pub listeners: Vec<Listener>,
+    /// Unix sockets that were made and go with us.
+    pub sockets: Sockets,
+    /// Whom we have become, if we were root.
+    pub account: Option<Account>,
+}
+
+/// Raises the soft limit of descriptors to the hard one, which launchers and agents inherit.
+///
+/// The daemon needs a few for each session. An agent needs the limit itself: where sessions
+/// share one id, the kernel counts the descriptors that are under way in Unix sockets per user
+/// and holds the sum against the sender's limit (`too_many_unix_fds` in net/core/scm.c), so that
+/// tenants, whose limit is low, could use up an agent's if it were as low.
+fn raise_descriptor_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "the soft limit of descriptors stays");
+    }
+}
+
+/// Makes what `settings` need, fills in what was found on the way (the agent, the delegated
+/// cgroup, sockets that were handed over), and gives up root.
+///
+/// # Errors
+/// Any [`PrivilegeError`]; the caller must not go on.
+pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, PrivilegeError> {
+    let account = if nix::unistd::Uid::effective().is_root() {
+        Some(Account::find(&settings.server.user)?)
+    } else {
+        None
+    };
+    // Other processes of this id, sessions' where they have none of their own, may neither trace us
+    // nor read our memory (PR_SET_DUMPABLE(2const)).
+    set_dumpable(false).map_err(PrivilegeError::Dumpable)?;
+    raise_descriptor_limit();
+    settings.agent_binary = agent::open()?;
+    let local_only = settings.why_local_only();
+    let server = &mut settings.server;
+    dirs::ensure("server.runtime_dir", &server.runtime_dir, 0o711, account.as_ref())?;
+    let (mut listeners, mut sockets) = (Vec::new(), Sockets::default());
+    if purpose == Purpose::Serve {
+        dirs::ensure("server.state_dir", &server.state_dir, 0o700, account.as_ref())?;
+        listeners = listen::inherited(local_only)?;
+        if listeners.is_empty() {
+            listeners = listen::bind(&server.listen, account.as_ref())?;
+            sockets = Sockets::of(&server.listen);
+        } else {
+            // So that a reload that would let others in without a token is refused.
+            server.listen = listeners.iter().filter_map(Listener::address).collect();
+        }
+    }
+    if let Some(account) = &account {
+        let sandbox = &mut settings.sandbox;
+        let wants_cgroup =
+            sandbox.mode != Mode::Off && !sandbox.disable_layers.contains(&Layer::Cgroup);
+        if wants_cgroup && sandbox.cgroup_root.is_none() {
+            sandbox.cgroup_root = cgroup::delegate(account);
+        }
+        relinquish::root(account)?;
+    }
+    Ok(Ground { listeners, sockets, account })
+}

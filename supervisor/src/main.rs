@@ -1,9 +1,0 @@
-//! The program `vivarium`: everything is in the library.
-
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    vivarium::cli::main()
-}

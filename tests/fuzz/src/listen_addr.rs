@@ -1,0 +1,1 @@
+../../../supervisor/api-types/src/listen_addr.rs

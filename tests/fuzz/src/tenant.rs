@@ -1,1 +1,0 @@
-../../../supervisor/src/tenant.rs
