@@ -13,11 +13,11 @@ const SANDBOX: &str = "VIVARIUM_SANDBOX";
 
 /// Variables of ours that are no configuration keys.
 pub(crate) const OTHERS: [(&str, &str); 5] = [
-    ("VIVARIUM_URL", "the daemon that the command line talks to"),
-    ("VIVARIUM_TOKEN", "the token that the command line presents to that daemon"),
-    ("VIVARIUM_CONFIG", "the configuration file, as `--config`"),
-    ("VIVARIUM_LOG", "how much is logged"),
-    ("VIVARIUM_AGENT", "the `vivarium-agent` to use in place of the one beside `vivarium`"),
+    ("VIVARIUM_URL", "the daemon that the command line connects to"),
+    ("VIVARIUM_TOKEN", "the tenant token that the command line sends"),
+    ("VIVARIUM_CONFIG", "the configuration file, like `--config`"),
+    ("VIVARIUM_LOG", "the log level (see `log_format`)"),
+    ("VIVARIUM_AGENT", "the `vivarium-agent` to use instead of the one next to `vivarium`"),
 ];
 
 /// Reads the variables. An unknown one with our prefix is an error: a misspelt limit would

@@ -59,22 +59,22 @@ impl Section {
     #[must_use]
     pub const fn doc(self) -> &'static str {
         match self {
-            Self::Server => "Where the daemon listens, whom it runs as and where it keeps things.",
+            Self::Server => "Where the daemon listens and keeps its data, and its user.",
             Self::Sandbox => {
-                "What confines a session. The limits are those of a session whose request does \
-                 not tighten them; a limit is a positive integer or \"unlimited\"."
+                "How sessions are confined. The limits hold for every session; a request may only \
+                 tighten them. A limit is a positive integer or \"unlimited\"."
             }
-            Self::Session => "How long executions and sessions last, and how many there are.",
+            Self::Session => "How long executions and sessions last, and how many there may be.",
             Self::Environments => {
-                "Interpreters by name. `default` is always there and serves sessions that name \
-                 no other. Names are lower-case letters, digits, `-` and `_`."
+                "Interpreters by name. `default` always exists and serves sessions that name no \
+                 other. Names consist of lower-case letters, digits, `-` and `_`."
             }
             Self::Tenant => {
-                "Who may use the API, one entry for each, in the file only. With any of them every \
+                "Who may use the API: one entry per tenant, in the file only. With tenants, every \
                  request under /v1 needs a token and sees nothing of other tenants; without, \
-                 whoever can connect is the one tenant `default`. A reload holds at once: a token \
-                 that is gone opens nothing any more, and a ceiling that is new bounds the \
-                 sessions there are. Sessions of a tenant that is gone go on until they end."
+                 anyone who can connect acts as the tenant `default`. Changes apply at once on a \
+                 reload: removed tokens stop working, and new ceilings bound existing sessions. \
+                 Sessions of a removed tenant continue until they end."
             }
         }
     }

@@ -60,8 +60,8 @@ pub fn markdown() -> String {
             describe(&mut text, key);
         }
     }
-    line(&mut text, "\n## Keys that come later\n");
-    line(&mut text, "These are refused by name until what they configure is there.\n");
+    line(&mut text, "\n## Reserved keys\n");
+    line(&mut text, "Later versions give these a meaning; until then they are refused by name.\n");
     for (path, why) in keys::LATER {
         line(&mut text, &format!("- `{path}`: {why}."));
     }
@@ -75,7 +75,7 @@ fn describe(text: &mut String, key: &Key) {
     match key.preset {
         Preset::Toml(value) => line(text, &format!("- Default: `{value}`")),
         Preset::Unset(doc) | Preset::Host { doc, .. } => line(text, &format!("- Default: {doc}")),
-        Preset::Required(value) => line(text, &format!("- Has to be given, such as `{value}`")),
+        Preset::Required(value) => line(text, &format!("- Required, for example `{value}`")),
     }
     if key.section.has_variables() {
         line(text, &format!("- Variable: `{}`", key.variable(environment)));
@@ -84,8 +84,8 @@ fn describe(text: &mut String, key: &Key) {
         line(text, &format!("- Flag: `{flag}`"));
     }
     let reloads = match (key.reloads, key.section) {
-        (true, Section::Tenant) => "reloaded, at once",
-        (true, _) => "reloaded, for new sessions",
+        (true, Section::Tenant) => "applies at once",
+        (true, _) => "applies to new sessions",
         (false, _) => "needs a restart",
     };
     line(text, &format!("- On SIGHUP: {reloads}"));

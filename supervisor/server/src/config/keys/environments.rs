@@ -20,9 +20,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Unset("the first `python3` on PATH that a session can read"),
         flag: Some("--code-exec-python"),
         reloads: false,
-        doc: "The Python to run, 3.9 or later; a virtual environment's `bin/python` is fine. \
-              Its prefix, and a virtual environment's base prefix, are bound into the \
-              session read-only.",
+        doc: "The Python to run, 3.9 or later; a virtual environment's `bin/python` works. Its \
+              prefix, and a virtual environment's base prefix, are bound into the session \
+              read-only.",
         set: Setter::Environment(|environment, value| {
             environment.interpreter = Some(value.path()?);
             Ok(())
@@ -36,9 +36,9 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: false,
         doc: "Further host directories that sessions can read, each at its own path. Sockets and \
-              FIFOs in them can not be reached. A running session may go on seeing a name as it \
-              first found it (the old file, or none), so replace files between sessions, or give \
-              new ones new names. Directories that hold more than they seem to (`/`, `/home`, a \
+              FIFOs in them cannot be reached. A running session may keep seeing a name as it \
+              first found it (the old file, or none): replace files between sessions, or give \
+              new files new names. Directories that hold more than they seem to (`/`, `/home`, a \
               home directory, `/etc`, `/var`, …) are refused.",
         set: Setter::Environment(|environment, value| {
             environment.read_paths = value.paths()?;
@@ -52,8 +52,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("[]"),
         flag: None,
         reloads: false,
-        doc: "Names of variables of the daemon's environment that kernels get too. Whatever \
-              they hold, all code in all sessions of the environment can read.",
+        doc: "Names of the daemon's environment variables to pass to kernels. All code in all \
+              sessions of the environment can read their values.",
         set: Setter::Environment(|environment, value| {
             let names = value.texts()?;
             if let Some(bad) =
@@ -72,10 +72,10 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"auto\""),
         flag: None,
         reloads: true,
-        doc: "Whether kernels are forked from a template, a process that has Python started and \
-              the modules of `preimport` imported, or executed. `auto`: forked as far as it is \
-              possible; why it is not is in the log, in `vivarium doctor` and in the metrics. \
-              `off`: executed. Both are confined alike.",
+        doc: "Whether kernels are forked from a template, a process in which Python has started \
+              and imported the modules of `preimport`. `auto`: fork where possible; the log, \
+              `vivarium doctor` and the metrics say why it is not. `off`: execute every kernel. \
+              Both are confined alike.",
         set: Setter::Environment(|environment, value| {
             environment.template = match value.text()? {
                 "auto" => true,
@@ -93,10 +93,9 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: true,
         doc: "Modules that the template imports, in this order, such as `[\"numpy\", \"pandas\", \
-              \"matplotlib.pyplot\"]`. Code that imports them then has them at once, and sessions \
-              share their memory. An import that fails, or leaves threads, open files or writable \
-              shared memory behind, \
-              makes the environment one without a template.",
+              \"matplotlib.pyplot\"]`. Code then imports them at no cost, and sessions share \
+              their memory. The environment goes without a template if an import fails, or \
+              leaves threads, open files or writable shared memory behind.",
         set: Setter::Environment(|environment, value| {
             let modules = value.texts()?;
             let is_name = |name: &str| {
@@ -121,8 +120,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"\""),
         flag: None,
         reloads: true,
-        doc: "Python code that the template runs once, after its imports. What it leaves in \
-              modules is in every session, so it must not hold anything secret.",
+        doc: "Python code that the template runs once, after its imports. Whatever it leaves in \
+              modules is in every session: keep secrets out of it.",
         set: Setter::Environment(|environment, value| {
             let code = value.text()?;
             if code.contains('\0') || code.len() > MAX_WARMUP_BYTES {
@@ -141,10 +140,10 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("0"),
         flag: None,
         reloads: true,
-        doc: "Sessions that are started before anybody asks for them, for each tenant that uses \
-              the environment; 0: none. A new session whose limits, network and variables are \
-              the configured ones is one of them, and is there at once. They are of no tenant's \
-              `max_sessions` and in no list, but within a tenant's ceilings.",
+        doc: "Sessions to start ahead of demand, for each tenant that uses the environment; 0 \
+              for none. A request whose limits, network and variables are the configured ones \
+              gets one of them at once. They do not count towards `max_sessions` and are in no \
+              list, but they count towards the tenant's ceilings.",
         set: Setter::Environment(|environment, value| {
             let size = usize::try_from(value.count_or_zero()?).ok();
             environment.pool_size = size.filter(|size| *size <= MAX_POOL).ok_or_else(|| {
@@ -160,8 +159,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Unset("half of `pool_size`, rounded up"),
         flag: None,
         reloads: true,
-        doc: "When fewer than this are left, sessions are started until there are `pool_size` \
-              again.",
+        doc: "When fewer ready sessions than this are left, more are started until there are \
+              `pool_size` again.",
         set: Setter::Environment(|environment, value| {
             environment.pool_low = Some(usize::try_from(value.count()?).unwrap_or(usize::MAX));
             Ok(())

@@ -19,9 +19,10 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"auto\""),
         flag: Some("--sandbox"),
         reloads: false,
-        doc: "How much sandbox there has to be. `auto`: every layer the host offers, with a \
-              warning for each that it does not. `on`: every layer, or no start. `off`: \
-              none; refused unless every listener is a Unix socket or on loopback.",
+        doc: "How much of the sandbox is mandatory. `auto`: use every layer that the host offers \
+              and warn about each that it does not. `on`: refuse to start unless every layer is \
+              enforced. `off`: no sandbox; refused unless every listener is a Unix socket or on \
+              loopback.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.mode = match value.text()? {
                 "auto" => Mode::Auto,
@@ -39,8 +40,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("[]"),
         flag: None,
         reloads: false,
-        doc: "Layers switched off one by one, by their names in docs/sandbox-layers.md. For \
-              finding out which layer is in the way of something; refused in mode `on`.",
+        doc: "Layers to switch off, by their names in docs/sandbox-layers.md. For finding out \
+              which layer is in the way; refused in mode `on`.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.disable_layers = layers(&value.texts()?)?;
             Ok(())
@@ -53,10 +54,10 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Unset("`[\"mounts\"]`, and `[]` in mode `off`"),
         flag: Some("--sandbox-require"),
         reloads: false,
-        doc: "Layers without which nothing starts, whatever the mode. A layer that is `partial` is \
-              there; `sandbox.mode = \"on\"` wants all of every layer. `[]`, or `none` in a \
-              variable or after the flag: no layer is required. Without `mounts`, tenant code sees \
-              the host's files, and Landlock does not keep it from everything it can do to them.",
+        doc: "Layers without which nothing starts, whatever the mode. `partial` is enough here; \
+              `sandbox.mode = \"on\"` demands all of every layer. `[]`, or `none` in a variable \
+              or flag, requires no layer. Without `mounts`, tenant code sees the host's files, \
+              and Landlock does not stop everything it can do to them.",
         set: Setter::Settings(|settings, value| {
             let names = value.texts()?;
             let is_none = names == ["none"];
@@ -84,7 +85,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("300"),
         flag: Some("--sb-max-cpu-secs"),
         reloads: true,
-        doc: "CPU time of one execution, all its processes together, in seconds.",
+        doc: "CPU time of one execution, in seconds, summed over all its processes.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.limits.max_cpu_secs = value.limit()?;
             Ok(())
@@ -136,7 +137,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("512"),
         flag: None,
         reloads: true,
-        doc: "Workdir, /tmp and /dev/shm of the session together, in MiB.",
+        doc: "Size of workdir, /tmp and /dev/shm of a session together, in MiB.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.limits.max_disk_mb = value.limit()?;
             Ok(())
@@ -175,8 +176,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("10485760"),
         flag: None,
         reloads: true,
-        doc: "Bytes kept of each of stdout and stderr, per execution. What is over is \
-              counted and dropped.",
+        doc: "Bytes kept of each of stdout and stderr, per execution. The rest is counted and \
+              dropped.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.limits.max_output_bytes = value.limit()?;
             Ok(())
@@ -203,9 +204,9 @@ pub(super) const KEYS: &[Key] = &[
         flag: Some("--sandbox-network"),
         reloads: true,
         doc: "What a session can reach unless its request says otherwise. `none`: nothing. \
-              `loopback`: itself, by its own `lo`. `full`: whatever the host can, metadata \
-              services and the host's own loopback included. `trusted`, an allow-list of \
-              domains, comes with a later version.",
+              `loopback`: itself, through its own `lo`. `full`: whatever the host can reach, \
+              including metadata services and the host's own loopback. `trusted`, an allow-list \
+              of domains, comes with a later version.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.network = network(value.text()?)?;
             Ok(())
@@ -218,7 +219,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("[\"none\", \"loopback\"]"),
         flag: None,
         reloads: true,
-        doc: "Networks that a request may ask for. Has to hold `sandbox.network`.",
+        doc: "Networks that a request may ask for. Must include `sandbox.network`.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.allowed_networks =
                 value.texts()?.into_iter().map(network).collect::<Result<_, _>>()?;
@@ -232,9 +233,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"none\""),
         flag: None,
         reloads: true,
-        doc: "What sessions get in place of `loopback` where the `network` layer is missing: there \
-              is then no loopback but the host's, with all that listens on it. `none`: no sockets \
-              but Unix ones, by the `seccomp` layer. `full`: the host's network. Sessions show the \
+        doc: "Replaces `loopback` where the `network` layer is missing and the only loopback is \
+              the host's, with everything that listens on it. `none`: only Unix sockets, \
+              enforced by the `seccomp` layer. `full`: the host's network. Sessions show the \
               network that they have.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.network_fallback = match value.text()? {
@@ -252,8 +253,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"/workspace\""),
         flag: Some("--code-exec-workdir"),
         reloads: false,
-        doc: "Where the working directory appears inside a session. It is a file system of \
-              the session's own, in memory, and is gone with the session.",
+        doc: "Where the working directory appears inside a session. It is an in-memory file \
+              system of the session's own, and is gone with the session.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.workdir = value.path()?;
             Ok(())
@@ -266,8 +267,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Unset("the cgroup the daemon is started in"),
         flag: None,
         reloads: false,
-        doc: "The cgroup v2 directory to make sessions' scopes in. It has to be delegated to \
-              the daemon's user, and the daemon has to be started inside it.",
+        doc: "The cgroup v2 directory for the sessions' scopes. It must be delegated to the \
+              daemon's user, and the daemon must be started inside it.",
         set: Setter::Settings(|settings, value| {
             settings.sandbox.cgroup_root = Some(value.path()?);
             Ok(())

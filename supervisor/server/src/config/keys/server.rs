@@ -19,11 +19,11 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("[\"127.0.0.1:8470\"]"),
         flag: Some("--listen"),
         reloads: false,
-        doc: "Addresses of the API: `ADDRESS:PORT`, or `unix:/path/of/socket` (made with mode \
-              0660, owned by `server.user`). Addresses that other hosts can reach only with \
-              tenants, since without them whoever can connect can run code; and with TLS in \
-              front, since tokens are sent as they are. Sockets handed over by systemd are used \
-              in place of these.",
+        doc: "Addresses of the API: `ADDRESS:PORT`, or `unix:/path/of/socket` (created with mode \
+              0660, owned by `server.user`). Listen on addresses that other hosts can reach only \
+              with tenants configured, since without them anyone who can connect can run code, \
+              and with TLS in front, since tokens travel in clear text. Sockets passed by \
+              systemd replace these.",
         set: Setter::Settings(|settings, value| {
             settings.server.listen = listen(value)?;
             Ok(())
@@ -40,7 +40,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         flag: None,
         reloads: false,
-        doc: "Directory for what outlives the daemon. Made if missing, with mode 0700.",
+        doc: "Directory for data that outlives the daemon. Created if missing, with mode 0700.",
         set: Setter::Settings(|settings, value| {
             settings.server.state_dir = value.path()?;
             Ok(())
@@ -52,13 +52,13 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Path,
         preset: Preset::Host {
             doc: "`$RUNTIME_DIRECTORY`; else `/run/vivarium` for root, `vivarium` in \
-                  `$XDG_RUNTIME_DIR` or a private directory under the temporary one for others",
+                  `$XDG_RUNTIME_DIR` or a private directory in the temporary one for others",
             value: super::super::host::Host::runtime_dir,
         },
         flag: None,
         reloads: false,
-        doc: "Directory for what does not outlive the daemon. Made if missing, with mode 0711, so \
-              that clients can reach a Unix socket in it.",
+        doc: "Directory for data that does not outlive the daemon. Created if missing, with mode \
+              0711, so that clients can reach a Unix socket in it.",
         set: Setter::Settings(|settings, value| {
             settings.server.runtime_dir = value.path()?;
             Ok(())
@@ -74,8 +74,8 @@ pub(super) const KEYS: &[Key] = &[
         },
         flag: None,
         reloads: false,
-        doc: "Whom to become when started as root: nothing of Vivarium stays root. Without \
-              meaning when started as anybody else.",
+        doc: "The user to switch to when started as root; no part of Vivarium stays root. \
+              Ignored otherwise.",
         set: Setter::Settings(|settings, value| {
             value.text()?.clone_into(&mut settings.server.user);
             Ok(())
@@ -88,8 +88,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("33554432"),
         flag: None,
         reloads: false,
-        doc: "The largest request body, in bytes. A larger one is refused with 413 before it is \
-              read. At most 41943040.",
+        doc: "Largest request body, in bytes, at most 41943040. A larger one is refused with 413 \
+              before it is read. File uploads are bounded by `sandbox.max_file_size_mb` instead.",
         set: Setter::Settings(|settings, value| {
             settings.server.max_body_bytes = value.count()?;
             Ok(())
@@ -102,11 +102,11 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("1024"),
         flag: None,
         reloads: false,
-        doc: "Connections of each listener at one time. For one more, the one that has sent \
-              nothing for longest is closed; if all have a request that is being answered, some \
-              more are taken for health checks and metrics, and everything else is refused with \
-              503, `too_many_connections`. One address, or one user of a Unix socket, may have \
-              three quarters of them, and one of several tenants half of them busy.",
+        doc: "Open connections per listener. When the listener is full, the connection that has \
+              been silent for longest is closed. If all of them have a request under way, a few \
+              more are accepted for health checks and metrics, and everything else gets 503, \
+              `too_many_connections`. One address, or one user of a Unix socket, may hold three \
+              quarters of the connections; one of several tenants may keep half of them busy.",
         set: Setter::Settings(|settings, value| {
             settings.server.max_connections = value.count()?;
             Ok(())
@@ -119,11 +119,11 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("512"),
         flag: None,
         reloads: false,
-        doc: "What the daemon itself may hold for all tenants together, in MiB: request bodies, \
-              executions that wait or run, kept results and events, and answers on their way. A \
-              request for which there is no room is refused with 503, `overloaded`, before its \
-              body is read; an execution is held back, and then loses what it prints beyond. At \
-              least 192.",
+        doc: "Memory, in MiB, that the daemon itself may hold for all tenants together: request \
+              bodies, queued and running executions, kept results and events, and responses \
+              under way. A request that does not fit is refused with 503, `overloaded`, before \
+              its body is read; an execution that does not fit is paused, and then loses further \
+              output. At least 192.",
         set: Setter::Settings(|settings, value| {
             settings.server.max_buffered_mb = value.count()?;
             Ok(())
@@ -136,10 +136,10 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("256"),
         flag: None,
         reloads: false,
-        doc: "The same for each tenant, whose requests are then refused with 429, `no_room`. Its \
-              own kept results make room first. At least 160, so that a largest body and a \
-              largest result fit, and less than `server.max_buffered_mb`, or one tenant could \
-              hold everything.",
+        doc: "The same for one tenant, whose requests are then refused with 429, `no_room`. The \
+              tenant's own kept results are dropped first. At least 160, so that the largest \
+              body and the largest result fit, and less than `server.max_buffered_mb`, so that \
+              one tenant cannot hold everything.",
         set: Setter::Settings(|settings, value| {
             settings.server.max_tenant_buffered_mb = value.count()?;
             Ok(())
@@ -152,9 +152,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"auto\""),
         flag: None,
         reloads: false,
-        doc: "How log lines are written: `json`, one object a line; `text`, for people; `auto`, \
-              journald fields where standard error is the journal, else `text`. How much is \
-              said is `VIVARIUM_LOG` (`error`, `warn`, `info`, `debug`, or `module=level,…`).",
+        doc: "Format of log lines: `json`, one object per line; `text`, for people; `auto`, \
+              journald fields if standard error is the journal, else `text`. `VIVARIUM_LOG` sets \
+              the level (`error`, `warn`, `info`, `debug`, or `module=level,…`).",
         set: Setter::Settings(|settings, value| {
             settings.server.log_format = match value.text()? {
                 "auto" => LogFormat::Auto,

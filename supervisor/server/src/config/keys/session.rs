@@ -20,8 +20,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"30s\""),
         flag: Some("--code-exec-timeout"),
         reloads: true,
-        doc: "Time of one execution unless its request says otherwise. Then it is sent SIGINT. It is \
-              also how long a stopping daemon waits for executions under way.",
+        doc: "Time of one execution unless its request says otherwise; then the code gets \
+              SIGINT. Also how long a stopping daemon waits for running executions.",
         set: Setter::Settings(|settings, value| {
             settings.session.exec_timeout = value.duration()?;
             Ok(())
@@ -47,7 +47,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"3s\""),
         flag: None,
         reloads: true,
-        doc: "Time between SIGINT and the kernel's being killed and replaced.",
+        doc: "Time between SIGINT and the moment the kernel is killed and replaced.",
         set: Setter::Settings(|settings, value| {
             settings.session.interrupt_grace = value.duration()?;
             Ok(())
@@ -60,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"30s\""),
         flag: None,
         reloads: true,
-        doc: "Time that a new session or a replaced kernel has to become ready.",
+        doc: "Time in which a new session or a replaced kernel must become ready.",
         set: Setter::Settings(|settings, value| {
             settings.session.start_timeout = value.duration()?;
             Ok(())
@@ -73,7 +73,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"1h\""),
         flag: None,
         reloads: true,
-        doc: "Time without an execution or a keepalive after which a session is deleted.",
+        doc: "A session is deleted after this time without an execution or a keepalive.",
         set: Setter::Settings(|settings, value| {
             settings.session.idle_timeout = value.duration()?;
             Ok(())
@@ -86,7 +86,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"5m\""),
         flag: None,
         reloads: false,
-        doc: "How often idle and over-aged sessions are looked for.",
+        doc: "How often the daemon looks for sessions that are idle or too old.",
         set: Setter::Settings(|settings, value| {
             settings.session.reap_interval = value.duration()?;
             Ok(())
@@ -99,7 +99,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
-        doc: "Time after which a session is deleted whatever it does.",
+        doc: "A session is deleted after this time, whatever it does.",
         set: Setter::Settings(|settings, value| {
             settings.session.max_lifetime = value.duration_or_unlimited()?;
             Ok(())
@@ -112,7 +112,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("256"),
         flag: None,
         reloads: true,
-        doc: "Sessions at one time. One more is refused with 429.",
+        doc: "Sessions at one time, of all tenants. Another one is refused with 429.",
         set: Setter::Settings(|settings, value| {
             settings.session.max_sessions = value.limit()?;
             Ok(())
@@ -125,7 +125,7 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("32"),
         flag: None,
         reloads: true,
-        doc: "Executions that may wait in one session, the running one not counted. One more \
+        doc: "Executions that may wait in one session, not counting the running one. Another one \
               is refused with 429.",
         set: Setter::Settings(|settings, value| {
             let depth = usize::try_from(value.count()?).ok().filter(|depth| *depth <= 10_000);
@@ -141,9 +141,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"10m\""),
         flag: None,
         reloads: true,
-        doc: "Time for which the result of an execution, its last events and its Idempotency-Key \
-              are kept afterwards, also when its session is gone; `0s`: not at all. All of them \
-              together take at most 64 MiB, beyond which the oldest go first.",
+        doc: "How long the result of an execution, its last events and its Idempotency-Key are \
+              kept, even after its session is gone; `0s` keeps nothing. Results of one tenant \
+              take at most 64 MiB; beyond that the oldest go first.",
         set: Setter::Settings(|settings, value| {
             settings.session.results_kept = value.duration_or_zero()?;
             Ok(())
@@ -157,8 +157,8 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: true,
         doc: "Bytes of each execution's events that are kept for clients that follow it, from \
-              65536 to 67108864. One that is behind by more holds the execution's output back \
-              as long as it takes that much in 2 s; else it is cut off, and may come back.",
+              65536 to 67108864. A client that is further behind slows the execution down as \
+              long as it reads that much in 2 s; otherwise it is cut off and may reconnect.",
         set: Setter::Settings(|settings, value| {
             let bytes = usize::try_from(value.count()?).ok();
             let bytes = bytes.filter(|bytes| EVENT_BUFFER_BYTES.contains(bytes));
@@ -176,9 +176,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("256"),
         flag: None,
         reloads: true,
-        doc: "Memory, in MiB, that sessions leave to the host, or of the limit of the daemon's own \
-              cgroup. One more that would take of it is refused with 503, `no_capacity`. Pools \
-              give up their sessions when twice as much is left.",
+        doc: "Memory, in MiB, that sessions leave free on the host, or below the limit of the \
+              daemon's own cgroup. A new session that would use this reserve is refused with \
+              503, `no_capacity`. Pools give up their sessions when twice as much is left.",
         set: Setter::Settings(|settings, value| {
             settings.session.memory_reserve_mb = value.count()?;
             Ok(())
@@ -191,10 +191,10 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("40"),
         flag: None,
         reloads: true,
-        doc: "While processes of the host wait for memory in more than this part of the time \
-              (`some avg10` in /proc/pressure/memory), and less than a quarter of the memory is \
-              free, new sessions are refused with 503, `no_capacity`. With 100 they never are for \
-              that.",
+        doc: "New sessions are refused with 503, `no_capacity`, while processes of the host wait \
+              for memory more than this share of the time (`some avg10` in \
+              /proc/pressure/memory) and less than a quarter of the memory is free. 100 switches \
+              this off.",
         set: Setter::Settings(|settings, value| {
             settings.session.max_memory_pressure_percent = percent(value)?;
             Ok(())
@@ -207,8 +207,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("0.5"),
         flag: None,
         reloads: true,
-        doc: "The part of all CPUs that starting sessions for pools may take: of so many at one \
-              time, and with rests between them.",
+        doc: "The share of all CPUs that starting sessions for pools may take. It bounds how \
+              many start at once and how long the pool rests between them.",
         set: Setter::Settings(|settings, value| {
             settings.session.pool_cpu_share = value.share()?;
             Ok(())
@@ -221,9 +221,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("10"),
         flag: None,
         reloads: true,
-        doc: "While processes of the host wait for memory in more than this part of the time \
-              (`some avg10` in /proc/pressure/memory), no session is started for a pool; and \
-              while less than a quarter of the memory is free besides, pools give up theirs.",
+        doc: "While processes of the host wait for memory more than this share of the time \
+              (`some avg10` in /proc/pressure/memory), pools start no sessions; if less than a \
+              quarter of the memory is free as well, pools give up the sessions they have.",
         set: Setter::Settings(|settings, value| {
             settings.session.pool_memory_pressure_percent = percent(value)?;
             Ok(())

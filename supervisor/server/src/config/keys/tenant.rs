@@ -16,8 +16,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Required("\"team\""),
         flag: None,
         reloads: true,
-        doc: "Who it is: 1 to 64 of `A-Z a-z 0-9 _ -`, not beginning with `_`. The name of its \
-              cgroup, and a label in the metrics. `default` is a name like any other.",
+        doc: "Name of the tenant: 1 to 64 of `A-Z a-z 0-9 _ -`, not beginning with `_`. It names \
+              the tenant's cgroup and labels its metrics. `default` is a name like any other.",
         // What it names is found by it when the file is read.
         set: Setter::Tenant(|_, _| Ok(())),
     },
@@ -28,10 +28,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Required("[\"64 hexadecimal digits\"]"),
         flag: None,
         reloads: true,
-        doc: "SHA-256 hashes, in 64 hexadecimal digits each, of the tokens that requests of this \
-              tenant present; several, so that a token can be replaced without a gap. \
-              `vivarium tenant token` makes a token and its hash. Make tokens by it, since the \
-              hash of a guessable one can be guessed.",
+        doc: "SHA-256 hashes, 64 hexadecimal digits each, of the tenant's tokens. Give several \
+              to replace a token without a gap. Create tokens with `vivarium tenant token`, \
+              which prints token and hash: the hash of a guessable token can be guessed.",
         set: Setter::Tenant(|tenant, value| {
             tenant.tokens = token_hashes(value)?;
             Ok(())
@@ -44,8 +43,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
-        doc: "Sessions of the tenant at one time, within `session.max_sessions` of all tenants. One \
-              more is refused with 429.",
+        doc: "Sessions of the tenant at one time, within `session.max_sessions` of all tenants. \
+              Another one is refused with 429.",
         set: Setter::Tenant(|tenant, value| {
             tenant.max_sessions = value.limit()?;
             Ok(())
@@ -58,9 +57,9 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("100"),
         flag: None,
         reloads: true,
-        doc: "The tenant's share of the CPU against other tenants' where they want more than there \
-              is, 1 to 10000 (`cpu.weight`): one with 300 gets three times as much as one with \
-              100, however many sessions each has.",
+        doc: "The tenant's share of the CPU when tenants together want more than there is, 1 to \
+              10000 (`cpu.weight`). A tenant with 300 gets three times as much as one with 100, \
+              however many sessions each has.",
         set: Setter::Tenant(|tenant, value| {
             let weight = u16::try_from(value.count()?).ok().filter(|weight| *weight <= MAX_WEIGHT);
             tenant.ceilings.cpu_weight = weight
@@ -89,8 +88,8 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: true,
         doc: "Memory of all the tenant's sessions together, in MiB (`memory.max`). There is no \
-              swap. Where it is used up the kernel kills the largest of the tenant's sessions, \
-              and the answer says so.",
+              swap. When it is used up, the kernel kills the largest of the tenant's sessions, \
+              and the response says so.",
         set: Setter::Tenant(|tenant, value| {
             tenant.ceilings.max_memory_mb = value.limit()?;
             Ok(())
@@ -103,8 +102,8 @@ pub(super) const KEYS: &[Key] = &[
         preset: Preset::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
-        doc: "Processes and threads of all the tenant's sessions together, one agent for each \
-              session included (`pids.max`).",
+        doc: "Processes and threads of all the tenant's sessions together, including one agent \
+              per session (`pids.max`).",
         set: Setter::Tenant(|tenant, value| {
             tenant.ceilings.max_procs = value.limit()?;
             Ok(())
