@@ -70,25 +70,24 @@ pub fn markdown() -> String {
 
 fn describe(text: &mut String, key: &Key) {
     let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
-    line(text, &format!("\n### {}\n\n{}\n", key.name, key.doc));
-    line(text, &format!("- Takes: {}", key.kind));
-    match key.preset {
-        Preset::Toml(value) => line(text, &format!("- Default: `{value}`")),
-        Preset::Unset(doc) | Preset::Host { doc, .. } => line(text, &format!("- Default: {doc}")),
-        Preset::Required(value) => line(text, &format!("- Required, for example `{value}`")),
-    }
-    if key.section.has_variables() {
-        line(text, &format!("- Variable: `{}`", key.variable(environment)));
-    }
-    if let Some(flag) = key.flag {
-        line(text, &format!("- Flag: `{flag}`"));
-    }
+    let default = match key.preset {
+        Preset::Toml(value) => format!("Default: `{value}`"),
+        Preset::Unset(doc) | Preset::Host { doc, .. } => format!("Default: {doc}"),
+        Preset::Required(value) => format!("Required, for example `{value}`"),
+    };
+    let variable = key.section.has_variables().then(|| key.variable(environment));
+    let names = variable.iter().map(String::as_str).chain(key.flag);
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let set_by =
+        if names.is_empty() { String::new() } else { format!("Set by {}. ", names.join(" or ")) };
     let reloads = match (key.reloads, key.section) {
         (true, Section::Tenant) => "applies at once",
         (true, _) => "applies to new sessions",
         (false, _) => "needs a restart",
     };
-    line(text, &format!("- On SIGHUP: {reloads}"));
+    line(text, &format!("\n### {}\n\n{}\n", key.name, key.doc));
+    line(text, &format!("- Takes: {}. {default}.", key.kind));
+    line(text, &format!("- {set_by}On SIGHUP: {reloads}."));
 }
 
 /// The values in effect, as TOML, each with where it was said.
