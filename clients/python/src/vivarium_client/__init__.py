@@ -1,4 +1,4 @@
-"""Client of Vivarium: Python that nobody has reviewed, in confined sessions.
+"""Client of Vivarium, which runs untrusted Python in confined sessions.
 
     from vivarium_client import Client
 
@@ -6,8 +6,8 @@
         session.execute("x = 6")
         print(session.execute("x * 7").value)
 
-`Client` blocks, `AsyncClient` is the same to be awaited. What code printed, returned or wrote is
-untrusted data, and nothing here runs it.
+`Client` blocks; `AsyncClient` has the same calls for asyncio. Whatever code prints, returns or
+writes is untrusted data, which this package never runs.
 """
 
 from . import errors, events, models

@@ -1,4 +1,4 @@
-"""How the core's requests become httpx's, and httpx's failures ours. The same for both clients."""
+"""Translates the core's requests to httpx, and httpx's failures to ours, for both clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepal
 
 
 def socket_options(address: Address) -> list[tuple[int, int, int]]:
-    """An answer may be long in coming, so that a host that has gone is only noticed by probes."""
+    """Keep-alive probes: a response may take long, and only probes notice a lost host."""
     if address.socket is not None:
         return []
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
@@ -34,13 +34,13 @@ def socket_options(address: Address) -> list[tuple[int, int, int]]:
 
 
 def verify(address: Address) -> bool:
-    """Whether certificates are to be loaded, which takes tens of milliseconds: where there are
-    any. A redirection to where there are is not followed."""
+    """Whether to load certificates, which takes tens of milliseconds: only for https.
+    Redirections are not followed."""
     return address.base.startswith("https:")
 
 
 def timeouts(request: Request, timeout_secs: float) -> httpx.Timeout:
-    """How long to wait for connecting, and for each piece that is read or written."""
+    """Timeouts for connecting and for each read or write."""
     read_secs = {
         Patience.CALL: timeout_secs,
         Patience.WORK: None,
@@ -50,7 +50,7 @@ def timeouts(request: Request, timeout_secs: float) -> httpx.Timeout:
 
 
 def headers(request: Request) -> dict[str, str]:
-    """The request's own headers, and the length of content whose length is known."""
+    """The request's headers, with the content's length if known."""
     own = dict(request.headers)
     if isinstance(request.content, Source) and request.content.size_bytes is not None:
         own["Content-Length"] = str(request.content.size_bytes)
@@ -58,7 +58,7 @@ def headers(request: Request) -> dict[str, str]:
 
 
 def content(request: Request) -> Any:
-    """The content, from its first byte."""
+    """The content, from the first byte."""
     return request.content.begin() if isinstance(request.content, Source) else request.content
 
 

@@ -1,10 +1,10 @@
-"""Showing an outcome in a notebook.
+"""Shows an outcome in a notebook.
 
-What is shown was made by tenant code, and a notebook runs the scripts of the HTML it shows with
-all that its user can do, its own kernel included. So HTML goes into a frame without scripts
-(HTML standard, `sandbox`) and without network (Content Security Policy), SVG into an `<img>`,
-where it has neither, and everything that is not plainly an image or text is left out. Nothing
-here may hand markup of tenant code to the page itself unless the user has said `trusted`.
+Everything shown comes from tenant code, and a notebook runs the scripts of HTML with all its
+user's rights, including over its own kernel. So HTML goes into a frame without scripts (HTML
+standard, `sandbox`) and without network (Content Security Policy), SVG into an `<img>`, where it
+has neither, and everything that is not plainly an image or text is left out. Nothing here may
+hand tenant markup to the page itself unless the user has said `trusted`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Bundle = Mapping[str, str]
 
 
 def plain(text: str) -> str:
-    """Text without control sequences that do more than colour it and move within it."""
+    """Removes control sequences, except colours and movement within the text."""
     return _CONTROL.sub(lambda match: match[1] or "", text)
 
 
 def safe_bundle(mime: Bundle) -> dict[str, str]:
-    """A MIME bundle that a page can show without running anything of it."""
+    """Returns a MIME bundle that a page can show without running any of it."""
     bundle = {kind: data for kind, data in mime.items() if kind in _RASTER}
     if "text/plain" in mime:
         bundle["text/plain"] = plain(mime["text/plain"])
@@ -69,7 +69,7 @@ def _svg(data: str) -> str:
 
 
 def show(outcome: Outcome, *, trusted: bool) -> None:
-    """Shows an outcome in the cell that is running."""
+    """Shows an outcome in the running cell."""
     # IPython is there where there is a cell; nothing else needs it.
     display: Any = importlib.import_module("IPython.display").display
 
@@ -80,7 +80,7 @@ def show(outcome: Outcome, *, trusted: bool) -> None:
 
 
 def present(outcome: Outcome, publish: Callable[[Bundle], None], *, trusted: bool) -> None:
-    """Writes text to standard output and error, and gives everything else to `publish`."""
+    """Writes text to standard output and error, and passes everything else to `publish`."""
     dress = dict if trusted else safe_bundle
     sys.stdout.write(plain(outcome.stdout))
     sys.stderr.write(plain(outcome.stderr))

@@ -1,7 +1,7 @@
-"""What can go wrong, each as a class of its own.
+"""Exceptions.
 
-Three kinds: the daemon was not reached (`TransportError`), the daemon said no (`ApiError`), and
-the code did not run to its end (`ExecutionError`, raised only by `Outcome.raise_for_status`).
+Three kinds: the daemon was not reached (`TransportError`), it refused (`ApiError`), or the code did
+not run to its end (`ExecutionError`, raised only by `Outcome.raise_for_status`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TransportError(VivariumError):
     """The daemon could not be reached, or the connection broke."""
 
     reached: bool
-    """Whether the request may have reached the daemon, and may have been carried out."""
+    """Whether the request may have reached the daemon and been carried out."""
 
     def __init__(self, message: str, *, reached: bool = True) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class TransportError(VivariumError):
 
 
 class UnexpectedAnswer(VivariumError):
-    """What answered does not speak the daemon's API."""
+    """The response did not come from a Vivarium daemon."""
 
 
 class ApiError(VivariumError):
@@ -38,17 +38,17 @@ class ApiError(VivariumError):
     status: int
     """The HTTP status."""
     code: str
-    """The stable name of the reason, such as `unknown_session`."""
+    """The stable error code, such as `unknown_session`."""
     detail: str
-    """What went wrong, for people."""
+    """The explanation, for people."""
     field: Optional[str]
-    """The field it is about, such as `limits.max_procs`."""
+    """The field at fault, such as `limits.max_procs`."""
     fix: Optional[str]
     """What an operator can do about it."""
     retry_after: Optional[float]
-    """Seconds after which to try again, where the daemon says so."""
+    """Seconds after which to retry, if the daemon says so."""
     problem: Mapping[str, Any]
-    """The whole answer."""
+    """The whole problem document."""
 
     def __init__(
         self,
@@ -69,15 +69,15 @@ class ApiError(VivariumError):
 
 
 class InvalidRequest(ApiError):
-    """The request can not be carried out as it is (400, 405, 406, 413, 415, 416, 422)."""
+    """The request is invalid (400, 405, 406, 413, 415, 416, 422)."""
 
 
 class Unauthenticated(ApiError):
-    """No token, or not a valid one (401)."""
+    """The token is missing or not valid (401)."""
 
 
 class Forbidden(ApiError):
-    """Not from here (403)."""
+    """The daemon does not take requests with this Host or Origin (403)."""
 
 
 class NotFound(ApiError):
@@ -85,23 +85,23 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """What is there stands in the way: a session of this id, or one that is busy (409)."""
+    """The id is taken, the session is busy, or something else is in the way (409)."""
 
 
 class EventsGone(ApiError):
-    """The events to resume with are no longer kept (410). The outcome may still be."""
+    """The events or the result are no longer kept (410). The outcome may still be."""
 
 
 class QuotaExceeded(ApiError):
-    """As much as may be is there already; see `retry_after` (429)."""
+    """A quota is used up (429); see `retry_after`."""
 
 
 class ServerError(ApiError):
-    """The daemon, or something between, failed (5xx)."""
+    """The daemon or a proxy failed (5xx)."""
 
 
 class Unavailable(ServerError):
-    """The daemon takes no work for now; see `retry_after` (503)."""
+    """The daemon takes no work for now (503); see `retry_after`."""
 
 
 class Draining(Unavailable):
@@ -112,7 +112,7 @@ class ExecutionError(VivariumError):
     """The code did not run to its end."""
 
     outcome: Outcome
-    """All that is known."""
+    """The outcome that is not ok."""
 
     def __init__(self, message: str, outcome: Outcome) -> None:
         super().__init__(message)
@@ -120,14 +120,13 @@ class ExecutionError(VivariumError):
 
 
 class CodeError(ExecutionError):
-    """The code raised an exception, or did not compile. `str()` ends with its traceback."""
+    """The code raised an exception or did not compile. `str()` ends with the traceback."""
 
     type: str
     """The exception's class, such as `ZeroDivisionError`."""
     message: str
-    """`str()` of the exception."""
     traceback: str
-    """As Python prints it."""
+    """As Python prints it, with the user's source lines."""
 
     def __init__(self, outcome: Outcome, type: str, message: str, traceback: str) -> None:
         first = f"{type}: {message}" if message else type
@@ -138,10 +137,9 @@ class CodeError(ExecutionError):
 
 
 class CommandFailed(ExecutionError):
-    """A command exited with another code than 0."""
+    """A command exited with a code other than 0."""
 
     exit_code: int
-    """It."""
 
     def __init__(self, outcome: Outcome, exit_code: int) -> None:
         last = outcome.stderr.rstrip().rpartition("\n")[2]
@@ -150,18 +148,18 @@ class CommandFailed(ExecutionError):
 
 
 class TimedOut(ExecutionError):
-    """The time, or the CPU time, was up."""
+    """The code exceeded its time or CPU time."""
 
 
 class Interrupted(ExecutionError):
-    """Somebody asked for an interrupt."""
+    """A client interrupted the code."""
 
 
 class Killed(ExecutionError):
-    """The kernel, or the command, died or was killed."""
+    """The kernel or the command died or was killed."""
 
     cause: Optional[str]
-    """Why, such as `memory_limit` or `signal`."""
+    """The reason, such as `memory_limit` or `signal`."""
 
     def __init__(self, message: str, outcome: Outcome) -> None:
         super().__init__(message, outcome)
@@ -169,11 +167,11 @@ class Killed(ExecutionError):
 
 
 class Rejected(ExecutionError):
-    """It never ran."""
+    """The code never ran."""
 
 
 class OutputFileError(VivariumError):
-    """A declared output has no content: it is missing, too large, or no regular file."""
+    """A declared output has no content: it is missing, too large, or not a regular file."""
 
 
 def _text(value: object) -> Optional[str]:

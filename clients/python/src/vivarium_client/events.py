@@ -1,4 +1,4 @@
-"""The events of a streamed execution, in the order in which they happened."""
+"""The events of a streamed execution. `number` counts from 1 within the execution."""
 
 from __future__ import annotations
 
@@ -11,69 +11,59 @@ from .models.outcome import ExceptionInfo, Outcome
 
 @dataclass(frozen=True)
 class Started:
-    """The execution is known to the daemon. The first event."""
+    """The execution has started. The first event."""
 
     number: int
-    """Of the event, from 1 within its execution."""
     execution_id: str
-    """The execution, within its session."""
+    """Unique within the session."""
     session_id: str
-    """The session."""
 
 
 @dataclass(frozen=True)
 class Stdout:
-    """Text that was printed."""
+    """Text printed to stdout."""
 
     number: int
-    """Of the event."""
     text: str
-    """It: any part of a line, or of many."""
+    """Part of a line, or several lines."""
 
 
 @dataclass(frozen=True)
 class Stderr:
-    """Text that was printed as errors."""
+    """Text printed to stderr."""
 
     number: int
-    """Of the event."""
     text: str
-    """It: any part of a line, or of many."""
+    """Part of a line, or several lines."""
 
 
 @dataclass(frozen=True)
 class Display:
-    """Something was shown."""
+    """A display, figure or animation frame."""
 
     number: int
-    """Of the event."""
     kind: str
-    """`display`: show it. `update`: show it in place of the one with its id. `clear`: forget
-    what was shown so far. `image`: a figure. `video_frame`: a frame of an animation."""
+    """`display`: show it. `update`: replace the display with this id. `clear`: drop everything
+    shown so far. `image`: a figure. `video_frame`: a frame of an animation."""
     id: Optional[str]
-    """Its `display_id`, if the code gave it one."""
+    """The `display_id`, if the code gave one."""
     content: Representations
-    """It."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The final expression has a value."""
+    """The value of the final expression."""
 
     number: int
-    """Of the event."""
     value: Value
-    """It."""
 
 
 @dataclass(frozen=True)
 class ErrorEvent:
-    """An exception was not caught."""
+    """An uncaught exception."""
 
     number: int
-    """Of the event."""
     exception: ExceptionInfo
-    """It."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +71,9 @@ class Done:
     """The execution is over. The last event."""
 
     number: int
-    """Of the event."""
     outcome: Outcome
-    """What became of it, with all that the events before told."""
+    """The outcome, including what earlier events carried."""
 
 
 Event = Union[Started, Stdout, Stderr, Display, Result, ErrorEvent, Done]
-"""Any of them."""
+"""Any event."""

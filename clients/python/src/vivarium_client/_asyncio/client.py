@@ -1,4 +1,4 @@
-"""A daemon, asked by calls that are awaited."""
+"""The asyncio client of a daemon."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from .transport import AwaitedTransport
 class AsyncClient:
     """A Vivarium daemon.
 
-    `url` is `http://HOST:PORT` or `unix:/PATH`; if not given, `VIVARIUM_URL` or
-    `http://127.0.0.1:8470`. `token`, or `VIVARIUM_TOKEN`, is sent as a bearer token.
+    Args:
+        url: `http://HOST:PORT` or `unix:/PATH`. Defaults to `VIVARIUM_URL`, then to
+            `http://127.0.0.1:8470`.
+        token: The tenant's bearer token. Defaults to `VIVARIUM_TOKEN`.
+        timeout: Seconds for connecting, and for every call that does not run code. Calls that
+            run code have a `timeout` of their own.
+        max_retries: How often a failed call is retried where it cannot be carried out twice:
+            the daemon was not reached, the call is idempotent (executions are: they carry an
+            Idempotency-Key), or it was refused for now (429, 503), after the time that the
+            daemon asks for. 0 switches retries off.
+        transport: Replaces the transport that is made for `url`, for proxies and certificates.
 
-    `timeout` is for connecting and for every call that does not run code, in seconds. Code has
-    the time that its own call gives it. A call that failed is made again up to `max_retries`
-    times where that can not do anything twice: when the daemon was not reached, when the call is
-    idempotent (executions are: they carry an Idempotency-Key), and when it was refused for now
-    (429, 503), after the time that the daemon asks for. 0 switches that off.
-
-    `transport` takes the place of the one that is made for `url`, for proxies and certificates.
-
-    A client belongs to one event loop, and is to be closed: it is a context manager.
+    A client belongs to one event loop. Close it, or use it as a context manager.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class AsyncClient:
 
     @property
     def url(self) -> str:
-        """Where the daemon is."""
+        """The daemon's address."""
         return self._address.url
 
     def __repr__(self) -> str:
@@ -91,13 +92,27 @@ class AsyncClient:
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
-        """Runs code, or a program (`argv`), or a line of shell, in a session of its own.
+        """Runs code or a command in a session of its own, and waits for the outcome.
 
-        `stdin` is for programs. `files` are put into the working directory first: a `str` is
-        text, a `Path` a file of this machine. `outputs` are files to bring back. `limits` may be
-        tighter than the configured ones. `network` is `none`, `loopback`, or what else the
-        operator allows. `timeout` is in seconds. With `cancel_on_disconnect` it ends when this
-        client is gone.
+        Args:
+            code: Python to run. Give exactly one of `code`, `argv` and `shell`.
+            argv: A program and its arguments.
+            shell: A line for `/bin/sh -c`.
+            stdin: Standard input of a command.
+            files: Files to write into the working directory first, by path. A `str` is text, a
+                `Path` a local file.
+            outputs: Files to return in `Outcome.files`.
+            limits: Limits; they may only be tighter than the configured ones.
+            network: `none`, `loopback`, or whatever else the operator allows.
+            timeout: Seconds that the code may run, from when a kernel gets it.
+            env: Environment variables of the session.
+            environment: Name of a configured environment.
+            cancel_on_disconnect: End the run when this client disconnects.
+            idempotency_key: Another call with the same key returns the outcome of the first.
+
+        Raises:
+            ApiError: The daemon refused the request.
+            TransportError: The daemon was not reached, or the connection broke.
         """
         request = requests.run(
             code,
@@ -133,7 +148,7 @@ class AsyncClient:
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
-        """As `run`, and gives the events as they happen."""
+        """Runs like `run`, and yields the events as they happen."""
         request = requests.run(
             code,
             argv=argv,
@@ -163,12 +178,25 @@ class AsyncClient:
         metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening:
-        """Makes a session, whose kernel is ready when this has been awaited.
+        """Creates a session; its kernel is ready when this has been awaited.
 
-        As `async with client.session() as session` it is deleted at the end. `id` is up to 64 of
-        `A-Z a-z 0-9 _ -`, a random one if not given. `idle_timeout` is in seconds.
-        With an `idempotency_key` a second call gets the session that the first one made, also if
-        its answer was lost, and a call whose connection broke is made again.
+        As `async with client.session() as session`, the session is deleted at the end.
+
+        Args:
+            id: 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
+            environment: Name of a configured environment.
+            limits: Limits; they may only be tighter than the configured ones.
+            network: `none`, `loopback`, or whatever else the operator allows.
+            env: Environment variables of the kernel.
+            idle_timeout: Seconds without use after which the daemon deletes the session.
+            metadata: Strings that `AsyncSession.info` returns.
+            idempotency_key: Another call with the same key returns the session of the first.
+                With a key, a call whose connection broke is retried.
+
+        Raises:
+            Conflict: The id is taken.
+            QuotaExceeded: There are as many sessions as allowed.
+            Unavailable: The host has no room for another session.
         """
         request = requests.create_session(
             id=id,
@@ -183,11 +211,11 @@ class AsyncClient:
         return Opening(self._calls, request)
 
     def attach(self, id: str) -> AsyncSession:
-        """A session that is there already. It is not asked for, and not deleted at the end."""
+        """Returns an existing session, without a request. It is not deleted at the end."""
         return AsyncSession(self._calls, id, deletes_itself=False)
 
     async def sessions(self) -> AsyncIterator[SessionInfo]:
-        """All one's own sessions, ordered by id."""
+        """Yields the tenant's sessions, ordered by id."""
         after = None
         while True:
             page = await self._calls.fetch(requests.sessions(after, None), session_page)
@@ -198,5 +226,5 @@ class AsyncClient:
                 return
 
     async def host(self) -> HostInfo:
-        """The host and what it offers."""
+        """Returns what the host offers."""
         return await self._calls.fetch(requests.host(), HostInfo._read)

@@ -1,4 +1,4 @@
-"""The working directory of a session, by calls that are awaited."""
+"""Files of a session, for asyncio."""
 
 from __future__ import annotations
 
@@ -24,35 +24,39 @@ class AsyncFiles:
         self._session_id = session_id
 
     async def put(self, path: str, content: AsyncContent) -> None:
-        """Makes a file, or replaces it when all of its content has come.
+        """Creates or replaces a file, which appears when the upload is complete.
 
-        `content` is text (`str`), bytes, a file of this machine (`pathlib.Path`, or open), or an
-        iterable, also an asynchronous one, of bytes. It is streamed.
+        Args:
+            path: Path relative to the working directory.
+            content: Text, bytes, a local file (`pathlib.Path` or open), or an iterable of bytes,
+                also an asynchronous one. It is streamed.
         """
         await self._calls.do(requests.put_file(self._session_id, path, Source.of(content)))
 
     async def put_tar(self, content: AsyncContent, path: str = "") -> None:
-        """Unpacks a tar archive into a directory; into the working directory if not given."""
+        """Unpacks an uncompressed tar archive into `path` (default: the working directory)."""
         await self._calls.do(requests.put_tar(self._session_id, path, Source.of(content)))
 
     async def get(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
-        """The content of a file, or at most `length` bytes of it from byte `offset` on."""
+        """Returns a file's content, or at most `length` bytes of it from byte `offset` on."""
         request = requests.get_file(self._session_id, path, offset, length)
         return await self._calls.download(request)
 
     async def download(self, path: str, target: Union[StrPath, IO[bytes]]) -> int:
-        """Writes the content of a file to a file of this machine, or to one that is open for
-        writing. Returns how many bytes that were. A file is there when all of it is."""
+        """Streams a file to a local path or an open file. Returns the number of bytes.
+
+        A file at a local path is replaced only when the download is complete.
+        """
         request = requests.get_file(self._session_id, path, 0, None)
         with replacing(target) as file:
             return await self._calls.download_to(request, file)
 
     def open(self, path: str) -> AsyncRemoteFile:
-        """A file to read from as it comes: `async with session.files.open("a.csv") as file`."""
+        """Opens a file for streaming: `async with session.files.open("a.csv") as file`."""
         return AsyncRemoteFile(self._calls, requests.get_file(self._session_id, path, 0, None))
 
     async def list(self, path: str = "", *, recursive: bool = False) -> AsyncIterator[FileEntry]:
-        """What is in a directory, in the byte order of the paths."""
+        """Yields a directory's entries, in byte order of their paths."""
         after = None
         while True:
             request = requests.list_files(self._session_id, path, recursive, after, None)
@@ -64,20 +68,20 @@ class AsyncFiles:
                 return
 
     async def delete(self, path: str) -> None:
-        """Removes a file, a link, or a directory with all that is in it."""
+        """Removes a file, a link (not its target), or a directory with everything in it."""
         await self._calls.do(requests.delete_file(self._session_id, path))
 
 
 class AsyncRemoteFile:
-    """A file of a session, read from its beginning to its end as it comes.
+    """A file of a session, streamed from beginning to end.
 
-    To be entered as a context manager first, which sends the request.
+    Entering it as a context manager sends the request.
     """
 
     size_bytes: Optional[int]
-    """Its size, where the daemon says it."""
+    """None if the daemon does not say."""
     mime_type: Optional[str]
-    """Guessed by the daemon."""
+    """The daemon's guess."""
 
     def __init__(self, calls: Calls, request: Request) -> None:
         self._calls = calls
@@ -110,7 +114,7 @@ class AsyncRemoteFile:
         return chunk
 
     async def read(self) -> bytes:
-        """The next bytes, as many as have come; none at the end."""
+        """Returns the bytes that have arrived; `b""` at the end."""
         if self._body is None:
             raise ValueError("the file is not open: enter it first")
         return await self._body.read()

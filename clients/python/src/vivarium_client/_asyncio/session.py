@@ -1,4 +1,4 @@
-"""A session, asked by calls that are awaited."""
+"""A session, for asyncio."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from .stream import AsyncEventStream
 
 
 class AsyncSession:
-    """A live Python kernel with a working directory. Executions, commands too, run one at a time
-    in the order they arrive; variables survive from one to the next.
+    """A live Python kernel with a working directory.
 
-    Made by `AsyncClient.session` and `AsyncClient.attach`.
+    Executions and commands run one at a time, in order of arrival; variables survive from one to
+    the next. Get a session from `AsyncClient.session` or `AsyncClient.attach`.
     """
 
     id: str
-    """Its id."""
     files: AsyncFiles
-    """Its working directory."""
+    """The working directory."""
 
     def __init__(self, calls: Calls, id: str, *, deletes_itself: bool) -> None:
         self.id = id
@@ -71,11 +70,22 @@ class AsyncSession:
     ) -> Outcome:
         """Runs code and waits for its outcome.
 
-        `timeout` is in seconds, from when a kernel takes the code. `files` are put into the
-        working directory first: a `str` is text, a `Path` a file of this machine. `outputs` are
-        files to bring back. `create` makes the session if it is not there. With
-        `cancel_on_disconnect` the code is interrupted when this client is gone; else it runs on.
-        A second call with the same `idempotency_key` has the outcome of the first.
+        An exception of the code is part of the outcome: see `Outcome.raise_for_status`.
+
+        Args:
+            code: Python. The value of a final expression becomes `Outcome.value`.
+            timeout: Seconds that the code may run, from when a kernel gets it.
+            files: Files to write into the working directory first, by path. A `str` is text, a
+                `Path` a local file.
+            outputs: Files to return in `Outcome.files`.
+            create: Create the session if it does not exist.
+            cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
+                runs on.
+            idempotency_key: Another call with the same key returns the outcome of the first.
+
+        Raises:
+            NotFound: There is no such session.
+            QuotaExceeded: The session's queue is full.
         """
         request = requests.execute(
             self.id,
@@ -100,7 +110,7 @@ class AsyncSession:
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
-        """As `execute`, and gives the events as they happen."""
+        """Runs like `execute`, and yields the events as they happen."""
         request = requests.execute(
             self.id,
             code,
@@ -126,9 +136,15 @@ class AsyncSession:
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
-        """Runs a program, or a line of shell, beside the kernel, and waits for its outcome.
+        """Runs a program or a line of shell beside the kernel, and waits for its outcome.
 
-        `cwd` is relative to the working directory. The rest is as in `execute`.
+        Args:
+            argv: A program and its arguments. Give either `argv` or `shell`.
+            shell: A line for `/bin/sh -c`.
+            stdin: Standard input.
+            cwd: Working directory, relative to the session's.
+
+        The other arguments are those of `execute`.
         """
         request = requests.command(
             self.id,
@@ -157,7 +173,7 @@ class AsyncSession:
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
-        """As `command`, and gives the events as they happen."""
+        """Runs like `command`, and yields the events as they happen."""
         request = requests.command(
             self.id,
             argv,
@@ -173,57 +189,63 @@ class AsyncSession:
         return AsyncEventStream(Stream(self._calls, request.streamed()))
 
     async def execution(self, execution_id: str) -> Execution:
-        """What the daemon remembers of an execution; `NotFound` when it remembers nothing."""
+        """Returns the state of an execution. Raises `NotFound` if the daemon no longer keeps it."""
         request = requests.execution(self.id, execution_id)
         return await self._calls.fetch(request, Execution._read)
 
     def events(self, execution_id: str, *, after: int = 0) -> AsyncEventStream:
-        """The events of an execution that is there, after the one with a number.
+        """Follows an existing execution from the event after number `after`.
 
-        Raises `EventsGone` where they are no longer kept. The outcome at the end has of output
-        and displays what these events have.
+        The outcome at the end has only the output and displays of these events. Raises `EventsGone`
+        if they are no longer kept.
         """
         return AsyncEventStream(Stream.attach(self._calls, self.id, execution_id, after))
 
     async def complete(self, code: str, cursor: Optional[int] = None) -> Completions:
-        """What could follow at the cursor, in characters; at the end if not given."""
+        """Returns completions at `cursor`, in characters (default: the end of `code`).
+
+        Raises `Conflict` if the session is busy.
+        """
         request = requests.cursor(self.id, "complete", code, cursor)
         return await self._calls.fetch(request, Completions._read)
 
     async def inspect(self, code: str, cursor: Optional[int] = None) -> Inspection:
-        """What stands at the cursor, in characters; at the end if not given."""
+        """Describes the name at `cursor`, in characters (default: the end of `code`).
+
+        Raises `Conflict` if the session is busy.
+        """
         request = requests.cursor(self.id, "inspect", code, cursor)
         return await self._calls.fetch(request, Inspection._read)
 
     async def interrupt(self) -> Interrupt:
-        """KeyboardInterrupt in what is running. Variables are kept."""
+        """Raises KeyboardInterrupt in the running code. Variables are kept."""
         request = requests.control(self.id, "interrupt")
         return await self._calls.fetch(request, Interrupt._read)
 
     async def reset(self) -> Optional[str]:
-        """A fresh kernel; files stay. Returns the id of the execution that this ended, if any."""
+        """Replaces the kernel; files stay. Returns the id of the execution this ended, if any."""
         request = requests.control(self.id, "reset")
         return await self._calls.fetch(
             request, lambda reply: reply.optional_text("ended_execution_id")
         )
 
     async def keepalive(self) -> datetime:
-        """Begins the idle time anew. Returns when it ends."""
+        """Restarts the idle timeout. Returns when it expires."""
         request = requests.control(self.id, "keepalive")
         return await self._calls.fetch(request, lambda reply: reply.time("expires_at"))
 
     async def info(self) -> SessionInfo:
-        """State, protection, limits, usage."""
+        """Returns state, protection, limits and usage."""
         return await self._calls.fetch(requests.session(self.id), SessionInfo._read)
 
     async def delete(self) -> bool:
-        """Ends it. Returns when nothing of it is left, and whether it was there."""
+        """Deletes the session. Returns, once nothing of it is left, whether it existed."""
         return await self._calls.delete_session(self.id)
 
 
 class Opening:
-    """A session that is being made: to be awaited, or entered as a context manager, which
-    deletes it at the end."""
+    """A session that is being created: await it, or use it as a context manager, which deletes the
+    session at the end."""
 
     def __init__(self, calls: Calls, request: Request) -> None:
         self._calls = calls

@@ -1,4 +1,4 @@
-"""The events of an execution, by an asynchronous iterator."""
+"""The events of an execution, as an asynchronous iterator."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from ..models import Outcome
 
 
 class AsyncEventStream:
-    """Gives each event once, as it happens, over as many connections as it takes.
+    """Yields each event once, as it happens, over as many connections as it takes.
 
-    To be iterated to its end or closed: it is a context manager. The request is sent when it is
-    entered or first iterated. Closing it does not stop the
-    code, unless `cancel_on_disconnect` was asked for. After an interruption of the iteration,
-    such as a cancellation, it can be iterated on.
+    Entering or first iterating it sends the request. Iterate it to the end or close it: it is a
+    context manager. Closing it does not stop the code, unless `cancel_on_disconnect` was given. If
+    the iteration is interrupted, such as by a cancellation, it can be continued.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -24,17 +23,17 @@ class AsyncEventStream:
 
     @property
     def session_id(self) -> Optional[str]:
-        """The session, once it is known."""
+        """The session's id, once known."""
         return self._stream.session_id
 
     @property
     def execution_id(self) -> Optional[str]:
-        """The execution within it, once it is known."""
+        """The execution's id, once known."""
         return self._stream.execution_id
 
     @property
     def outcome(self) -> Optional[Outcome]:
-        """What became of it, after the last event."""
+        """The outcome, after the last event."""
         return self._stream.outcome
 
     def __aiter__(self) -> AsyncEventStream:
@@ -47,11 +46,11 @@ class AsyncEventStream:
         return event
 
     async def wait(self) -> Outcome:
-        """Takes all the events that are left, and returns the outcome."""
+        """Reads the remaining events and returns the outcome."""
         return await self._stream.finish()
 
     async def close(self) -> None:
-        """Lets go of it."""
+        """Closes the connection."""
         await self._stream.close()
 
     async def __aenter__(self) -> AsyncEventStream:

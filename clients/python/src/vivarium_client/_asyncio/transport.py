@@ -1,4 +1,4 @@
-"""The transport that awaits."""
+"""The asyncio transport."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._core.request import Request
 
 
 class AwaitedBody:
-    """An answer whose content is still coming."""
+    """A response whose content is still arriving."""
 
     def __init__(self, response: httpx.Response, address: Address) -> None:
         self.status = response.status_code
@@ -24,7 +24,7 @@ class AwaitedBody:
         self._address = address
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end."""
+        """Returns the next bytes; `b""` at the end."""
         with _httpx.as_transport_errors(self._address):
             try:
                 return await self._chunks.__anext__()
@@ -32,7 +32,7 @@ class AwaitedBody:
                 return b""
 
     async def close(self) -> None:
-        """Ends it, wherever it is."""
+        """Closes it at any point."""
         await self._response.aclose()
 
 
@@ -58,7 +58,7 @@ class AwaitedTransport:
         )
 
     async def open(self, request: Request) -> AwaitedBody:
-        """Sends a request and waits for the head of the answer."""
+        """Sends a request and waits for the head of the response."""
         with _httpx.as_transport_errors(self._address):
             message = self._http.build_request(
                 request.method,
@@ -71,7 +71,6 @@ class AwaitedTransport:
         return AwaitedBody(response, self._address)
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
@@ -84,6 +83,6 @@ def _awaited(content: Any) -> Any:
 
 
 async def _in_thread(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """What blocks, such as a file, read elsewhere."""
+    """Reads a blocking source, such as a file, in a thread."""
     while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
         yield chunk

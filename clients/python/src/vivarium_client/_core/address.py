@@ -1,4 +1,4 @@
-"""Where a daemon is: `http://HOST:PORT`, `https://…` through a proxy of one's own, `unix:/PATH`."""
+"""A daemon's address: `http://HOST:PORT`, `https://…` through your own proxy, or `unix:/PATH`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ _PORT = 8470
 
 @dataclass(frozen=True)
 class Address:
-    """Where a daemon is, and who asks."""
+    """A daemon's address, and the token to send."""
 
     url: str
-    """As it was given."""
     base: str
-    """What a request's target is appended to."""
+    """The prefix of every request's target."""
     socket: Optional[str]
-    """The path of a Unix socket."""
+    """Path of the Unix socket, if it is one."""
     token: Optional[str] = field(repr=False)
 
     @classmethod
     def of(cls, url: Optional[str], token: Optional[str]) -> Address:
-        """What was given, else what the environment says, else the default."""
+        """Uses the arguments, else the environment variables, else the default."""
         if url is None:
             url = os.environ.get("VIVARIUM_URL") or DEFAULT_URL
         if token is None:
@@ -44,7 +43,7 @@ class Address:
         return cls(url, _base(url), None, token)
 
     def headers(self) -> Mapping[str, str]:
-        """What every request says."""
+        """Headers of every request."""
         headers = {
             "User-Agent": f"vivarium-client/{__version__}",
             "Accept": "application/json",

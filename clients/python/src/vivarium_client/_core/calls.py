@@ -1,4 +1,4 @@
-"""Making calls: sending, trying again, reading the answer."""
+"""Sends requests, retries, and reads responses."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ T = TypeVar("T")
 
 
 class Calls:
-    """Calls over a transport."""
-
     def __init__(self, transport: Transport, max_retries: int) -> None:
         if max_retries < 0:
             raise ValueError("max_retries is at least 0")
@@ -26,16 +24,16 @@ class Calls:
         self.max_retries = max_retries
 
     async def fetch(self, request: Request, read: Callable[[Reader], T]) -> T:
-        """The answer, read."""
+        """Returns the parsed response."""
         body = await self._whole(request)
         return read(Reader.parse(body, f"the answer to {request.method} {request.target}"))
 
     async def do(self, request: Request) -> None:
-        """A call whose answer says no more than that it was carried out."""
+        """Makes a call whose response has no content of interest."""
         await self._whole(request)
 
     async def delete_session(self, session_id: str) -> bool:
-        """Deletes a session; whether it was there."""
+        """Deletes a session. Returns whether it existed."""
         try:
             await self.do(requests.delete_session(session_id))
         except NotFound:
@@ -43,11 +41,11 @@ class Calls:
         return True
 
     async def download(self, request: Request) -> bytes:
-        """The content of a file, or the part that was asked for."""
+        """Returns a file's content, or the requested part."""
         return await self._whole(request)
 
     async def download_to(self, request: Request, file: IO[bytes]) -> int:
-        """Writes the content of a file; how many bytes that were."""
+        """Writes a file's content to `file`. Returns the number of bytes."""
         body = await self.open(request)
         size_bytes = 0
         try:
@@ -59,7 +57,7 @@ class Calls:
         return size_bytes
 
     async def open(self, request: Request) -> Body:
-        """The head of a successful answer."""
+        """Returns a successful response, its content unread."""
         retries = Retries(self.max_retries)
         while True:
             try:
@@ -76,7 +74,7 @@ class Calls:
                 await self.pause_or_raise(retries, request, error)
 
     async def open_once(self, request: Request) -> Body:
-        """The head of a successful answer, in one try."""
+        """Like `open`, without retries."""
         body = await self.transport.open(request)
         if HTTPStatus.OK <= body.status < HTTPStatus.MULTIPLE_CHOICES:
             problem = _unexpected(request, body)
@@ -87,7 +85,7 @@ class Calls:
         raise api_error(body.status, body.headers, await read_all(body))
 
     async def pause_or_raise(self, retries: Retries, request: Request, error: Exception) -> None:
-        """Waits for the next try, or raises what went wrong where there is none."""
+        """Waits for the next try, or raises `error` if there is none."""
         pause_secs = None
         if isinstance(error, (ApiError, TransportError)):
             pause_secs = retries.pause_secs(request, error)
@@ -97,7 +95,7 @@ class Calls:
 
 
 async def read_all(body: Body) -> bytes:
-    """The rest of an answer."""
+    """Returns the rest of a response."""
     parts = []
     try:
         while chunk := await body.read():
@@ -108,7 +106,7 @@ async def read_all(body: Body) -> bytes:
 
 
 def _unexpected(request: Request, body: Body) -> Optional[str]:
-    """What is wrong with a successful answer, if anything is."""
+    """Says what is wrong with a successful response, if anything."""
     kind = body.headers.get("content-type", "")
     if request.headers.get("Accept") == "text/event-stream" and not kind.startswith(
         "text/event-stream"
@@ -120,6 +118,6 @@ def _unexpected(request: Request, body: Body) -> Optional[str]:
 
 
 def described(body: Body) -> tuple[Optional[int], Optional[str]]:
-    """The size in bytes and the MIME type of what is coming, where the answer says them."""
+    """Returns size in bytes and MIME type, if the response has them."""
     length = body.headers.get("content-length", "")
     return int(length) if length.isdecimal() else None, body.headers.get("content-type")

@@ -1,4 +1,4 @@
-"""From the messages of a stream to events, and from the events to an outcome."""
+"""Turns a stream's messages into events, and the events into an outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sse import Message
 
 
 class Collector:
-    """Reads messages in their order, and keeps what the outcome is made of."""
+    """Reads messages in order, and keeps what the outcome needs."""
 
     def __init__(self) -> None:
         self._text: dict[str, list[str]] = {"stdout": [], "stderr": []}
@@ -23,7 +23,7 @@ class Collector:
         self._exception: Optional[dict[str, Any]] = None
 
     def event(self, number: int, message: Message) -> Optional[Event]:
-        """The event that a message is; None if it is of a later version's kind."""
+        """Returns the message's event; None if a later version defines its kind."""
         read = _READ.get(message.event)
         if read is None:
             return None
@@ -91,7 +91,6 @@ _READ: dict[str, Callable[[Collector, int, Reader], Event]] = {
 
 
 def event_number(message: Message) -> int:
-    """The number of an event within its execution."""
     try:
         return int(message.id)
     except ValueError as error:

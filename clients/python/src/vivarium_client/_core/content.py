@@ -1,4 +1,4 @@
-"""Content to be sent: text, bytes, a file of this machine, or whatever gives bytes."""
+"""Content to send: text, bytes, a local file, or an iterable of bytes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import IO, Any, Callable, Optional, Union
 _CHUNK_BYTES = 1 << 20
 
 Content = Union[str, bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
-"""`str` is text, sent as UTF-8. A file of this machine is a `pathlib.Path`, or open."""
+"""A `str` is sent as UTF-8. A local file is a `pathlib.Path` or an open file."""
 
 AsyncContent = Union[Content, AsyncIterable[bytes]]
 """`Content`, or an asynchronous iterable of bytes."""
 
 InputFiles = Mapping[str, Union[str, bytes, "os.PathLike[str]", IO[bytes]]]
-"""Files by their paths in the working directory."""
+"""Content by path in the working directory."""
 
 
 class Source:
-    """Where the bytes of a body come from."""
+    """The source of a body's bytes."""
 
     def __init__(
         self,
@@ -31,15 +31,15 @@ class Source:
         repeatable: bool,
     ) -> None:
         self.begin = begin
-        """Begins from the first byte."""
+        """Starts at the first byte."""
         self.size_bytes = size_bytes
-        """How many there are, where that is known before."""
+        """None if unknown in advance."""
         self.repeatable = repeatable
-        """Whether it can begin a second time."""
+        """Whether `begin` works a second time."""
 
     @classmethod
     def of(cls, content: AsyncContent) -> Source:
-        """Whatever a caller gave."""
+        """Wraps what a caller passed."""
         if isinstance(content, str):
             content = content.encode()
         if isinstance(content, (bytes, bytearray, memoryview)):
@@ -89,7 +89,7 @@ def _parts(whole: bytes) -> Iterator[bytes]:
 
 
 def _read(file: IO[bytes], size_bytes: Optional[int]) -> Iterator[bytes]:
-    """All of a file, or so much of it: one that grows meanwhile has a size that was said."""
+    """Reads a file, at most as much as was announced: it may grow meanwhile."""
     left = size_bytes
     while left != 0:
         chunk = file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left))
@@ -101,7 +101,7 @@ def _read(file: IO[bytes], size_bytes: Optional[int]) -> Iterator[bytes]:
 
 
 def input_files(files: Optional[InputFiles]) -> list[dict[str, str]]:
-    """Files in the JSON of a request."""
+    """Encodes files for a JSON request."""
     return [_input_file(name, content) for name, content in (files or {}).items()]
 
 

@@ -1,4 +1,4 @@
-"""Lists that come in parts."""
+"""Paged lists."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A part of a list."""
-
     entries: list[T]
     next: Optional[str]
-    """What to give as `after` for the next part; None if this was the last."""
+    """The `after` of the next page; None on the last."""
 
 
 def session_page(reader: Reader) -> Page[SessionInfo]:
-    """A part of the list of sessions."""
     entries = [SessionInfo._read(session) for session in reader.objects("sessions")]
     return Page(entries, reader.optional_text("next"))
 
 
 def file_page(reader: Reader) -> Page[FileEntry]:
-    """A part of the list of files."""
     entries = [FileEntry._read(entry) for entry in reader.objects("entries")]
     return Page(entries, reader.optional_text("next"))

@@ -1,4 +1,4 @@
-"""Files of this machine that are written."""
+"""Writing local files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ StrPath = Union[str, "os.PathLike[str]"]
 
 @contextmanager
 def replacing(target: Union[StrPath, IO[bytes]]) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `target` when all went well."""
+    """Yields a file that replaces `target` on success."""
     if not isinstance(target, (str, os.PathLike)):
         yield target
         return

@@ -1,4 +1,4 @@
-"""From a refusal (RFC 9457) to an exception."""
+"""Turns a problem (RFC 9457) into an exception."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_STATUS: dict[int, type[errors.ApiError]] = {
 
 
 def api_error(status: int, headers: Mapping[str, str], body: bytes) -> errors.ApiError:
-    """The exception of an answer that is no success, even one that is no problem's."""
+    """Returns the exception for an unsuccessful response, with or without a problem."""
     problem = _problem(body)
     code = problem.get("code")
     if not isinstance(code, str):
@@ -62,7 +62,7 @@ def _phrase(status: int) -> str:
 
 
 def _retry_after_secs(headers: Mapping[str, str]) -> Optional[float]:
-    """RFC 9110, 10.2.3, in its form as a number: the daemon uses no other."""
+    """Parses the number form (RFC 9110, 10.2.3), which is all the daemon sends."""
     try:
         secs = float(headers.get("retry-after", ""))
     except ValueError:

@@ -1,8 +1,8 @@
-"""Reading the daemon's JSON.
+"""Reads the daemon's JSON.
 
-Fields that this version does not know are passed over, and one that is missing or null has its
-default, so that client and daemon need not be of one version. A field of another type than it
-should have is an error: then it is not the daemon that answers.
+Client and daemon may be of different versions: unknown fields are ignored, and a missing or null
+field has its default. A field of the wrong type is an error: then something other than the daemon
+has answered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Reader:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Reader:
-        """Reads an answer's body."""
+        """Parses a response's body."""
         try:
             return cls(json.loads(body), where)
         except ValueError as error:
@@ -50,7 +50,7 @@ class Reader:
         return self._get(name, str)
 
     def required_text(self, name: str) -> str:
-        """A string without which the answer means nothing."""
+        """A string that must be there."""
         value = self._get(name, str)
         if value is None:
             raise UnexpectedAnswer(f"{self.where}.{name} is missing")
@@ -88,18 +88,18 @@ class Reader:
             yield Reader(value, f"{self.where}.{name}[{index}]")
 
     def texts(self, name: str) -> dict[str, str]:
-        """An object of strings. What is none is given as JSON."""
+        """An object of strings; other values are returned as JSON."""
         fields = self.object(name).fields.items()
         return {
             key: value if isinstance(value, str) else json.dumps(value) for key, value in fields
         }
 
     def time(self, name: str) -> datetime:
-        """A moment (RFC 3339)."""
+        """A time (RFC 3339)."""
         return _time(self.required_text(name), f"{self.where}.{name}")
 
     def optional_time(self, name: str) -> Optional[datetime]:
-        """A moment (RFC 3339), if there."""
+        """A time (RFC 3339), if there."""
         value = self.optional_text(name)
         return None if value is None else _time(value, f"{self.where}.{name}")
 

@@ -1,4 +1,4 @@
-"""One HTTP request, before it is sent, and how it is written."""
+"""One HTTP request, before it is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .content import Source
 
 
 class Patience(Enum):
-    """How long to wait for the next byte of an answer."""
+    """How long to wait for the next byte of a response."""
 
     CALL = "the client's timeout"
     WORK = "for ever: the daemon answers when the code has ended, and sees to that itself"
@@ -30,30 +30,28 @@ class Request:
     content: Union[bytes, Source, None] = None
     headers: Mapping[str, str] = field(default_factory=dict)
     idempotent: bool = False
-    """Whether sending it twice does what sending it once does."""
+    """Whether sending it twice has the effect of sending it once."""
     patience: Patience = Patience.CALL
 
     @property
     def resendable(self) -> bool:
-        """Whether its content can be sent a second time."""
         return not isinstance(self.content, Source) or self.content.repeatable
 
     def streamed(self) -> Request:
-        """The same, answered by a stream of events."""
+        """The same request, answered by a stream of events."""
         return self.with_headers({"Accept": "text/event-stream"}, Patience.EVENTS)
 
     def with_headers(self, headers: Mapping[str, str], patience: Patience) -> Request:
-        """The same with more headers."""
+        """The same request with more headers."""
         return replace(self, headers={**self.headers, **headers}, patience=patience)
 
 
 def path(*segments: str) -> str:
-    """A path below `/v1`. Each segment is one, whatever it holds."""
+    """Returns a path below `/v1`; slashes within a segment are escaped."""
     return "/v1/" + "/".join(_segment(segment) for segment in segments)
 
 
 def file_path(session_id: str, name: str) -> str:
-    """The path of a file of a session."""
     return path("sessions", session_id, "files", *name.split("/"))
 
 
@@ -64,13 +62,13 @@ def _segment(text: str) -> str:
 
 
 def get(where: str, query: Optional[Mapping[str, Union[str, int, None]]] = None) -> Request:
-    """A request that changes nothing. What is None in the query is left out."""
+    """Returns a GET request. Query parameters that are None are left out."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     return Request("GET", f"{where}?{urlencode(given)}" if given else where, idempotent=True)
 
 
 def post(where: str, fields: Optional[Mapping[str, Any]] = None, **options: Any) -> Request:
-    """A request with JSON, or without. What is None in it is left out."""
+    """Returns a POST request, with or without JSON. Fields that are None are left out."""
     if fields is None:
         return Request("POST", where, **options)
     given = {name: value for name, value in fields.items() if value is not None}

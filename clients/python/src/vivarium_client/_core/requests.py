@@ -1,4 +1,4 @@
-"""The calls of the API, as requests. What was not given is not sent."""
+"""The API's calls as requests. Arguments that are not given are not sent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class _OutputName(TypedDict):
 
 
 class OutputSpec(_OutputName, total=False):
-    """A file to bring back."""
+    """A file to return."""
 
     format: Literal["text", "base64"]
-    """How; if not given, text where the content is."""
+    """By default text if the content is text."""
 
 
 Outputs = Iterable[Union[str, OutputSpec]]
-"""Files to bring back, by their paths in the working directory."""
+"""Files to return, by path in the working directory."""
 
 
 def create_session(
@@ -132,7 +132,7 @@ def execution(session_id: str, execution_id: str) -> Request:
 
 
 def events(session_id: str, execution_id: str, after: int) -> Request:
-    """The same, answered by the events after one."""
+    """As `execution`, answered by the events after number `after`."""
     request = execution(session_id, execution_id).streamed()
     # Without it the daemon would begin with the first that is kept, whatever went before.
     return request.with_headers({"Last-Event-ID": str(after)}, Patience.EVENTS)
@@ -216,7 +216,7 @@ def delete_file(session_id: str, name: str) -> Request:
 
 
 def _work(where: str, fields: Mapping[str, Any], key: Optional[str]) -> Request:
-    """A request that runs something: with a key, by which the daemon knows a second one."""
+    """Returns a request that runs something, with a key by which the daemon recognises a retry."""
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
     return post(where, fields, headers=headers, idempotent=True, patience=Patience.WORK)
 
@@ -262,7 +262,7 @@ def _stdin(stdin: Union[str, bytes, None]) -> dict[str, str]:
 
 
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:
-    """The API's unit. What is no time at all is for the daemon to refuse."""
+    """Converts seconds to the API's unit. The daemon refuses impossible times."""
     if seconds is None:
         return None
     if not math.isfinite(seconds):

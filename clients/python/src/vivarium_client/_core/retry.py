@@ -1,7 +1,7 @@
-"""Whether a request that failed is sent again, and when.
+"""Decides whether and when a failed request is retried.
 
-Only what can not be carried out twice by it: what never reached the daemon, what was refused,
-and what is idempotent.
+Only if that cannot carry it out twice: it never reached the daemon, was refused, or is
+idempotent.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Retries:
         self.made = 0
 
     def begin_anew(self) -> None:
-        """There was progress: what failed before does not count any more."""
+        """Forgets earlier failures, after progress."""
         self.made = 0
 
     def pause_secs(self, request: Request, error: VivariumError) -> Optional[float]:
-        """How long to wait before the next try; None if there is none."""
+        """Returns the pause before the next try; None if there is none."""
         if self.made >= self.max_retries or not request.resendable:
             return None
         pause = self._pause_secs(request, error)

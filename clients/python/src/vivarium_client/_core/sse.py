@@ -1,6 +1,6 @@
-"""Decoding `text/event-stream` (HTML standard, "Server-sent events"), cut anywhere.
+"""Decodes `text/event-stream` (HTML standard, "Server-sent events"), split anywhere.
 
-Bytes in, messages out. Fields other than `id`, `event` and `data` are passed over.
+Bytes in, messages out. Fields other than `id`, `event` and `data` are ignored.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ class Message:
     """One event."""
 
     id: str
-    """The last id seen; empty if none was."""
+    """The last id seen, or empty."""
     event: str
-    """Its type; `message` if not given."""
+    """The type; `message` by default."""
     data: str
-    """Its data."""
 
 
 class Decoder:
-    """Takes a stream as it comes, and gives the messages that are whole."""
+    """Takes a stream piece by piece and yields complete messages."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -36,7 +35,7 @@ class Decoder:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
-        """Takes the next bytes. Each message is given once. To be iterated to its end."""
+        """Takes the next bytes and yields each message once. Iterate it to the end."""
         for line in self._lines(chunk):
             text = line.decode(errors="replace")
             if self._first_line:
@@ -51,8 +50,8 @@ class Decoder:
                 yield Message(self._id, event or "message", "\n".join(data))
 
     def _lines(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that are whole. An unfinished one is kept in parts, so that a long line in
-        many chunks costs its length once."""
+        """Yields complete lines. An unfinished line is kept in parts, so that a long line in many
+        chunks costs its length once."""
         if self._ends_in_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
             self._ends_in_cr = False

@@ -1,8 +1,8 @@
-"""Following a streamed execution over as many connections as it takes.
+"""Follows a streamed execution over as many connections as it takes.
 
-Every event is given once and in order: after a dropped connection the stream goes on after the
-last event that came. An execution is never run a second time: until its id is known, the same
-request is sent again with the same Idempotency-Key.
+Every event is yielded once and in order: after a dropped connection the stream continues after
+the last event. An execution never runs twice: until its id is known, the same request is sent
+again with the same Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class Stream:
 
     @classmethod
     def attach(cls, calls: Calls, session_id: str, execution_id: str, after: int) -> Stream:
-        """The events of an execution that is there, after one."""
+        """Follows an existing execution after event number `after`."""
         stream = cls(calls, requests.events(session_id, execution_id, after), after)
         stream.session_id, stream.execution_id = session_id, execution_id
         return stream
 
     async def open(self) -> None:
-        """Has the request sent, if it was not yet."""
+        """Sends the request, unless it has been sent."""
         while self._body is None and not self._closed:
             await self._step()
 
     async def next(self) -> Optional[Event]:
-        """The next event; None after the last. After an interruption of any kind, such as Ctrl-C,
-        the next call goes on where this one was."""
+        """Returns the next event; None after the last. If this call is interrupted, such as by
+        Ctrl-C, the next one continues where it was."""
         while not self._ready:
             if self._closed:
                 return None
@@ -65,7 +65,7 @@ class Stream:
         return event
 
     async def finish(self) -> Outcome:
-        """The outcome, after all the events that are left."""
+        """Reads the remaining events and returns the outcome."""
         while await self.next() is not None:
             pass
         if self.outcome is None:
@@ -73,12 +73,12 @@ class Stream:
         return self.outcome
 
     async def close(self) -> None:
-        """Ends it, wherever it is."""
+        """Closes it at any point."""
         self._closed = True
         await self._disconnect()
 
     async def _step(self) -> None:
-        """Connects, or reads what comes; waits and connects anew where that may help."""
+        """Connects or reads; waits and reconnects if that may help."""
         try:
             if self._body is None:
                 await self._connect()

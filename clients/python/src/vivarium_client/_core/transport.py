@@ -1,7 +1,7 @@
-"""What the core asks of a network, and how coroutines are run without an event loop.
+"""What the core needs of a network, and how to run coroutines without an event loop.
 
 The logic of both clients is written once, as coroutines over `Transport`. Over the blocking
-transport nothing in them ever suspends, so `run` can take them to their end in one step.
+transport nothing in them ever suspends, so `run` can complete them in one step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Body(Protocol):
-    """An answer whose content is still coming."""
+    """A response whose content is still arriving."""
 
     @property
     def status(self) -> int:
@@ -23,30 +23,27 @@ class Body(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By name, in any case."""
+        """By name, case-insensitive."""
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end. Raises `TransportError` if they do not come."""
+        """Returns the next bytes; `b""` at the end. Raises `TransportError`."""
 
     async def close(self) -> None:
-        """Ends it, wherever it is."""
+        """Closes it at any point."""
 
 
 class Transport(Protocol):
     """Sends requests."""
 
     async def open(self, request: Request) -> Body:
-        """Sends a request and waits for the head of the answer.
-
-        Raises `TransportError`.
-        """
+        """Sends a request and waits for the head of the response."""
 
     async def sleep(self, seconds: float) -> None:
         """Waits."""
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs what never suspends."""
+    """Runs a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:

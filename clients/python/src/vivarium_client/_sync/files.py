@@ -1,4 +1,4 @@
-"""The working directory of a session, by calls that block."""
+"""Files of a session, with blocking calls."""
 
 from __future__ import annotations
 
@@ -28,37 +28,40 @@ class Files:
         self._session_id = session_id
 
     def put(self, path: str, content: Content) -> None:
-        """Makes a file, or replaces it when all of its content has come.
+        """Creates or replaces a file, which appears when the upload is complete.
 
-        `content` is text (`str`), bytes, a file of this machine (`pathlib.Path`, or open), or an
-        iterable of bytes. It is streamed.
+        Args:
+            path: Path relative to the working directory.
+            content: Text, bytes, a local file (`pathlib.Path` or open), or an iterable of bytes.
+                It is streamed.
         """
         run(self._calls.do(requests.put_file(self._session_id, path, Source.of(content))))
 
     def put_tar(self, content: Content, path: str = "") -> None:
-        """Unpacks a tar archive into a directory; into the working directory if not given."""
+        """Unpacks an uncompressed tar archive into `path` (default: the working directory)."""
         run(self._calls.do(requests.put_tar(self._session_id, path, Source.of(content))))
 
     def get(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
-        """The content of a file, or at most `length` bytes of it from byte `offset` on."""
+        """Returns a file's content, or at most `length` bytes of it from byte `offset` on."""
         request = requests.get_file(self._session_id, path, offset, length)
         return run(self._calls.download(request))
 
     def download(self, path: str, target: Union[StrPath, IO[bytes]]) -> int:
-        """Writes the content of a file to a file of this machine, or to one that is open for
-        writing. Returns how many bytes that were. A file is there when all of it is."""
+        """Streams a file to a local path or an open file. Returns the number of bytes.
+
+        A file at a local path is replaced only when the download is complete.
+        """
         request = requests.get_file(self._session_id, path, 0, None)
         with replacing(target) as file:
             return run(self._calls.download_to(request, file))
 
     def open(self, path: str) -> RemoteFile:
-        """A file to read from as it comes, such as `pandas.read_csv(session.files.open("a.csv"))`.
-        To be closed."""
+        """Opens a file for streaming: `with session.files.open("a.csv") as file`."""
         request = requests.get_file(self._session_id, path, 0, None)
         return RemoteFile(run(self._calls.open(request)))
 
     def list(self, path: str = "", *, recursive: bool = False) -> Iterator[FileEntry]:
-        """What is in a directory, in the byte order of the paths."""
+        """Yields a directory's entries, in byte order of their paths."""
         after = None
         while True:
             request = requests.list_files(self._session_id, path, recursive, after, None)
@@ -69,17 +72,17 @@ class Files:
                 return
 
     def delete(self, path: str) -> None:
-        """Removes a file, a link, or a directory with all that is in it."""
+        """Removes a file, a link (not its target), or a directory with everything in it."""
         run(self._calls.do(requests.delete_file(self._session_id, path)))
 
 
 class RemoteFile(io.BufferedReader):
-    """A file of a session, read from its beginning to its end as it comes."""
+    """A file of a session, streamed from beginning to end. Close it."""
 
     size_bytes: Optional[int]
-    """Its size, where the daemon says it."""
+    """None if the daemon does not say."""
     mime_type: Optional[str]
-    """Guessed by the daemon."""
+    """The daemon's guess."""
 
     def __init__(self, body: Body) -> None:
         super().__init__(_RawBody(body), _BUFFER_BYTES)

@@ -1,4 +1,4 @@
-"""The events of an execution, by an iterator that blocks."""
+"""The events of an execution, as a blocking iterator."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..models import Outcome
 
 
 class EventStream:
-    """Gives each event once, as it happens, over as many connections as it takes.
+    """Yields each event once, as it happens, over as many connections as it takes.
 
-    To be iterated to its end or closed: it is a context manager. Closing it does not stop the
-    code, unless `cancel_on_disconnect` was asked for. After an interruption of the iteration,
-    such as Ctrl-C, it can be iterated on.
+    Iterate it to the end or close it: it is a context manager. Closing it does not stop the code,
+    unless `cancel_on_disconnect` was given. If the iteration is interrupted, such as by Ctrl-C, it
+    can be continued.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -29,17 +29,17 @@ class EventStream:
 
     @property
     def session_id(self) -> Optional[str]:
-        """The session, once it is known."""
+        """The session's id, once known."""
         return self._stream.session_id
 
     @property
     def execution_id(self) -> Optional[str]:
-        """The execution within it, once it is known."""
+        """The execution's id, once known."""
         return self._stream.execution_id
 
     @property
     def outcome(self) -> Optional[Outcome]:
-        """What became of it, after the last event."""
+        """The outcome, after the last event."""
         return self._stream.outcome
 
     def __iter__(self) -> EventStream:
@@ -52,11 +52,11 @@ class EventStream:
         return event
 
     def wait(self) -> Outcome:
-        """Takes all the events that are left, and returns the outcome."""
+        """Reads the remaining events and returns the outcome."""
         return run(self._stream.finish())
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Closes the connection."""
         run(self._stream.close())
 
     def __enter__(self) -> EventStream:

@@ -1,4 +1,4 @@
-"""The transport that blocks. Its coroutines never suspend."""
+"""The blocking transport. Its coroutines never suspend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._core.request import Request
 
 
 class BlockingBody:
-    """An answer whose content is still coming."""
+    """A response whose content is still arriving."""
 
     def __init__(self, response: httpx.Response, address: Address) -> None:
         self.status = response.status_code
@@ -23,12 +23,12 @@ class BlockingBody:
         self._address = address
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end."""
+        """Returns the next bytes; `b""` at the end."""
         with _httpx.as_transport_errors(self._address):
             return next(self._chunks, b"")
 
     async def close(self) -> None:
-        """Ends it, wherever it is."""
+        """Closes it at any point."""
         self._response.close()
 
 
@@ -55,7 +55,7 @@ class BlockingTransport:
         )
 
     async def open(self, request: Request) -> BlockingBody:
-        """Sends a request and waits for the head of the answer."""
+        """Sends a request and waits for the head of the response."""
         with _httpx.as_transport_errors(self._address):
             message = self._http.build_request(
                 request.method,
@@ -68,7 +68,6 @@ class BlockingTransport:
         return BlockingBody(response, self._address)
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
         time.sleep(seconds)  # noqa: ASYNC251  (nothing else runs here)
 
     def close(self) -> None:

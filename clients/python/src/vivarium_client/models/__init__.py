@@ -1,4 +1,4 @@
-"""What the daemon answers, as frozen types. Units are in the names."""
+"""The daemon's responses as frozen dataclasses. Units are in the names."""
 
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value

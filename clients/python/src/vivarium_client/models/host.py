@@ -1,4 +1,4 @@
-"""The host, as the daemon describes it."""
+"""What `GET /v1/host` returns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .session import LayerReport, Limit
 
 @dataclass(frozen=True)
 class Pool:
-    """Sessions that are kept ready in an environment."""
+    """Sessions kept ready in an environment."""
 
     ready: int
-    """Those that are ready now."""
+    """Ready now."""
     low: int
-    """If fewer are left, more are started."""
+    """If fewer than this are left, more are started."""
     high: int
-    """Until there are this many."""
+    """How many there are after that."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Pool:
@@ -27,12 +27,12 @@ class Pool:
 
 @dataclass(frozen=True)
 class Template:
-    """A warmed process that kernels are forked from."""
+    """A process that kernels are forked from."""
 
     state: str
-    """`off`, `building`, `ready`, or `unavailable`: kernels are executed then."""
+    """`off`, `building`, `ready`, or `unavailable`, in which case kernels are executed."""
     reason: Optional[str] = None
-    """Why it is unavailable; None if it is not."""
+    """Why it is unavailable, else None."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Template:
@@ -41,18 +41,17 @@ class Template:
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter that sessions can have."""
+    """An interpreter that sessions can use."""
 
     name: str
-    """Its name."""
     interpreter: str
-    """Its path on the host."""
+    """Path on the host."""
     python_version: str
     """Such as `3.11.2`."""
     pool: Optional[Pool] = None
-    """The sessions that are kept ready in it, if any are."""
+    """Sessions kept ready, if any."""
     template: Optional[Template] = None
-    """What its kernels are forked from, if the daemon tells."""
+    """What kernels are forked from, if the daemon says."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Environment:
@@ -69,10 +68,8 @@ class Environment:
 
 @dataclass(frozen=True)
 class MemoryCapacity:
-    """Memory for more sessions."""
-
     available_bytes: Optional[int] = None
-    """What sessions may still take, if the host tells."""
+    """What sessions may still take, if the host says."""
     session_estimate_bytes: int = 0
     """What one more session of the default environment is expected to take."""
 
@@ -86,18 +83,15 @@ class MemoryCapacity:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How much of everything there is."""
-
     sessions: int
-    """Sessions now."""
+    """The tenant's sessions now."""
     max_sessions: Limit
-    """Sessions at most."""
+    """The tenant's maximum."""
     queue_depth: int
     """Executions that may wait in each session."""
     cpus: int
     """CPUs that the daemon may use."""
     memory: MemoryCapacity = MemoryCapacity()
-    """Memory for more sessions."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Capacity:
@@ -113,20 +107,17 @@ class Capacity:
 
 @dataclass(frozen=True)
 class HostInfo:
-    """A host and what it offers."""
+    """What a host offers."""
 
     version: str
-    """Vivarium's version."""
     kernel: str
-    """The kernel's release."""
+    """Release of the host's Linux kernel."""
     mode: str
-    """How much sandbox there has to be: `auto`, `on` or `off`."""
+    """`sandbox.mode`: `auto`, `on` or `off`."""
     layers: tuple[LayerReport, ...]
-    """Every layer of the sandbox, as a trial session reported it."""
+    """Every sandbox layer, as a trial session reported it."""
     environments: tuple[Environment, ...]
-    """The environments."""
     capacity: Capacity
-    """How much of everything there is."""
 
     @classmethod
     def _read(cls, reader: Reader) -> HostInfo:

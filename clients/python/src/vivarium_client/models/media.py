@@ -1,6 +1,6 @@
-"""What code shows and gives back: images, representations, files.
+"""Images, representations and files that code produced.
 
-All of it comes from tenant code. Nothing here runs it, renders it or believes its names.
+All of it comes from tenant code. Nothing here runs it, renders it or trusts its names.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class Image:
     mime_type: str
     """Such as `image/png`."""
     data: str = field(repr=False)
-    """Its bytes in base64, as they came."""
+    """Base64, as received."""
 
     @property
     def bytes(self) -> builtins.bytes:
-        """Its bytes."""
+        """The decoded bytes."""
         return decode(self.data, "an image")
 
     def pil(self) -> PIL.Image.Image:
-        """It as an image of Pillow, which has to be installed.
+        """Opens the image with Pillow, which must be installed.
 
-        This decodes what untrusted code made, in this process.
+        This decodes untrusted data in this process.
         """
         import PIL.Image  # noqa: PLC0415  (only who asks for it needs it)
 
         return PIL.Image.open(io.BytesIO(self.bytes))
 
     def save(self, path: StrPath) -> Path:
-        """Writes its bytes to a file of this machine."""
+        """Writes the bytes to a local file."""
         return _save(path, self.bytes)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -65,21 +65,21 @@ class Representations:
     """Representations of one object by MIME type: text as it is, everything else in base64."""
 
     mime: Mapping[str, str] = field(repr=False)
-    """They, such as `text/plain`, `text/html`, `image/png`."""
+    """Content by type, such as `text/plain`, `text/html` or `image/png`."""
 
     @property
     def text(self) -> Optional[str]:
-        """It as plain text."""
+        """The plain text form."""
         return self.mime.get("text/plain")
 
     @property
     def html(self) -> Optional[str]:
-        """It as HTML. Untrusted: render it only where its scripts can do no harm."""
+        """The HTML form. Untrusted: render it only where its scripts can do no harm."""
         return self.mime.get("text/html")
 
     @property
     def image(self) -> Optional[Image]:
-        """It as an image, if it has a form that is one."""
+        """The image form."""
         for mime_type in ("image/png", "image/jpeg", "image/gif", "image/webp"):
             if mime_type in self.mime:
                 return Image(mime_type, self.mime[mime_type])
@@ -91,10 +91,10 @@ class Representations:
 
 @dataclass(frozen=True)
 class DisplayData(Representations):
-    """Something that `display()` was given."""
+    """An object passed to `display()`."""
 
     id: Optional[str] = None
-    """Its `display_id`, if the code gave it one."""
+    """The `display_id`, if the code gave one."""
 
     @classmethod
     def _read(cls, reader: Reader) -> DisplayData:
@@ -106,9 +106,8 @@ class Value(Representations):
     """The value of a final expression."""
 
     repr: str = ""
-    """`repr()` of it."""
     type: str = ""
-    """Its class's name."""
+    """The class's name."""
 
     def __str__(self) -> str:
         return self.repr
@@ -120,24 +119,23 @@ class Value(Representations):
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A file that was asked for in `outputs`."""
+    """A file requested in `outputs`."""
 
     name: str
-    """Its path, relative to the working directory."""
+    """Path relative to the working directory."""
     format: str
-    """How it came: `text` or `base64`."""
+    """How `content` is encoded: `text` or `base64`."""
     mime_type: str
-    """Guessed by the daemon."""
+    """The daemon's guess."""
     size_bytes: int
-    """Its size."""
     error: Optional[str]
     """Why there is no content."""
     content: Optional[str] = field(repr=False)
-    """The content as it came: text, or base64."""
+    """As received: text or base64."""
 
     @property
     def bytes(self) -> builtins.bytes:
-        """Its content. Raises `OutputFileError` where there is none."""
+        """The content. Raises `OutputFileError` if there is none."""
         if self.content is None:
             raise OutputFileError(f"{self.name}: {self.error or 'the daemon sent no content'}")
         if self.format == "text":
@@ -146,13 +144,13 @@ class OutputFile:
 
     @property
     def text(self) -> str:
-        """Its content as UTF-8, with replacement. Raises `OutputFileError` where there is none."""
+        """The content as UTF-8 with replacement. Raises `OutputFileError` if there is none."""
         return self.bytes.decode(errors="replace")
 
     def save(self, path: StrPath) -> Path:
-        """Writes its content to a file of this machine, or into a directory under its own name.
+        """Writes the content to a local file, or under its own name into a directory.
 
-        Raises `OutputFileError` where there is no content.
+        Raises `OutputFileError` if there is no content.
         """
         target = Path(path)
         return _save(target / Path(self.name).name if target.is_dir() else target, self.bytes)
@@ -172,12 +170,11 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that an execution made or changed."""
+    """A file that an execution created or changed."""
 
     name: str
-    """Its path, relative to the working directory."""
+    """Path relative to the working directory."""
     size_bytes: int
-    """Its size."""
 
     @classmethod
     def _read(cls, reader: Reader) -> ChangedFile:
@@ -185,7 +182,7 @@ class ChangedFile:
 
 
 def decode(text: str, what: str) -> bytes:
-    """Bytes that came as base64."""
+    """Decodes base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:

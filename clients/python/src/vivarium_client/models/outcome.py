@@ -1,4 +1,4 @@
-"""What became of an execution."""
+"""The outcome of an execution."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ Self = TypeVar("Self", bound="Outcome")
 
 @dataclass(frozen=True)
 class ExceptionInfo:
-    """An exception that the code did not catch."""
+    """An uncaught exception."""
 
     type: str
-    """Its class, qualified unless builtin or the code's own."""
+    """The class, qualified unless builtin or defined by the code."""
     message: str
-    """`str()` of it."""
     traceback: str = field(repr=False)
-    """As Python prints it."""
+    """As Python prints it, with the user's source lines."""
 
     @classmethod
     def _read(cls, reader: Reader) -> ExceptionInfo:
@@ -31,12 +30,12 @@ class ExceptionInfo:
 
 @dataclass(frozen=True)
 class Usage:
-    """What an execution used."""
+    """Resources that an execution used."""
 
     cpu_ms: float
-    """CPU time of all the session's processes during it, in milliseconds."""
+    """CPU time of all the session's processes."""
     memory_peak_bytes: int
-    """Highest memory seen, in bytes."""
+    """Peak memory."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Usage:
@@ -45,12 +44,12 @@ class Usage:
 
 @dataclass(frozen=True)
 class PreviousEnd:
-    """Why the kernel before ended."""
+    """Why the previous kernel ended."""
 
     cause: str
     """Such as `signal`, `memory_limit`, `wall_time` or `reset`."""
     detail: str
-    """The evidence, in words."""
+    """The evidence, in words; may be empty."""
 
     @classmethod
     def _read(cls, reader: Reader) -> PreviousEnd:
@@ -62,12 +61,12 @@ class Kernel:
     """The kernel that an execution ran in."""
 
     generation: int
-    """Which of the session's kernels, counted from 1. Where it has changed between two
-    executions, variables and modules are lost."""
+    """Counts the session's kernels from 1. If it differs between two executions, variables and
+    modules are lost."""
     fresh: bool
     """Whether no code had run in it before."""
     previous_end: Optional[PreviousEnd]
-    """Why the kernel before it ended; None for the first."""
+    """Why the previous kernel ended; None for the first."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Kernel:
@@ -81,70 +80,70 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an execution. An exception of the code is an outcome like any other.
+    """The outcome of an execution. An exception of the code is an outcome like any other.
 
     In a notebook it shows itself: output, displays, images, value and traceback.
     """
 
     execution_id: str
-    """The execution, within its session."""
+    """Unique within the session."""
     session_id: str
-    """The session."""
     status: str
     """`ok`, `error`, `timed_out`, `interrupted`, `killed` or `rejected`."""
     cause: Optional[str]
-    """Why, where the status alone does not say, such as `memory_limit` or `wall_time`."""
+    """The reason, if the status alone does not say, such as `memory_limit` or `wall_time`."""
     detail: str
-    """The evidence, in words."""
+    """The evidence, in words; may be empty."""
     state: str
-    """Whether variables and modules of the session survived: `preserved` or `lost`."""
+    """Whether the session's variables and modules survived: `preserved` or `lost`."""
     kernel: Optional[Kernel]
-    """The kernel that it ran in; None if it was rejected before there was one."""
+    """The kernel that ran it; None if it was rejected before there was one."""
     session_created: bool
-    """Whether this call made the session."""
+    """Whether this call created the session."""
     exit_code: Optional[int]
-    """Of a command that exited; else None."""
+    """None for code, and for a command that was killed."""
     stdout: str = field(repr=False)
-    """What it printed."""
     stdout_truncated: bool = field(repr=False)
-    """Whether there was more."""
+    """Whether there was more than the limit."""
     stderr: str = field(repr=False)
-    """What it printed as errors."""
     stderr_truncated: bool = field(repr=False)
-    """Whether there was more."""
+    """Whether there was more than the limit."""
     exception: Optional[ExceptionInfo]
-    """The exception that the code did not catch."""
+    """The uncaught exception."""
     value: Optional[Value]
     """The value of the final expression (`result` in the API)."""
     displays: tuple[DisplayData, ...] = field(repr=False)
-    """What `display()` was given."""
+    """Objects passed to `display()`."""
     images: tuple[Image, ...] = field(repr=False)
-    """Figures that were shown, saved or left open."""
+    """Figures shown, saved or left open."""
     video_frames: tuple[Image, ...] = field(repr=False)
     """Frames of animations."""
     files: Mapping[str, OutputFile] = field(repr=False)
-    """The files that were asked for in `outputs`, by name."""
+    """The files requested in `outputs`, by name."""
     files_changed: tuple[ChangedFile, ...] = field(repr=False)
-    """Files that the execution made or changed."""
+    """Files that the execution created or changed."""
     files_changed_more: bool = field(repr=False)
-    """Whether there are more of them."""
+    """Whether there are more."""
     duration_ms: float
-    """From the moment the code was handed to a ready kernel to its end, in milliseconds."""
+    """From when a ready kernel got the code to the end."""
     usage: Usage
-    """What it used."""
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its end."""
+        """Whether the code ran to its end."""
         return self.status == "ok"
 
     @property
     def text(self) -> str:
-        """What it printed; the same as `stdout`."""
+        """The same as `stdout`."""
         return self.stdout
 
     def raise_for_status(self: Self) -> Self:
-        """Raises an `ExecutionError` unless it ran to its end; else returns itself."""
+        """Returns itself if ok.
+
+        Raises:
+            ExecutionError: The code did not run to its end; the subclass says how it ended.
+        """
         error = self._error()
         if error is not None:
             raise error
@@ -163,12 +162,11 @@ class Outcome:
         return kind(message, self)
 
     def show(self, *, trusted: bool = False) -> None:
-        """Shows it in the notebook cell that is running: output, displays, images, value and
-        traceback.
+        """Shows output, displays, images, value and traceback in the running notebook cell.
 
-        HTML is shown in a frame without scripts and network, because a page that tenant code
-        wrote could otherwise use the notebook's own kernel. `trusted` shows everything as it
-        is: plotly needs it, and whoever wrote the code can then do what the notebook's user can.
+        HTML is shown in a frame without scripts and network, because a page from tenant code could
+        otherwise use the notebook's own kernel. `trusted` shows everything as it is: plotly needs
+        that, and whoever wrote the code can then do whatever the notebook's user can.
         """
         _notebook.show(self, trusted=trusted)
 
@@ -220,17 +218,16 @@ _ERRORS: dict[str, type[errors.ExecutionError]] = {
 
 @dataclass(frozen=True)
 class Execution:
-    """An execution as the daemon remembers it."""
+    """The state of an execution."""
 
     state: str
     """`queued`, `running` or `done`."""
     outcome: Optional[Outcome]
-    """What became of it, once it is done. Of each of stdout and stderr no more may be kept than
-    the first 256 KiB."""
+    """None until done. For streamed executions it may have only the first 256 KiB each of stdout
+    and stderr."""
 
     @property
     def done(self) -> bool:
-        """Whether it is over."""
         return self.state == "done"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Sessions, as the daemon describes them."""
+"""Sessions and their limits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Literal, Optional, TypedDict, Union
 from .._core.reading import Reader
 
 Limit = Union[int, Literal["unlimited"]]
-"""A positive integer, or the word."""
+"""A positive integer or `"unlimited"`."""
 
 
 class Limits(TypedDict, total=False):
-    """What a session may use. A request may tighten these, and never widen them."""
+    """Limits of a session. A request may only tighten the configured ones."""
 
     max_memory_mb: Limit
     """Memory of the whole session, in MiB."""
@@ -40,7 +40,7 @@ class Limits(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LayerReport:
-    """What one layer of the sandbox does, as read back from inside."""
+    """The state of one sandbox layer, as read back from inside the session."""
 
     layer: str
     """Such as `seccomp`."""
@@ -49,7 +49,7 @@ class LayerReport:
     detail: str
     """What it does, or what is missing."""
     fix: str
-    """What an operator can do; empty where there is nothing to do."""
+    """What an operator can do; may be empty."""
 
     @classmethod
     def _read(cls, reader: Reader) -> LayerReport:
@@ -63,22 +63,21 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class SessionUsage:
-    """What a session has used."""
+    """Resources that a session has used."""
 
     cpu_ms: float
-    """CPU time, in milliseconds."""
     memory_bytes: Optional[int]
-    """Memory now, in bytes; None where the host does not say."""
+    """Memory now; None if the host does not say."""
     memory_peak_bytes: int
-    """Highest memory of any execution, in bytes."""
+    """Peak memory of the session, or else of any execution."""
     executions: int
     """Executions that have ended."""
     queued: int
-    """Executions that wait."""
+    """Executions waiting."""
     processes: Optional[int]
-    """Processes; only from `info()`."""
+    """Only from `info()`."""
     disk_bytes: Optional[int]
-    """Working directory and temporary files, in bytes; only from `info()`."""
+    """Working directory and temporary files; only from `info()`."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionUsage:
@@ -95,34 +94,25 @@ class SessionUsage:
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """A session."""
-
     id: str
-    """Its id."""
     tenant: str
-    """Whose it is."""
     environment: str
-    """Its environment's name."""
     state: str
     """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
     kernel_origin: Optional[str]
     """`forked` from a template, or `executed`; None before there is a kernel."""
     protection: tuple[LayerReport, ...]
-    """Every layer of the sandbox, as read back from inside."""
+    """Every sandbox layer, as read back from inside the session."""
     limits: Limits
-    """What it may use."""
     network: str
-    """What it can reach: `none`, `loopback` or `full`."""
+    """`none`, `loopback` or `full`."""
     usage: SessionUsage
-    """What it has used."""
     created_at: datetime
-    """When it was made."""
     last_used_at: datetime
-    """When it last ran code or was kept alive."""
+    """When the session last ran code or was kept alive."""
     expires_at: datetime
-    """When it is deleted if nothing happens until then."""
+    """When the session is deleted unless it is used before."""
     metadata: Mapping[str, str]
-    """As it was given."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionInfo:
@@ -146,14 +136,13 @@ class SessionInfo:
 
 @dataclass(frozen=True)
 class Interrupt:
-    """What became of an interrupt."""
+    """The result of an interrupt."""
 
     execution_id: Optional[str]
-    """The execution that was running; None if none was."""
+    """None if nothing was running."""
     interrupted: bool
-    """Whether it has ended."""
+    """Whether the execution has ended."""
     detail: str
-    """In words."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Interrupt:

@@ -1,4 +1,4 @@
-"""What stands in a session's working directory, and at a cursor in its code."""
+"""Directory entries, completions and inspections."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from .._core.reading import Reader
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What stands at a path."""
+    """A file, directory or link."""
 
     path: str
-    """Its path, relative to the working directory."""
+    """Path relative to the working directory."""
     kind: str
     """`file`, `directory`, `link` or `other`."""
     size_bytes: int
-    """Its size."""
     modified_at: Optional[datetime]
-    """When it was last modified."""
     mime_type: Optional[str]
-    """Guessed by the daemon."""
+    """The daemon's guess."""
 
     @classmethod
     def _read(cls, reader: Reader) -> FileEntry:
@@ -37,12 +35,11 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Completion:
-    """What could stand in a place of the code."""
+    """A completion."""
 
     text: str
-    """It."""
     type: str
-    """What it is, such as `function`."""
+    """Such as `function`; may be empty."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Completion:
@@ -51,14 +48,13 @@ class Completion:
 
 @dataclass(frozen=True)
 class Completions:
-    """What could follow at the cursor: any of `matches` in place of `code[start:end]`."""
+    """Completions at the cursor: each of `matches` can replace `code[start:end]`."""
 
     matches: tuple[Completion, ...]
-    """The completions."""
     start: int
-    """Where they begin, in characters."""
+    """In characters."""
     end: int
-    """Where what they replace ends, in characters."""
+    """In characters."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Completions:
@@ -68,22 +64,18 @@ class Completions:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What stands at the cursor."""
+    """The object at the cursor. All of it comes from tenant code."""
 
     found: bool
-    """Whether anything does; if not, the rest is empty."""
+    """If False, the rest is empty."""
     name: str
-    """Its name."""
     type: str
-    """Its class's name."""
+    """The class's name."""
     signature: str
-    """How to call it."""
     docstring: str
-    """What it says of itself."""
     repr: str
-    """`repr()` of it."""
     source: Optional[str]
-    """Its source, where there is one."""
+    """None if there is none."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Inspection:
