@@ -17,16 +17,16 @@ use vivarium_protocol::error_chain;
 #[command(
     name = "vivarium bench",
     version,
-    after_help = "Exits with 0 if everything was measured and every bar is met, else with 1."
+    after_help = "Exits with 0 if everything was measured and every target is met, else with 1."
 )]
 struct Args {
-    /// As JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
-    /// A first impression in half a minute, too short to quote
+    /// Takes half a minute; the results are too rough to quote
     #[arg(long)]
     quick: bool,
-    /// Draw the figures into this file too, as SVG
+    /// Also draws the results into this file, as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }

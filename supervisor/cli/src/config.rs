@@ -13,17 +13,17 @@ use super::print;
 pub(super) enum Command {
     /// Prints a file with every key, its meaning and its default.
     Sample,
-    /// Says everything that is wrong with a file, without looking at environment or flags.
+    /// Reports every error in a file, ignoring environment and flags.
     Check {
         /// The file
         #[arg(value_name = "FILE", default_value = config::DEFAULT_PATH)]
         file: PathBuf,
     },
-    /// Prints every value in effect, and where it was said.
+    /// Prints every value in effect and where it comes from.
     Show {
         #[command(flatten)]
         options: Box<ConfigOptions>,
-        /// As JSON
+        /// Prints JSON
         #[arg(long)]
         json: bool,
     },

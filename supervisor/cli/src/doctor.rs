@@ -14,9 +14,9 @@ use super::{place, print};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exits with 0 if every layer is enforced and none is disabled, with 3 if a daemon with this
-configuration would not start, else with 1.")]
+configuration would not start, and with 1 otherwise.")]
 pub(super) struct Args {
-    /// As JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -15,10 +15,10 @@ pub(super) struct Args {
     /// The session's id
     #[arg(value_name = "SESSION")]
     session: String,
-    /// A Python file, or - for standard input, and arguments for it
+    /// A Python file, or - for standard input, and its arguments
     #[arg(value_name = "FILE", trailing_var_arg = true)]
     rest: Vec<String>,
-    /// Makes the session if there is none of this id
+    /// Creates the session if it does not exist
     #[arg(long)]
     create: bool,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use vivarium_protocol::error_chain;
 
 use super::print;
 
-/// How a command ends. Documented in `vivarium --help` and docs/api.md.
+/// How a command ends. Documented in `vivarium --help` and docs/command-line.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
     /// It worked.

@@ -13,13 +13,13 @@ use super::{print, transfer};
 /// What to do with files of a session.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Puts a file into a session.
+    /// Copies a file into a session.
     Put(PutArgs),
-    /// Gets a file from a session.
+    /// Copies a file from a session.
     Get(GetArgs),
-    /// Lists what is in a directory of a session.
+    /// Lists a directory of a session.
     List(ListArgs),
-    /// Deletes files, and directories with all in them.
+    /// Deletes files, and directories with everything in them.
     Rm(RmArgs),
 }
 
@@ -28,13 +28,13 @@ pub(super) struct PutArgs {
     /// The session's id
     #[arg(value_name = "SESSION")]
     session: String,
-    /// A file of this host, or - for standard input
+    /// A local file, or - for standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// Its name in the session; with --unpack a directory there
+    /// Its name in the session; with --unpack, a directory there
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Unpacks FILE, a tar archive
+    /// Unpacks FILE, an uncompressed tar archive
     #[arg(long)]
     unpack: bool,
     #[command(flatten)]
@@ -49,10 +49,10 @@ pub(super) struct GetArgs {
     /// Its name in the session
     #[arg(value_name = "NAME")]
     name: String,
-    /// A file or directory of this host, or - for standard output
+    /// A local file or directory, or - for standard output
     #[arg(value_name = "FILE")]
     file: Option<String>,
-    /// Replaces a file that is there
+    /// Replaces an existing local file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -64,13 +64,13 @@ pub(super) struct ListArgs {
     /// The session's id
     #[arg(value_name = "SESSION")]
     session: String,
-    /// A directory in the session; its working directory if not given
+    /// A directory in the session [default: its working directory]
     #[arg(value_name = "DIR", default_value = "")]
     dir: String,
-    /// All below it, too
+    /// Includes everything below it
     #[arg(short, long)]
     recursive: bool,
-    /// As JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

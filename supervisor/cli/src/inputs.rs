@@ -22,19 +22,19 @@ const MAX_BYTES: u64 = 40 << 20;
 /// What is run, and what becomes of it.
 #[derive(Debug, Args)]
 pub(super) struct CodeOptions {
-    /// Runs this code instead of a file's
+    /// Runs this code instead of a file
     #[arg(short = 'c', value_name = "CODE", allow_hyphen_values = true)]
     pub(super) code: Option<String>,
-    /// Runs a command line of /bin/sh instead of Python; it gets standard input if that is piped
+    /// Runs a line of /bin/sh instead of Python; it gets standard input unless that is a terminal
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true, conflicts_with = "code")]
     pub(super) shell: Option<String>,
-    /// Runs a program and its arguments, which follow, instead of Python; as with --shell
+    /// Runs the program and arguments that follow instead of Python; input as with --shell
     #[arg(long, conflicts_with_all = ["code", "shell"])]
     pub(super) argv: bool,
-    /// Puts a file into the working directory first; can be repeated
+    /// Copies a file into the working directory first; repeatable
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     pub(super) files: Vec<String>,
-    /// Brings these files back into --output-dir; can be repeated
+    /// Copies these files back into --output-dir; repeatable
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(super) outputs: Vec<String>,
     /// Writes images, displays and --outputs to this folder; never replaces a file
@@ -43,13 +43,13 @@ pub(super) struct CodeOptions {
     /// How long the code may run, such as 30s
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
-    /// Prints the value of the final expression too
+    /// Also prints the value of the final expression
     #[arg(long)]
     pub(super) value: bool,
     /// Prints the outcome as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Says nothing about missing layers of the sandbox, nor about files written
+    /// Does not report missing sandbox layers or files written
     #[arg(short, long)]
     pub(super) quiet: bool,
 }

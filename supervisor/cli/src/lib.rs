@@ -41,16 +41,16 @@ use exit::{Exit, Failure};
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  it worked; the code ran to its end
-    1  the code raised an exception; `doctor`: a layer is missing; or another error
+    0  success: the code ran to its end
+    1  the code raised an exception; `doctor`: a layer is missing; any other error
        (code that calls sys.exit(N), or a command that exits with N, gives N)
     2  wrong usage, or an error in the configuration
     3  no sandbox, no daemon, or no room for a session; `doctor`: a daemon would not start
-  124  the time was up
+  124  the code exceeded its time
   130  interrupted
-  137  the code's process was killed, or died";
+  137  the code's process was killed or died";
 
-/// Runs Python that nobody has reviewed, in a sandbox.
+/// Runs untrusted Python in a sandbox.
 #[derive(Debug, Parser)]
 #[command(name = "vivarium", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 struct Cli {
@@ -62,28 +62,28 @@ struct Cli {
 enum Command {
     /// Serves the HTTP API.
     Serve(serve::Args),
-    /// Runs one file, or one piece of code, in a sandbox of its own.
+    /// Runs code or a command in a sandbox of its own.
     Run(run::Args),
-    /// Runs code in a session of a daemon.
+    /// Runs code or a command in a session of a daemon.
     Exec(exec::Args),
-    /// A Python prompt in a sandbox.
+    /// Opens a Python prompt in a sandbox.
     Repl(repl::Args),
-    /// Looks after the sessions of a daemon.
+    /// Manages the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
     /// Watches a daemon.
     Top(top::Args),
-    /// Moves files between this host and sessions of a daemon.
+    /// Moves files between this host and a daemon's sessions.
     #[command(subcommand)]
     Files(files::Command),
-    /// Tells which layers of the sandbox this host offers, and how to get the others.
+    /// Says which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
     /// Measures what sessions cost on this host.
     Bench(bench::Args),
-    /// Makes tokens for tenants.
+    /// Creates tokens for tenants.
     #[command(subcommand)]
     Tenant(tenant::Command),
-    /// Shows and checks the configuration.
+    /// Prints and checks the configuration.
     #[command(subcommand)]
     Config(config::Command),
 }

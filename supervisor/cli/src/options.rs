@@ -14,7 +14,7 @@ use super::exit::{Exit, Failure};
 /// what is wrong with them is reported with everything else.
 #[derive(Debug, Default, Args)]
 pub(super) struct ConfigOptions {
-    /// The configuration file [default: /etc/vivarium/vivarium.toml if it is there]
+    /// The configuration file [default: /etc/vivarium/vivarium.toml if it exists]
     #[arg(long, value_name = "FILE", env = "VIVARIUM_CONFIG", help_heading = "Configuration")]
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
@@ -25,19 +25,19 @@ pub(super) struct ConfigOptions {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Configuration")]
 pub(super) struct SandboxOptions {
-    /// How much sandbox there has to be: auto, on or off
+    /// How much of the sandbox is mandatory: auto, on or off
     #[arg(long, value_name = "MODE")]
     sandbox: Option<String>,
-    /// Layers without which nothing starts, separated by commas; or none
+    /// Layers without which nothing starts, separated by commas, or `none`
     #[arg(long, value_name = "LAYERS")]
     sandbox_require: Option<String>,
-    /// What sessions can reach: none, loopback, trusted or full
+    /// What sessions can reach: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     sandbox_network: Option<String>,
-    /// Memory of a session, in MiB, or `unlimited`
+    /// Memory of a session in MiB, or `unlimited`
     #[arg(long, value_name = "MIB")]
     sb_max_memory_mb: Option<String>,
-    /// CPU time of an execution, in seconds, or `unlimited`
+    /// CPU time of an execution in seconds, or `unlimited`
     #[arg(long, value_name = "SECONDS")]
     sb_max_cpu_secs: Option<String>,
     /// Processes and threads of a session, or `unlimited`
@@ -125,10 +125,10 @@ pub(super) struct SessionOptions {
     /// What the code can reach: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     network: Option<String>,
-    /// Which configured environment
+    /// Name of a configured environment
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
-    /// Gives the code a variable; can be repeated
+    /// Sets an environment variable for the code; repeatable
     #[arg(long = "env", value_name = "NAME=VALUE")]
     env: Vec<String>,
 }

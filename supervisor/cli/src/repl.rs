@@ -36,9 +36,9 @@ const KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// Which session.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "In a session, :help tells what can be typed.")]
+#[command(after_help = "At the prompt, :help lists the commands.")]
 pub(super) struct Args {
-    /// A session of a daemon; made if there is none of this id, and kept at the end
+    /// A session of a daemon; created if it does not exist, and kept at the end
     #[arg(value_name = "SESSION")]
     session: Option<String>,
     /// Keeps the session at the end
@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// How long each input may run, such as 10min
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
-    /// How images are shown [default: as the terminal can]
+    /// How images are shown [default: what the terminal supports]
     #[arg(long, value_name = "HOW", value_enum)]
     images: Option<Protocol>,
     /// Writes images and displays to this folder; never replaces a file

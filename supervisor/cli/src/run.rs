@@ -16,7 +16,7 @@ use super::{outcome, print};
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::EXIT_CODES, override_usage = "vivarium run [OPTIONS] <FILE|-|-c CODE|--shell COMMAND|--argv PROGRAM> [ARGUMENTS]...")]
 pub(super) struct Args {
-    /// A Python file, or - for standard input, and arguments for it
+    /// A Python file, or - for standard input, and its arguments
     #[arg(value_name = "FILE", trailing_var_arg = true)]
     rest: Vec<String>,
     #[command(flatten)]

@@ -16,10 +16,10 @@ use super::options::{self, ConfigOptions};
 
 /// Where to serve.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "SIGTERM stops it in an orderly way, a second one at once; SIGHUP reloads \
-                        the configuration.")]
+#[command(after_help = "SIGTERM stops the daemon in an orderly way, a second one at once; SIGHUP \
+                        reloads the configuration.")]
 pub(super) struct Args {
-    /// Where to listen: ADDRESS:PORT or unix:/PATH; can be repeated
+    /// Where to listen: ADDRESS:PORT or unix:/PATH; repeatable
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
     #[command(flatten)]

@@ -13,17 +13,17 @@ use super::{place, print};
 /// What to do with sessions.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Lists them.
+    /// Lists sessions.
     List(Daemon),
-    /// Shows one.
+    /// Shows a session.
     Show(One),
-    /// Ends a session's variables and processes; the working directory stays.
+    /// Replaces a session's kernel: variables and processes are gone, files stay.
     Reset(One),
-    /// Interrupts what a session is running.
+    /// Interrupts the code that a session is running.
     Interrupt(One),
     /// Deletes a session and its working directory.
     Delete(One),
-    /// Begins a session's idle time anew.
+    /// Restarts a session's idle timeout.
     Keepalive(One),
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Command {
 pub(super) struct Daemon {
     #[command(flatten)]
     url: UrlOption,
-    /// As JSON
+    /// Prints JSON
     #[arg(long)]
     json: bool,
 }

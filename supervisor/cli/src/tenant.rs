@@ -9,10 +9,10 @@ use super::print;
 /// What to do for tenants.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Makes a token and prints it, with its hash for `token_sha256` of the configuration. It is
-    /// kept nowhere.
+    /// Prints a new token, and its hash for `token_sha256` in the configuration. The token is not
+    /// stored.
     Token {
-        /// As JSON
+        /// Prints JSON
         #[arg(long)]
         json: bool,
     },

@@ -20,13 +20,13 @@ use super::terminal::Terminals;
 /// What to watch, and how.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How often it is looked, such as 500ms
+    /// Time between refreshes, such as 500ms
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: String,
-    /// Prints everything once and ends; CPU is then the average of a session's life
+    /// Prints everything once and exits; CPU is then the average over a session's life
     #[arg(long)]
     once: bool,
-    /// As --once, as JSON
+    /// Like --once, in JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

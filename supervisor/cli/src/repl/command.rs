@@ -4,18 +4,18 @@ use rustyline::completion::Pair;
 
 /// For `:help`.
 pub(super) const HELP: &str = "\
-?NAME, NAME?     what NAME is; with ??, its source too
-:files [DIR]     files of the session
-:put FILE [NAME] puts a file of this host into the session
-:get NAME [FILE] gets a file from the session
-:reset           a fresh kernel: variables are gone, files stay
-:session         what the session is and uses
+?NAME, NAME?     describes NAME; with ??, shows its source too
+:files [DIR]     lists files of the session
+:put FILE [NAME] copies a local file into the session
+:get NAME [FILE] copies a file from the session
+:reset           replaces the kernel: variables are gone, files stay
+:session         shows the session and what it uses
 :keep            keeps the session at the end
-:help            this
-:quit, Ctrl-D    ends
+:help            shows this
+:quit, Ctrl-D    quits
 
-Tab completes. Alt-Enter begins a new line, an empty line ends a block. Ctrl-C interrupts what
-runs, or throws away what is being typed. _ is the last value.
+Tab completes. Alt-Enter starts a new line, an empty line ends a block. Ctrl-C interrupts the
+code, or discards the input. _ is the last value.
 ";
 
 /// Names and whether something has to follow.
