@@ -1,7 +1,7 @@
 //! What a Python interpreter needs to be bound into a sandbox, and the kernel program compiled
 //! by it.
 //!
-//! The interpreter is asked by running a script in it (`agent/python/inspect_interpreter.py`).
+//! The interpreter is asked by running `agent/python/kernel/inspect_interpreter.py` in it.
 //! That runs whatever its site directories hold, so the supervisor has it done by a program of
 //! its own, unprivileged and with nothing inherited: `vivarium-agent inspect PATH`. What comes
 //! back decides what every session can read, so directories that hold more than an installation
@@ -24,39 +24,39 @@ use vivarium_protocol::policy::Interpreter;
 use crate::sandbox::READ_EXECUTE;
 
 /// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].
-pub(crate) const BOOTSTRAP: &str = include_str!("../python/bootstrap.py");
+pub(crate) const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 /// The same for a template.
-pub(crate) const TEMPLATE_BOOTSTRAP: &str = include_str!("../python/template_bootstrap.py");
+pub(crate) const TEMPLATE_BOOTSTRAP: &str = include_str!("../python/zygote/template_bootstrap.py");
 
-const SCRIPT: &str = include_str!("../python/inspect_interpreter.py");
+const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
 /// The parts of the kernel program, by the names they import each other.
 const PARTS: [(&str, &str); 24] = [
-    ("animations", include_str!("../python/animations.py")),
-    ("assistance", include_str!("../python/assistance.py")),
-    ("boot", include_str!("../python/boot.py")),
-    ("budget", include_str!("../python/budget.py")),
-    ("completion", include_str!("../python/completion.py")),
-    ("figures", include_str!("../python/figures.py")),
-    ("guard", include_str!("../python/guard.py")),
-    ("imports", include_str!("../python/imports.py")),
-    ("inspection", include_str!("../python/inspection.py")),
-    ("interactive", include_str!("../python/interactive.py")),
-    ("kernel", include_str!("../python/kernel.py")),
-    ("known", include_str!("../python/known.py")),
-    ("magics", include_str!("../python/magics.py")),
-    ("names", include_str!("../python/names.py")),
-    ("notebook", include_str!("../python/notebook.py")),
-    ("notebook_media", include_str!("../python/notebook_media.py")),
-    ("notebook_text", include_str!("../python/notebook_text.py")),
-    ("render", include_str!("../python/render.py")),
-    ("report", include_str!("../python/report.py")),
-    ("show", include_str!("../python/show.py")),
-    ("sources", include_str!("../python/sources.py")),
-    ("template", include_str!("../python/template.py")),
-    ("waking", include_str!("../python/waking.py")),
-    ("wire", include_str!("../python/wire.py")),
+    ("animations", include_str!("../python/display/animations.py")),
+    ("assistance", include_str!("../python/assist/assistance.py")),
+    ("boot", include_str!("../python/kernel/boot.py")),
+    ("budget", include_str!("../python/display/budget.py")),
+    ("completion", include_str!("../python/assist/completion.py")),
+    ("figures", include_str!("../python/display/figures.py")),
+    ("guard", include_str!("../python/core/guard.py")),
+    ("imports", include_str!("../python/kernel/imports.py")),
+    ("inspection", include_str!("../python/assist/inspection.py")),
+    ("interactive", include_str!("../python/display/interactive.py")),
+    ("kernel", include_str!("../python/kernel/kernel.py")),
+    ("known", include_str!("../python/display/known.py")),
+    ("magics", include_str!("../python/kernel/magics.py")),
+    ("names", include_str!("../python/assist/names.py")),
+    ("notebook", include_str!("../python/display/notebook.py")),
+    ("notebook_media", include_str!("../python/display/notebook_media.py")),
+    ("notebook_text", include_str!("../python/display/notebook_text.py")),
+    ("render", include_str!("../python/display/render.py")),
+    ("report", include_str!("../python/core/report.py")),
+    ("show", include_str!("../python/display/show.py")),
+    ("sources", include_str!("../python/core/sources.py")),
+    ("template", include_str!("../python/zygote/template.py")),
+    ("waking", include_str!("../python/zygote/waking.py")),
+    ("wire", include_str!("../python/core/wire.py")),
 ];
 
 /// What stands before the script's answer; site customisation may have printed before it.

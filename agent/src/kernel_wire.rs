@@ -1,5 +1,5 @@
 //! The wire between agent and kernel, as the agent speaks it. The kernel's side is
-//! `agent/python/wire.py`.
+//! `agent/python/core/wire.py`.
 //!
 //! A frame is a little-endian `u32`, the length of what follows; a type byte; a payload. Numbers
 //! are little-endian. A string is a `u32` length and that many bytes of UTF-8, a blob the same

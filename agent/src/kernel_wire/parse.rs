@@ -5,7 +5,7 @@ use vivarium_protocol::outcome::{Display, DisplayKind, Exception, MimePart, Valu
 
 use super::{FromKernel, WireError};
 
-/// The most bytes of each string, as in `agent/python/wire.py`.
+/// The most bytes of each string, as in `agent/python/core/wire.py`.
 pub(super) const TEXT_MAX_BYTES: usize = 1 << 20;
 const NAME_MAX_BYTES: usize = 4 << 10;
 const MESSAGE_MAX_BYTES: usize = 64 << 10;

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from harness import HERE, PARTS, KernelTest
+from harness import PARTS, ROOT, KernelTest
 
 
 class Values(KernelTest):
@@ -198,8 +198,8 @@ class Main(KernelTest):
 
 class Parts(KernelTest):
     def test_the_agent_carries_every_part(self):
-        text = (HERE.parent / "src/inspect.rs").read_text()
-        carried = re.findall(r'\("(\w+)", include_str!\("\.\./python/\1\.py"\)\)', text)
+        rust = "".join(path.read_text() for path in (ROOT.parent / "src").rglob("*.rs"))
+        carried = re.findall(r'\("(\w+)",\s*include_str!\("[./]+/python/\w+/\1\.py"\)\)', rust)
         self.assertEqual(carried, PARTS)
 
     def test_little_is_loaded_before_it_is_needed(self):

@@ -19,16 +19,14 @@ import tempfile
 import time
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-# What is no part of the kernel program.
-OTHERS = ("bootstrap", "template_bootstrap", "harness", "inspect_interpreter")
-PARTS = sorted(
-    path.stem
-    for path in HERE.glob("*.py")
-    if path.stem not in OTHERS and not path.stem.startswith("test_")
-)
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ("core", "display", "assist", "kernel", "zygote")
+FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
+# All parts of the kernel program: the other files are run as scripts.
+SCRIPTS = {"bootstrap", "template_bootstrap", "inspect_interpreter"}
+PARTS = sorted(FILES.keys() - SCRIPTS)
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
-BOOTSTRAP = (HERE / "bootstrap.py").read_text()
+BOOTSTRAP = FILES["bootstrap"].read_text()
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
 # Generous: this is what a hang costs, not what a test takes.
 PATIENCE_S = 30
@@ -42,8 +40,8 @@ SCIENCE = {"PIL", "matplotlib", "numpy", "pandas"}
 
 @functools.lru_cache(maxsize=None)
 def inspect(interpreter):
-    sources = {name: (HERE / (name + ".py")).read_text() for name in PARTS}
-    script = (HERE / "inspect_interpreter.py").read_text()
+    sources = {name: FILES[name].read_text() for name in PARTS}
+    script = FILES["inspect_interpreter"].read_text()
     done = subprocess.run(
         [interpreter, "-s", "-c", script],
         input=json.dumps(sources).encode(),
