@@ -6,7 +6,7 @@ Which of them is asked for is told by the line that ends at the cursor alone.
 from budget import RenderingTimeout, call
 from guard import builtins, load, main_module, sys
 from interactive import members_of, mro_of
-from names import MISSING, ModuleType, attribute, follow, kind_of, name_before, raw_attribute
+from lookup import MISSING, ModuleType, attribute, follow, kind_of, name_before, raw_attribute
 
 MATCHES_MAX = 500
 MATCH_MAX_CHARS = 256

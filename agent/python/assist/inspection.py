@@ -4,7 +4,7 @@ import render
 import report
 from budget import RenderingTimeout, call
 from guard import load
-from names import MISSING, follow, kind_of, name_before, part_of_name
+from lookup import MISSING, follow, kind_of, name_before, part_of_name
 
 REPR_MAX_CHARS = 1000
 TEXT_MAX_CHARS = 64 << 10

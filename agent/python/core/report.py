@@ -8,7 +8,7 @@ stack or memory.
 
 import builtins
 
-import sources
+import source_cache
 from guard import away_from_workdir, foreign, is_ours, load, traceback_of
 from wire import MESSAGE_MAX_BYTES, NAME_MAX_BYTES, TRACEBACK_MAX_BYTES, string
 
@@ -91,7 +91,7 @@ def formatted(error, trace):
     """The traceback as Python prints it, or None if the standard library fails us."""
     try:
         format_exception = load("traceback").format_exception
-        sources.refill()
+        source_cache.refill()
         # It imports more as it goes.
         return "".join(away_from_workdir(format_exception, type(error), error, trace))
     except BaseException:
@@ -103,7 +103,7 @@ def plainly_formatted(kind, message, trace):
     entries = []
     while trace is not None:
         code, lineno = trace.tb_frame.f_code, trace.tb_lineno
-        line = sources.line(code.co_filename, lineno or 0)
+        line = source_cache.line(code.co_filename, lineno or 0)
         entries.append(
             '  File "%s", line %s, in %s\n' % (code.co_filename, lineno, code.co_name)
             + ("    %s\n" % line.strip() if line else "")

@@ -4,7 +4,7 @@
 are: then we take a picture too, of so many frames at most, evenly. An animation that is shown is
 saved to nowhere for that.
 
-Must not import matplotlib: it is told of by imports.py.
+Must not import matplotlib: it is told of by import_hooks.py.
 """
 
 import figures
@@ -12,7 +12,7 @@ import show
 import wire
 from budget import call
 from guard import entered, interruptible, load
-from imports import imitate
+from import_hooks import imitate
 
 FRAMES_MAX = 100
 

@@ -5,7 +5,7 @@ execution. A figure that is saved to a file is shown as well. A figure is shown 
 unless it has changed. `stale`, a bool that matplotlib keeps, tells: we set it to 0, which is as
 good as False to matplotlib, and whatever changes or draws the figure sets it to True or False.
 
-Must not import matplotlib: it is told of by imports.py.
+Must not import matplotlib: it is told of by import_hooks.py.
 """
 
 import budget
@@ -16,7 +16,7 @@ import show
 import wire
 from budget import call
 from guard import entered, foreign, load, modules
-from imports import imitate
+from import_hooks import imitate
 
 # A larger image is drawn with fewer dots per inch, or not cut to what is drawn.
 PIXELS_MAX = 16_000_000

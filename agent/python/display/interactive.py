@@ -3,7 +3,7 @@
 `_`, `__` and `___` are variables of `__main__`; the rest are builtins, so that they do not
 stand among the tenant's variables and any of them gives way to one of the same name.
 
-- `In[n]` is the source of execution n: of the last `sources.SOURCES_MAX`, else empty.
+- `In[n]` is the source of execution n: of the last `source_cache.SOURCES_MAX`, else empty.
 - `Out[n]` is its value. The last `OUT_MAX` are kept, and of large ones only the last
   `LARGE_MAX`, which is what `_`, `__` and `___` hold anyway: results are often large, and
   rarely looked at again. What a container holds is not measured.

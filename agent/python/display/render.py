@@ -26,7 +26,7 @@ METHODS = (
     ("application/javascript", "_repr_javascript_"),
 )
 NAMES = {name for _, name in METHODS} | {"_ipython_display_", "_repr_mimebundle_"}
-# Libraries whose classes known.py may know better.
+# Libraries whose classes renderers.py may know better.
 LIBRARIES = {"PIL", "altair", "matplotlib", "plotly"}
 # Not text, beside images, sound and video.
 BINARY = {"application/octet-stream", "application/pdf", "application/zip"}
@@ -128,13 +128,13 @@ def named_methods(kind, value):
 
 
 def specials_of(kind):
-    """What known.py has for a library's class and those derived of it; else None."""
+    """What renderers.py has for a library's class and those derived of it; else None."""
     for base in mro_of(kind):
         module = report.module_of(base)
         if type(module) is str and module.partition(".")[0] in LIBRARIES:
-            import known
+            import renderers
 
-            return known.renderer(kind)
+            return renderers.renderer(kind)
     return None
 
 

@@ -1,6 +1,6 @@
 """The Python kernel: runs one session's code, one execution at a time, as `__main__`.
 
-The agent starts it by bootstrap.py as `python -s -P -c`, which loads boot.py from a memfd and
+The agent starts it by bootstrap.py as `python -s -P -c`, which loads loader.py from a memfd and
 with it this file. Descriptors: 0 is /dev/null, 1 and 2 are pipes that the agent reads, 3 is
 the control socket (wire.py). The working directory is the workdir.
 
@@ -28,10 +28,10 @@ Decisions:
 from posix import _exit, getpid, write
 
 import guard
-import imports
+import import_hooks
 import interactive
 import report
-import sources
+import source_cache
 import wire
 from guard import foreign, is_foreign, load
 from wire import number, send, string
@@ -86,7 +86,7 @@ class State:
 def main():
     """Serves executions until the agent closes the control socket."""
     guard.start()
-    imports.start()
+    import_hooks.start()
     interactive.start()
     send(wire.READY)
     serve_always(LOOPS)
@@ -217,8 +217,8 @@ def run(number, source):
     if source.startswith("\ufeff"):
         source = source[1:]
     name = "<execution %d>" % number
-    forgotten = sources.keep(name, source)
-    interactive.note_source(number, sources.sources.get(name, ""), forgotten)
+    forgotten = source_cache.keep(name, source)
+    interactive.note_source(number, source_cache.sources.get(name, ""), forgotten)
     body, last = translated(name, source)
     names = vars(guard.main_module)
     value = None
@@ -319,7 +319,7 @@ def compiled(name, source):
         error = caught
     if error.text is None and type(error.lineno) is int:
         # Found behind the parser, where Python would look for the source in a file.
-        error.text = sources.line(name, error.lineno)
+        error.text = source_cache.line(name, error.lineno)
     raise error
 
 

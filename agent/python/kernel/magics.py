@@ -14,7 +14,7 @@ never looked at, and what is not translated stays the error it is, with a word o
 import guard
 from guard import builtins, foreign, interruptible, load, monotonic, process_time
 from show import flush, write_note
-from sources import lines_of
+from source_cache import lines_of
 
 HINT = (
     "lines that begin with ! or %% are IPython's. Here work !command, %%time, %%%%time, %%%%bash, "

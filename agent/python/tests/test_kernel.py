@@ -116,7 +116,7 @@ class Main(KernelTest):
     def test_the_runner_is_in_no_module(self):
         answer = self.run_ok(
             "import sys\n[n for n, m in sys.modules.items() if n in"
-            " ('boot', 'kernel', 'guard', 'wire', 'report', 'sources', 'show', 'imports')]"
+            " ('loader', 'kernel', 'guard', 'wire', 'report', 'source_cache', 'show')]"
         )
         self.assertEqual(answer.value, "[]")
         self.assertEqual(
@@ -164,8 +164,8 @@ class Main(KernelTest):
             "kernel",
             "guard",
             "wire",
-            "boot",
-            "sources",
+            "loader",
+            "source_cache",
             "report",
             "site",
             "os",
@@ -207,7 +207,7 @@ class Parts(KernelTest):
             "import gc, sys\nm = type(sys)\nsorted(it.__name__ for it in gc.get_objects()"
             " if type(it) is m and it.__name__ in %r)" % (PARTS,)
         )
-        parts = "['guard', 'imports', 'interactive', 'kernel', 'report', 'sources', 'wire']"
+        parts = "['guard', 'import_hooks', 'interactive', 'kernel', 'report', 'source_cache', 'wire']"
         self.assertEqual(self.run_ok("1+1").value, "2")
         # Not a list, which has to be rendered.
         self.assertEqual(

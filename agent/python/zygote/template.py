@@ -20,16 +20,16 @@ import os
 import sys
 
 import guard
-import imports
+import import_hooks
 import kernel
 import report
-import waking
+import after_fork
 
 # What `vivarium_template_serve` gives when the process is to be forked: agent/src/capi.rs.
 TO_FORK = 1
 
 # Parts that nearly every session comes to need.
-PARTS = ("render", "show", "budget", "names")
+PARTS = ("render", "show", "budget", "lookup")
 
 # What is open when nothing was left open: standard streams, the supervisor's socket, and, where there
 # is one, the namespace of the mount that the interpreter was executed from.
@@ -99,7 +99,7 @@ def main():
     else:
         os._exit(0)
     library.vivarium_template_become_kernel()
-    waking.wake()
+    after_fork.wake()
     kernel.main()
 
 
@@ -112,7 +112,7 @@ def warm(warmup, modules):
     compile("0", "", "eval", kernel.ONLY_AST, True)
     kernel.State.has_ast_types = True
     # Before the modules are: what it changes in them is then changed once, here.
-    imports.start()
+    import_hooks.start()
     for name in modules:
         try:
             __import__(name)

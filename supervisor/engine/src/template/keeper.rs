@@ -127,7 +127,7 @@ impl Drop for Scratch {
 }
 
 /// Where a template's libraries keep what is theirs. What they remember of it, kernels forget
-/// (agent/python/zygote/waking.py).
+/// (agent/python/zygote/after_fork.py).
 fn directories(scratch: &Path) -> impl Iterator<Item = (String, String)> {
     [
         ("HOME", "."),

@@ -10,7 +10,7 @@ must not be noticed: a module comes out of its import with its own loader and sp
 
 import sys
 
-import sources
+import source_cache
 from guard import entered, interruptible
 
 ModuleSpec = type(sys.__spec__)
@@ -26,7 +26,7 @@ def on_inspect(module):
             for member in vars(object).values():
                 function = getattr(member, "__func__", None) or getattr(member, "fget", member)
                 code = getattr(function, "__code__", None)
-                if getattr(code, "co_filename", None) in sources.sources:
+                if getattr(code, "co_filename", None) in source_cache.sources:
                     return code.co_filename
         return original(object)
 
@@ -76,7 +76,7 @@ def by(part, function):
 
 
 HOOKS = {
-    "linecache": sources.on_linecache,
+    "linecache": source_cache.on_linecache,
     "inspect": on_inspect,
     "threading": on_threading,
     "multiprocessing.context": on_multiprocessing,
@@ -84,8 +84,8 @@ HOOKS = {
     "matplotlib.figure": by("figures", "on_figure"),
     "matplotlib.pyplot": by("figures", "on_pyplot"),
     "matplotlib.animation": by("animations", "on_animation"),
-    "PIL.Image": by("known", "on_pil"),
-    "plotly.io._renderers": by("known", "on_plotly"),
+    "PIL.Image": by("renderers", "on_pil"),
+    "plotly.io._renderers": by("renderers", "on_plotly"),
     # Where `display` and its kin are, since version 7.23 and before.
     "IPython.core.display_functions": by("notebook", "on_ipython"),
     "IPython.core.display": by("notebook", "on_ipython"),

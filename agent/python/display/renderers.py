@@ -5,7 +5,7 @@ Recognised by the names of their classes, so that no library is imported for it.
 
 from budget import call
 from guard import load, modules
-from imports import imitate
+from import_hooks import imitate
 from interactive import display, mro_of
 from report import module_of, qualname_of
 

@@ -2,7 +2,7 @@
 
 traceback, inspect, warnings and pdb all ask linecache, but importing that at start-up costs
 milliseconds. So a finder at the front of `sys.meta_path` waits for its import, whoever asks
-for it (imports.py), and then fills its cache; from there on each new source goes in at once.
+for it (import_hooks.py), and then fills its cache; from there on each new source goes in at once.
 Entries without a modification time survive `linecache.checkcache`, which is how doctest and
 IPython do it too.
 
