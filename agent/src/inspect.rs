@@ -32,11 +32,12 @@ pub(crate) const TEMPLATE_BOOTSTRAP: &str = include_str!("../python/zygote/templ
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
 /// The parts of the kernel program, by the names they import each other.
-const PARTS: [(&str, &str); 24] = [
+const PARTS: [(&str, &str); 29] = [
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
     ("assistance", include_str!("../python/assist/assistance.py")),
     ("budget", include_str!("../python/display/budget.py")),
+    ("classes", include_str!("../python/core/classes.py")),
     ("completion", include_str!("../python/assist/completion.py")),
     ("figures", include_str!("../python/display/figures.py")),
     ("guard", include_str!("../python/core/guard.py")),
@@ -47,14 +48,18 @@ const PARTS: [(&str, &str); 24] = [
     ("loader", include_str!("../python/kernel/loader.py")),
     ("lookup", include_str!("../python/assist/lookup.py")),
     ("magics", include_str!("../python/kernel/magics.py")),
+    ("matplotlib_hooks", include_str!("../python/display/matplotlib_hooks.py")),
     ("notebook", include_str!("../python/display/notebook.py")),
     ("notebook_media", include_str!("../python/display/notebook_media.py")),
     ("notebook_text", include_str!("../python/display/notebook_text.py")),
+    ("publisher", include_str!("../python/display/publisher.py")),
     ("render", include_str!("../python/display/render.py")),
     ("renderers", include_str!("../python/display/renderers.py")),
     ("report", include_str!("../python/core/report.py")),
     ("show", include_str!("../python/display/show.py")),
+    ("show_hooks", include_str!("../python/display/show_hooks.py")),
     ("source_cache", include_str!("../python/core/source_cache.py")),
+    ("streams", include_str!("../python/core/streams.py")),
     ("template", include_str!("../python/zygote/template.py")),
     ("wire", include_str!("../python/core/wire.py")),
 ];

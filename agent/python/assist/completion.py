@@ -4,8 +4,8 @@ Which of them is asked for is told by the line that ends at the cursor alone.
 """
 
 from budget import RenderingTimeout, call
+from classes import mro_of, namespace_of
 from guard import builtins, load, main_module, sys
-from interactive import members_of, mro_of
 from lookup import MISSING, ModuleType, attribute, follow, kind_of, name_before, raw_attribute
 
 MATCHES_MAX = 500
@@ -111,7 +111,7 @@ def attributes(value):
     except (KeyboardInterrupt, RenderingTimeout):
         raise
     except BaseException:
-        names = sorted({name for kind in mro_of(type(value)) for name in members_of(kind)})
+        names = sorted({name for kind in mro_of(type(value)) for name in namespace_of(kind)})
     for name in names:
         if type(name) is str:
             yield name, kind_of(raw_attribute(value, name))

@@ -1,8 +1,8 @@
 """Inspection: what the name at the cursor means, or the function whose call it is in."""
 
 import render
-import report
 from budget import RenderingTimeout, call
+from classes import type_name
 from guard import load
 from lookup import MISSING, follow, kind_of, name_before, part_of_name
 
@@ -19,7 +19,7 @@ def inspect(source, cursor):
     if value is MISSING:
         return answer
     library = load("inspect")
-    answer["type"] = report.type_name(type(value))
+    answer["type"] = type_name(type(value))
     try:
         answer["repr"] = cut(render.text_of(value), REPR_MAX_CHARS)
         answer["docstring"] = cut(told(library.getdoc, value), TEXT_MAX_CHARS)

@@ -15,7 +15,6 @@ interrupt would leave half done.
 # Also for parts that are loaded later: what the tenant put into sys.modules by then is not theirs.
 import _signal
 import builtins
-import io
 import posix
 import sys
 from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal, valid_signals
@@ -54,7 +53,6 @@ class State:
     running = False
     interrupted = False
     signal_mask = ()
-    streams = {}
     control_is_open = True
     # The process and thread that Python's signal handlers run in.
     pid = posix.getpid()
@@ -71,21 +69,8 @@ def foreign(function, *args):
     return function(*args)
 
 
-class NoInput(io.FileIO):
-    """Standard input: there is none."""
-
-    def readinto(self, buffer):
-        raise EOFError("there is no standard input: code in a session can not ask for any")
-
-    def readall(self):
-        self.readinto(None)
-
-    def read(self, size=-1):
-        self.readinto(None)
-
-
 # Ours, but called where an interrupt belongs to the tenant's code.
-INTERRUPTIBLE = {foreign.__code__, NoInput.readinto.__code__}
+INTERRUPTIBLE = {foreign.__code__}
 
 
 def interruptible(function):
@@ -96,6 +81,14 @@ def interruptible(function):
         INTERRUPTIBLE.add(code)
         codes += [constant for constant in code.co_consts if type(constant) is type(code)]
     return function
+
+
+def imitate(ours, theirs):
+    """Makes a function look like the one it takes the place of."""
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(ours, name, getattr(theirs, name, None))
+    ours.__wrapped__ = theirs
+    return interruptible(ours)
 
 
 @interruptible
@@ -162,12 +155,6 @@ def start():
         sys.path.insert(0, "")
     sys.argv = [""]
     sys.orig_argv = [sys.executable]
-    for name in ("stdout", "stderr"):
-        State.streams[name] = stream = getattr(sys, name)
-        if stream is not None:
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    sys.stdin = None
-    restore_streams()
     restore()
 
 
@@ -230,35 +217,6 @@ def unmask():
     pthread_sigmask(SIG_SETMASK, State.signal_mask)
 
 
-def restore_streams():
-    """Puts the original streams back where the code left none that work."""
-    for fd, name in enumerate(("stdin", "stdout", "stderr")):
-        if is_dead(getattr(sys, name, None)):
-            if is_dead(State.streams.get(name)):
-                State.streams[name] = open_stream(fd, "<%s>" % name)
-                setattr(sys, "__%s__" % name, State.streams[name])
-            setattr(sys, name, State.streams[name])
-
-
-def is_dead(stream):
-    """Whether a stream is missing, closed or detached."""
-    if stream is None:
-        return True
-    try:
-        return foreign(getattr, stream, "closed", False) is True
-    except ValueError:
-        return True
-    except BaseException as error:
-        if is_ours_alone(stream) and is_foreign(error):
-            raise
-        return False
-
-
-def is_ours_alone(stream):
-    """Whether a stream runs no code of the tenant's, but for signal handlers."""
-    return any(stream is it for it in State.streams.values())
-
-
 def is_foreign(error):
     """Whether an exception was raised in code that is not the runner's."""
     trace = traceback_of(error)
@@ -267,26 +225,3 @@ def is_foreign(error):
     return not is_ours(trace.tb_frame.f_code)
 
 
-def open_stream(fd, name):
-    """A text stream over fd 0, 1 or 2; None if it is closed, and then print() does nothing."""
-    try:
-        raw = (io.FileIO if fd else NoInput)(fd, "w" if fd else "r", closefd=False)
-    except OSError:
-        return None
-    raw.name = name
-    buffer = (io.BufferedWriter if fd else io.BufferedReader)(raw)
-    return io.TextIOWrapper(buffer, "utf-8", "backslashreplace", line_buffering=True)
-
-
-def flush():
-    """Flushes the streams in use and ours, so that all output comes before "done"."""
-    ours = State.streams["stdout"], State.streams["stderr"]
-    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *ours):
-        try:
-            foreign(stream.flush)
-        except KeyboardInterrupt:
-            # Meant for the tenant's stream, if that hangs. Ours do not.
-            continue
-        except BaseException as error:
-            if is_ours_alone(stream) and is_foreign(error):
-                raise

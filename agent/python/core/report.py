@@ -1,7 +1,6 @@
 """Telling of values and exceptions, whatever their classes do.
 
-Type names and tracebacks are read by C descriptors, which no class can redefine. What must
-run tenant code (`str`, `repr`, and formatting, which calls them) goes through `foreign`, and
+Tracebacks are read by C descriptors, which no class can redefine. What must run tenant code (`str`, `repr`, and formatting, which calls them) goes through `foreign`, and
 has something to say in its place when it raises, hangs until interrupted, or runs out of
 stack or memory.
 """
@@ -9,6 +8,7 @@ stack or memory.
 import builtins
 
 import source_cache
+from classes import type_name
 from guard import away_from_workdir, foreign, is_ours, load, traceback_of
 from wire import MESSAGE_MAX_BYTES, NAME_MAX_BYTES, TRACEBACK_MAX_BYTES, string
 
@@ -20,24 +20,10 @@ set_traceback = BaseException.__dict__["__traceback__"].__set__
 ExceptionGroup = vars(builtins).get("BaseExceptionGroup")
 members_of = ExceptionGroup.__dict__["exceptions"].__get__ if ExceptionGroup else None
 
-qualname_of = type.__dict__["__qualname__"].__get__
-module_of = type.__dict__["__module__"].__get__
-
 # Of a traceback that we format ourselves.
 PLAIN_ENTRIES_MAX = 60
 # Exceptions behind an exception that are looked at.
 CHAIN_MAX = 1000
-
-
-def type_name(kind):
-    """A class's name, with its module unless that is builtins or the tenant's."""
-    try:
-        name, module = qualname_of(kind), module_of(kind)
-    except AttributeError:
-        return "object"
-    if type(module) is not str or module in ("builtins", "__main__"):
-        return name
-    return module + "." + name
 
 
 def message_of(error):

@@ -8,11 +8,10 @@ Must not import matplotlib: it is told of by import_hooks.py.
 """
 
 import figures
-import show
+import publisher
 import wire
 from budget import call
-from guard import entered, interruptible, load
-from import_hooks import imitate
+from guard import entered, imitate, interruptible, load
 
 FRAMES_MAX = 100
 
@@ -86,7 +85,7 @@ class Frames:
     def take(self, number, total):
         step = max(1, -(-total // FRAMES_MAX)) if total else 1
         if self.left and number % step == 0:
-            has_room = show.image(figures.frame(self.figure), wire.VIDEO_FRAME)
+            has_room = publisher.image(figures.frame(self.figure), wire.VIDEO_FRAME)
             self.left = self.left - 1 if has_room else 0
         if not total and not self.left and self.animation in State.playing:
             raise Enough

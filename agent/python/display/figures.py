@@ -1,22 +1,14 @@
-"""matplotlib's figures as images: what is shown, what is saved, and what is left open.
+"""matplotlib's figures as images, and which of them have been shown.
 
-As notebooks do it: `plt.show()` shows every open figure and closes it, and so does the end of an
-execution. A figure that is saved to a file is shown as well. A figure is shown once per execution
-unless it has changed. `stale`, a bool that matplotlib keeps, tells: we set it to 0, which is as
-good as False to matplotlib, and whatever changes or draws the figure sets it to True or False.
-
-Must not import matplotlib: it is told of by import_hooks.py.
+A figure is shown once per execution unless it has changed. `stale`, a bool that matplotlib keeps,
+tells: we set it to 0, which is as good as False to matplotlib, and whatever changes or draws the
+figure sets it to True or False.
 """
 
-import budget
-import guard
-import render
-import report
-import show
+import publisher
 import wire
 from budget import call
-from guard import entered, foreign, load, modules
-from import_hooks import imitate
+from guard import foreign, load
 
 # A larger image is drawn with fewer dots per inch, or not cut to what is drawn.
 PIXELS_MAX = 16_000_000
@@ -30,109 +22,18 @@ PAD_INCHES = 0.1
 class State:
     """What changes while the kernel lives."""
 
-    savefig = close = None
+    savefig = None
     # Figure -> the execution in which it was last shown.
     shown = None
     # While an animation is saved, its frames are not figures that are saved.
     animating = 0
 
 
-def on_figure(module):
-    State.shown = load("weakref").WeakKeyDictionary()
-    State.savefig = original = module.Figure.savefig
-
-    def savefig(self, fname, *args, **options):
-        known = is_shown(self)
-        result = original(self, fname, *args, **options)
-        if not State.animating:
-            entered(saved, self, fname, options, known)
-        return result
-
-    def show_figure(self, *args, **options):
-        entered(show_explicitly, [self])
-
-    module.Figure.savefig = imitate(savefig, original)
-    module.Figure.show = imitate(show_figure, module.Figure.show)
-
-
-def on_pyplot(module):
-    State.close = module.close
-    originals = module.show, module.savefig
-
-    def show_open(*args, **options):
-        entered(show_explicitly, open_figures())
-
-    def savefig(*args, **options):
-        result = originals[1](*args, **options)
-        # It has the figure drawn once more, which changes nothing.
-        entered(mark_again, module.gcf())
-        return result
-
-    module.show = imitate(show_open, originals[0])
-    module.savefig = imitate(savefig, originals[1])
-    if flush not in guard.State.at_end:
-        guard.State.at_end.append(flush)
-
-
-def open_figures():
-    """pyplot's open figures, in the order of their numbers."""
-    managers = modules["matplotlib._pylab_helpers"].Gcf.get_all_fig_managers()
-    return [manager.canvas.figure for manager in managers]
-
-
-def flush():
-    """Shows and closes the figures left open. At the end of an execution."""
-    helpers = modules.get("matplotlib._pylab_helpers")
-    if helpers is None or not foreign(getattr, helpers.Gcf, "figs"):
-        return
-    for figure in foreign(open_figures):
-        try:
-            budget.limited(emit, figure)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            not_drawn(error)
-        foreign(State.close, figure)
-
-
-def not_drawn(error):
-    """Says why a figure is missing."""
-    why = "%s: %s" % (report.type_name(type(error)), render.message_of(error))
-    if type(error) is budget.RenderingTimeout:
-        why = "it took over %g s" % budget.SECONDS
-    render.note("a figure could not be drawn: " + why)
-
-
-def show_explicitly(figures):
-    """Shows and closes figures, as the code asks to: what goes wrong is the code's to know."""
-    for figure in figures:
-        try:
-            emit(figure)
-        finally:
-            if State.close is not None:
-                foreign(State.close, figure)
-
-
-def emit(figure):
-    """Shows a figure, or the frames of its animation, if that was not done already."""
-    if is_shown(figure):
-        return
-    if "matplotlib.animation" in modules:
-        import animations
-
-        playing = animations.of(figure)
-        for animation in playing:
-            animations.play(animation)
-        if playing:
-            return mark(figure)
-    show.image(picture(figure))
-
-
 def saved(figure, target, options, known):
     """A figure was saved: shows it, if it was saved to a file."""
     try:
         if not known and is_file(target):
-            show.image(file_content(target, options) or picture(figure))
+            publisher.image(file_content(target, options) or picture(figure))
             known = True
     except KeyboardInterrupt:
         raise

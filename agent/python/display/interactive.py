@@ -14,6 +14,7 @@ What is shown, and how, is in show.py, which is loaded when it is first needed.
 import builtins
 from sys import getsizeof
 
+from classes import mro_of, namespace_of
 from guard import entered, interruptible, main_module
 
 OUT_MAX = 100
@@ -27,8 +28,6 @@ last = [None, None, None]
 # Executions whose values are large.
 large = []
 
-mro_of = type.__dict__["__mro__"].__get__
-members_of = type.__dict__["__dict__"].__get__
 # How a method written in C appears in its class.
 MethodDescriptor = type(object.__sizeof__)
 NUMBERS = {int, float, bool}
@@ -71,8 +70,8 @@ def note_value(execution, value):
 def is_large(value):
     """Whether a value is too large to be kept for long, or measuring it would run Python code."""
     for kind in mro_of(type(value)):
-        if "__sizeof__" in members_of(kind):
-            measured = type(members_of(kind)["__sizeof__"]) is MethodDescriptor
+        if "__sizeof__" in namespace_of(kind):
+            measured = type(namespace_of(kind)["__sizeof__"]) is MethodDescriptor
             return not measured or getsizeof(value) > LARGE_BYTES
     return True
 
@@ -92,9 +91,9 @@ def update_display(object, *, display_id, **options):
 
 @interruptible
 def clear_output(wait=False):
-    import show
+    import publisher
 
-    return entered(show.clear_output, wait)
+    return entered(publisher.clear_output, wait)
 
 
 # Docstrings are not kept in what is compiled for the kernel.

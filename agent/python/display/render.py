@@ -11,8 +11,10 @@ import budget
 import report
 import wire
 from budget import RenderingTimeout, call
+from classes import dict_offset_of, module_of, mro_of, namespace_of, type_name
 from guard import load
-from interactive import members_of, mro_of
+from publisher import PLAIN, no_room
+from streams import write_note
 
 METHODS = (
     ("text/html", "_repr_html_"),
@@ -31,18 +33,8 @@ LIBRARIES = {"PIL", "altair", "matplotlib", "plotly"}
 # Not text, beside images, sound and video.
 BINARY = {"application/octet-stream", "application/pdf", "application/zip"}
 
-dict_offset_of = type.__dict__["__dictoffset__"].__get__
-
 FORMS_MAX = 60
 TYPE_MAX_CHARS = 256
-PLAIN = "text/plain"
-
-
-class State:
-    """What changes while the kernel lives."""
-
-    # The execution that was told that something of it does not fit.
-    told_of_room = None
 
 
 def of_value(value):
@@ -91,8 +83,8 @@ def text_and_bundle(value, include, exclude):
                 if data is not None:
                     bundle[mime_type] = data
     except RenderingTimeout:
-        what = report.type_name(kind)
-        note("rendering a %s object took over %g s: forms are missing" % (what, budget.SECONDS))
+        what = type_name(kind)
+        write_note("rendering a %s object took over %g s: forms are missing" % (what, budget.SECONDS))
     return text, bundle
 
 
@@ -103,7 +95,7 @@ def text_of(value):
     except KeyboardInterrupt:
         raise
     except RenderingTimeout:
-        what = report.type_name(type(value))
+        what = type_name(type(value))
         return "<unrepresentable %s object: repr took over %g s>" % (what, budget.SECONDS)
     except BaseException as error:
         return report.unrepresentable(value, error)
@@ -115,7 +107,7 @@ def named_methods(kind, value):
     if issubclass(kind, type):
         return found
     for base in mro_of(kind):
-        found |= NAMES & members_of(base).keys()
+        found |= NAMES & namespace_of(base).keys()
     if dict_offset_of(kind):
         try:
             own = call(object.__getattribute__, value, "__dict__")
@@ -130,7 +122,7 @@ def named_methods(kind, value):
 def specials_of(kind):
     """What renderers.py has for a library's class and those derived of it; else None."""
     for base in mro_of(kind):
-        module = report.module_of(base)
+        module = module_of(base)
         if type(module) is str and module.partition(".")[0] in LIBRARIES:
             import renderers
 
@@ -146,8 +138,8 @@ def raw_forms(value, found, special, include, exclude):
         except (KeyboardInterrupt, RenderingTimeout):
             raise
         except BaseException as error:
-            what, why = report.type_name(type(value)), report.type_name(type(error))
-            note("a %s object could not be drawn: %s: %s" % (what, why, message_of(error)))
+            what, why = type_name(type(value)), type_name(type(error))
+            write_note("a %s object could not be drawn: %s: %s" % (what, why, report.message_of(error)[0]))
             return
         yield from bundle.items()
         return
@@ -218,23 +210,7 @@ def within(room, bundle, value):
             room -= size
             forms.append((mime_type, data))
         else:
-            no_room("the %s of a %s object" % (mime_type, report.type_name(type(value))), len(data))
+            no_room("the %s of a %s object" % (mime_type, type_name(type(value))), len(data))
     return forms
 
 
-def no_room(what, size):
-    """Says that something did not fit: once per execution, for more of it often follows."""
-    if State.told_of_room != wire.state.shown_for:
-        State.told_of_room = wire.state.shown_for
-        note("%s (%d bytes) is left out: the execution may not give so much more" % (what, size))
-
-
-def message_of(error):
-    return report.message_of(error)[0]
-
-
-def note(text):
-    """Tells the reader of standard error something."""
-    import show
-
-    show.write_note(text)

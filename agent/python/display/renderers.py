@@ -4,10 +4,8 @@ Recognised by the names of their classes, so that no library is imported for it.
 """
 
 from budget import call
-from guard import load, modules
-from import_hooks import imitate
-from interactive import display, mro_of
-from report import module_of, qualname_of
+from classes import module_of, mro_of, qualname_of
+from guard import load
 
 # A page with a plot holds its data once more.
 HTML_MAX_CHARS = 1 << 20
@@ -84,21 +82,3 @@ RENDERERS = {
 }
 
 
-def on_pil(module):
-    """`Image.show` starts a program with a window."""
-
-    def show_image(self, *args, **options):
-        display(self)
-
-    module.Image.show = imitate(show_image, module.Image.show)
-
-
-def on_plotly(module):
-    """`show`, which figures call as well, starts a browser or asks for a notebook."""
-
-    def show_figure(fig, *args, **options):
-        if type(fig) is dict:
-            fig = modules["plotly.graph_objects"].Figure(fig)
-        display(fig)
-
-    module.show = imitate(show_figure, module.show)

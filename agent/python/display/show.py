@@ -1,23 +1,12 @@
-"""What the code shows: `display` and its kin, and whoever has an image to show.
-
-A display goes to the agent as a frame of its own, in its place among what is printed: the
-tenant's streams are flushed before it. Where it can not go (a forked child has no channel, a
-thread may outlive its execution), its text is printed instead.
+"""What the code shows: `display` and its kin.
 
 Must not be loaded before something is shown: see interactive.py.
 """
 
-import guard
 import render
 import wire
-from guard import entered, foreign, interruptible, posix, sys
-
-
-class State:
-    """What changes while the kernel lives."""
-
-    # The execution in which `clear_output(wait=True)` waits for the next display.
-    clears = None
+from guard import entered, foreign, interruptible, posix
+from publisher import clear_output, send
 
 
 def display(
@@ -63,74 +52,8 @@ def raw_forms(bundle):
     return [(name, data) for name, data in forms if data is not None][: render.FORMS_MAX]
 
 
-def clear_output(wait=False):
-    """IPython's `clear_output`."""
-    State.clears = wire.state.shown_for if wait else None
-    if not wait:
-        send(wire.CLEAR, ())
-
-
 def new_id():
     return posix.urandom(16).hex()
-
-
-def image(data, kind=wire.IMAGE, mime_type="image/png"):
-    """Shows an image. Says whether there is room for more."""
-    return send(kind, [(mime_type, data)])
-
-
-def send(kind, forms, display_id=""):
-    """Sends a display, or prints its text where that can not be. Says whether there is room."""
-    flush()
-    if guard.is_forked():
-        instead(forms)
-        return True
-    if State.clears is not None and kind != wire.CLEAR:
-        waited, State.clears = State.clears, None
-        if waited == wire.state.shown_for:
-            send(wire.CLEAR, ())
-    display_id = wire.string(display_id, wire.NAME_MAX_BYTES)
-    size = wire.size_of(forms)
-    came = wire.send_display(size, bytes([kind]), display_id, *wire.forms(forms))
-    if came == wire.NO_CHANNEL:
-        instead(forms)
-    if came == wire.NO_ROOM:
-        render.no_room("a display", size)
-    return came != wire.NO_ROOM
-
-
-def flush():
-    """Flushes the tenant's streams, so that what was printed before comes before."""
-    for name in ("stdout", "stderr"):
-        try:
-            foreign(getattr(sys, name).flush)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            pass
-
-
-def instead(forms):
-    """Prints what is shown elsewhere."""
-    for mime_type, data in forms:
-        text = "<%s, %d bytes>" % (mime_type, len(data))
-        if mime_type == render.PLAIN:
-            text = data.decode("utf-8", "replace")
-        try:
-            foreign(print, text)
-        except RuntimeError:
-            # In a signal handler, while the stream is in use.
-            posix.write(1, (text + "\n").encode("utf-8", "backslashreplace"))
-        return
-
-
-def write_note(text):
-    """Tells the reader of standard error something, past what the code made of sys.stderr."""
-    flush()
-    try:
-        posix.write(2, b"vivarium: %s\n" % text.encode("utf-8", "backslashreplace"))
-    except OSError:
-        pass
 
 
 class DisplayHandle:

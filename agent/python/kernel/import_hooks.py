@@ -11,7 +11,7 @@ must not be noticed: a module comes out of its import with its own loader and sp
 import sys
 
 import source_cache
-from guard import entered, interruptible
+from guard import entered, imitate, interruptible
 
 ModuleSpec = type(sys.__spec__)
 
@@ -81,11 +81,11 @@ HOOKS = {
     "threading": on_threading,
     "multiprocessing.context": on_multiprocessing,
     "watchdog.observers": on_watchdog,
-    "matplotlib.figure": by("figures", "on_figure"),
-    "matplotlib.pyplot": by("figures", "on_pyplot"),
+    "matplotlib.figure": by("matplotlib_hooks", "on_figure"),
+    "matplotlib.pyplot": by("matplotlib_hooks", "on_pyplot"),
     "matplotlib.animation": by("animations", "on_animation"),
-    "PIL.Image": by("renderers", "on_pil"),
-    "plotly.io._renderers": by("renderers", "on_plotly"),
+    "PIL.Image": by("show_hooks", "on_pil"),
+    "plotly.io._renderers": by("show_hooks", "on_plotly"),
     # Where `display` and its kin are, since version 7.23 and before.
     "IPython.core.display_functions": by("notebook", "on_ipython"),
     "IPython.core.display": by("notebook", "on_ipython"),
@@ -158,14 +158,6 @@ def hooked(spec, hook):
 
     loader.exec_module = exec_module
     return spec
-
-
-def imitate(ours, theirs):
-    """Makes a function look like the one it takes the place of."""
-    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
-        setattr(ours, name, getattr(theirs, name, None))
-    ours.__wrapped__ = theirs
-    return interruptible(ours)
 
 
 def start():

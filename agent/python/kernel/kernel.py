@@ -32,7 +32,9 @@ import import_hooks
 import interactive
 import report
 import source_cache
+import streams
 import wire
+from classes import type_name
 from guard import foreign, is_foreign, load
 from wire import number, send, string
 
@@ -86,6 +88,7 @@ class State:
 def main():
     """Serves executions until the agent closes the control socket."""
     guard.start()
+    streams.start()
     import_hooks.start()
     interactive.start()
     send(wire.READY)
@@ -173,8 +176,8 @@ def finish(execution, number):
     if execution.answer is None:
         execution.attempts += 1
         execution.answer = answer_of(execution, number)
-    guard.flush()
-    guard.restore_streams()
+    streams.flush()
+    streams.restore_streams()
     guard.State.running = False
     guard.restore()
     wire.answer(execution.answer)
@@ -253,7 +256,7 @@ def value_frame(value):
 
         text, forms = render.of_value(value)
     text = string(text, wire.state.max_text_bytes)
-    name = string(report.type_name(type(value)) or "object", wire.NAME_MAX_BYTES)
+    name = string(type_name(type(value)) or "object", wire.NAME_MAX_BYTES)
     wire.state.room -= len(text)
     if not forms:
         return (wire.VALUE, text, name, number(0))
@@ -395,5 +398,5 @@ def leave_child(failure):
             write(2, text.encode("utf-8", "backslashreplace"))
         except BaseException:
             pass
-    guard.flush()
+    streams.flush()
     _exit(status)

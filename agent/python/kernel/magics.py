@@ -13,8 +13,8 @@ never looked at, and what is not translated stays the error it is, with a word o
 
 import guard
 from guard import builtins, foreign, interruptible, load, monotonic, process_time
-from show import flush, write_note
 from source_cache import lines_of
+from streams import flush_users, write_note
 
 HINT = (
     "lines that begin with ! or %% are IPython's. Here work !command, %%time, %%%%time, %%%%bash, "
@@ -134,7 +134,7 @@ def line_helper(kind, text="", content=None):
 
 @interruptible
 def run_shell(command, shell):
-    flush()
+    flush_users()
     subprocess = load("subprocess")
     executable = load("shutil").which(shell) if shell else None
     subprocess.run(command, shell=True, executable=executable, stdin=subprocess.DEVNULL)

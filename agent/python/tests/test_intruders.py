@@ -23,7 +23,7 @@ def spoil(name, after):
 # In the order in which the runner comes by them, from the end of the code on.
 BEFORE_THE_ANSWER = (
     "kernel.getpid",
-    "guard.foreign",
+    "streams.foreign",
     "kernel.foreign",
     "kernel.value_frame",
     "kernel.string",
@@ -31,9 +31,9 @@ BEFORE_THE_ANSWER = (
     "guard.setprofile",
     "kernel.answer_of",
     "wire.frame",
-    "guard.flush",
-    "guard.restore_streams",
-    "guard.is_dead",
+    "streams.flush",
+    "streams.restore_streams",
+    "streams.is_dead",
     "guard.restore",
     "guard.signal",
 )
@@ -102,7 +102,7 @@ class Intruders(KernelTest):
         self.assert_usable()
 
     def test_an_exception_of_the_code_is_behind_it(self):
-        answer = self.spoil("guard.flush", False, "1/0")
+        answer = self.spoil("streams.flush", False, "1/0")
         self.assert_late(answer)
         self.assertIn("ZeroDivisionError", answer.traceback)
         self.assertIn("During handling of the above exception", answer.traceback)

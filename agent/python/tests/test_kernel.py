@@ -207,7 +207,10 @@ class Parts(KernelTest):
             "import gc, sys\nm = type(sys)\nsorted(it.__name__ for it in gc.get_objects()"
             " if type(it) is m and it.__name__ in %r)" % (PARTS,)
         )
-        parts = "['guard', 'import_hooks', 'interactive', 'kernel', 'report', 'source_cache', 'wire']"
+        parts = (
+            "['classes', 'guard', 'import_hooks', 'interactive', 'kernel', 'report',"
+            " 'source_cache', 'streams', 'wire']"
+        )
         self.assertEqual(self.run_ok("1+1").value, "2")
         # Not a list, which has to be rendered.
         self.assertEqual(

@@ -19,10 +19,9 @@ import gc
 import os
 import sys
 
-import guard
 import import_hooks
 import kernel
-import report
+from classes import type_name
 import after_fork
 
 # What `vivarium_template_serve` gives when the process is to be forked: agent/src/capi.rs.
@@ -117,13 +116,13 @@ def warm(warmup, modules):
         try:
             __import__(name)
         except BaseException as error:
-            kind = report.type_name(type(error))
+            kind = type_name(type(error))
             raise Unfit("preimport %r: %s: %s" % (name, kind, error)) from error
         leftovers.note("preimport %r" % name)
     try:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "__warmup__"})
     except BaseException as error:
-        kind = report.type_name(type(error))
+        kind = type_name(type(error))
         raise Unfit("warmup: %s: %s" % (kind, error)) from error
     leftovers.note("warmup")
     return leftovers
@@ -170,7 +169,7 @@ def threads():
 def shared_memory():
     """Mappings that kernels would share, tenants with each other, and could write to, or make so
     by mprotect(2): proc_pid_smaps(5), VmFlags."""
-    found = {}
+    found, address, name = {}, "", ""
     with open("/proc/self/smaps") as lines:
         for line in lines:
             fields = line.split(None, 5)
