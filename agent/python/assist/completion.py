@@ -1,21 +1,29 @@
-"""Completion: names, attributes, keys of dictionaries, modules to import, and paths.
+"""Completion of names, attributes, dictionary keys, modules to import, and paths.
 
-Which of them is asked for is told by the line that ends at the cursor alone.
+Decides which of them to offer by the line up to the cursor alone.
 """
 
-from budget import RenderingTimeout, call
+from budget import RenderingTimeout, call_timed
 from classes import mro_of, namespace_of
 from guard import builtins, load, main_module, sys
-from lookup import MISSING, ModuleType, attribute, follow, kind_of, name_before, raw_attribute
+from lookup import (
+    MISSING,
+    ModuleType,
+    attribute,
+    dotted_name_before,
+    kind_of,
+    resolve,
+    static_attribute,
+)
 
 MATCHES_MAX = 500
 MATCH_MAX_CHARS = 256
-# Of a directory, or of all modules there are.
+# Of a directory, or of all modules.
 ENTRIES_MAX = 5000
 
 
 def complete(source, cursor):
-    """What could stand at the cursor: {matches: [{text, type}], start, end}."""
+    """The completions at the cursor: {matches: [{text, type}], start, end}."""
     line = source[:cursor].rpartition("\n")[2]
     quote, start = open_string(line)
     if start == len(line) + 1:
@@ -24,7 +32,7 @@ def complete(source, cursor):
         prefix = line[start:]
         key_of = line[: start - len(quote)].rstrip()
         if key_of.endswith("["):
-            found = keys(follow(name_before(key_of[:-1])), quote)
+            found = keys(resolve(dotted_name_before(key_of[:-1])), quote)
         else:
             prefix = prefix.rpartition("/")[2]
             found = paths(line[start : len(line) - len(prefix)])
@@ -38,8 +46,8 @@ def complete(source, cursor):
             if len(matches) > ENTRIES_MAX:
                 break
     except RenderingTimeout:
-        pass  # Then these are those that were found in time.
-    # Private names last, and only if they are asked for.
+        pass  # Offers those that were found in time.
+    # Private names come last, and only if the prefix asks for them.
     if not prefix.startswith("_"):
         matches = {text: kind for text, kind in matches.items() if not text.startswith("_")}
     ordered = sorted(matches, key=lambda text: (text.startswith("_"), text))[:MATCHES_MAX]
@@ -51,9 +59,9 @@ def complete(source, cursor):
 
 
 def open_string(line):
-    """The quotes of the string that is open at a line's end, and where its content starts.
+    """The quotes of the string that is open at the end of a line, and where its content starts.
 
-    No quotes if none is open; and a place behind the end in a comment.
+    No quotes if none is open. Inside a comment, the start is one past the end.
     """
     at, quote, start = 0, "", 0
     while at < len(line):
@@ -75,21 +83,21 @@ def open_string(line):
 
 
 def code_matches(line):
-    """The name that is being written, and what it could become."""
+    """The name up to the cursor, and its completions."""
     words = line.split()
-    dotted = name_before(line)
+    dotted = dotted_name_before(line)
     before, dot, prefix = dotted.rpartition(".")
     if words[:1] == ["import"] or (words[:1] == ["from"] and "import" not in words):
         return prefix, modules(before)
     if words[:1] == ["from"] and not dot:
         return prefix, members_of_module(words[1])
     if line[: len(line) - len(dotted)].endswith(".") or dotted.startswith("."):
-        return prefix, ()  # Of an expression that is not a name.
+        return prefix, ()  # An attribute of an expression that is no name.
     if dot:
-        return prefix, attributes(follow(before))
+        return prefix, attributes(resolve(before))
     opened = line[: len(line) - len(prefix)].rstrip()
     if not prefix and opened.endswith("["):
-        return prefix, keys(follow(name_before(opened[:-1])), "")
+        return prefix, keys(resolve(dotted_name_before(opened[:-1])), "")
     return prefix, visible_names()
 
 
@@ -107,37 +115,37 @@ def attributes(value):
     if value is MISSING:
         return
     try:
-        names = call(dir, value)
+        names = call_timed(dir, value)
     except (KeyboardInterrupt, RenderingTimeout):
         raise
     except BaseException:
         names = sorted({name for kind in mro_of(type(value)) for name in namespace_of(kind)})
     for name in names:
         if type(name) is str:
-            yield name, kind_of(raw_attribute(value, name))
+            yield name, kind_of(static_attribute(value, name))
 
 
 def keys(value, quote):
-    """Keys of a dictionary, columns of a data frame, fields of an array: of strings, in quotes."""
+    """Keys of a dictionary, columns of a data frame or fields of an array, quoted if need be."""
     if isinstance(value, dict):
         found = dict.keys(value)
     else:
         frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
         if isinstance(frame, type) and isinstance(value, frame):
-            found = call(getattr, value, "columns")
+            found = call_timed(getattr, value, "columns")
         else:
             dtype = attribute(value, "dtype")
             found = (attribute(dtype, "names") if dtype is not MISSING else ()) or ()
-    for key in call(list, found) if found is not MISSING else ():
+    for key in call_timed(list, found) if found is not MISSING else ():
         if type(key) is str and quote not in key or not quote and type(key) in (str, int):
             yield key if quote else repr(key), "key"
 
 
 def paths(directory):
-    """What is in a directory, which ends in a slash or is the working directory."""
+    """The entries of a directory, whose name ends in a slash or is empty: the workdir."""
     os = load("os")
     try:
-        entries = call(os.scandir, call(os.path.expanduser, directory) or ".")
+        entries = call_timed(os.scandir, call_timed(os.path.expanduser, directory) or ".")
     except OSError:
         return
     with entries:
@@ -147,7 +155,7 @@ def paths(directory):
 
 
 def modules(package):
-    """Modules that can be imported: of a package, or at the top."""
+    """Modules that can be imported: of a package, or at the top level."""
     if not package:
         for name in sys.builtin_module_names:
             yield name, "module"
@@ -158,19 +166,19 @@ def modules(package):
                 yield name[len(package) + 1 :].partition(".")[0], "module"
         places = package_path(package)
     for place in list(places):
-        for name in call(module_names, place):
+        for name in call_timed(module_names, place):
             yield name, "module"
 
 
 def package_path(package):
-    """Where a package's modules are. None of it is imported: only of the top that is a path."""
+    """The directories of a package's modules, found without importing the package."""
     loaded = sys.modules.get(package)
     if loaded is not None:
         return getattr(loaded, "__path__", ())
     if "." in package:
         top, _, rest = package.rpartition(".")
         return [place + "/" + rest for place in package_path(top)]
-    spec = call(load("importlib.machinery").PathFinder.find_spec, package)
+    spec = call_timed(load("importlib.machinery").PathFinder.find_spec, package)
     return getattr(spec, "submodule_search_locations", None) or ()
 
 
@@ -195,7 +203,7 @@ def module_names(place):
 
 
 def members_of_module(name):
-    """What can be imported from a module: all it has if it is loaded, else its own modules."""
+    """What can be imported from a module: its submodules, and its attributes if it is loaded."""
     module = sys.modules.get(name)
     if isinstance(module, ModuleType):
         yield from attributes(module)

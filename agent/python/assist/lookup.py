@@ -1,29 +1,29 @@
-"""Following dotted names to what they mean, without running any code of a property."""
+"""Resolves dotted names to objects without running code of a property."""
 
-from budget import RenderingTimeout, call
+from budget import RenderingTimeout, call_timed
 from guard import builtins, load, main_module, sys
 
 MISSING = object()
 ModuleType = type(sys)
-# Descriptors in C, of a field of a C struct and of what is made of one.
-FIELDS = (type(type.__dict__["__basicsize__"]), type(type.__dict__["__module__"]))
+# Descriptors in C of a field of a C struct, and of a value computed from one.
+C_FIELDS = (type(type.__dict__["__basicsize__"]), type(type.__dict__["__module__"]))
 FunctionType = type(lambda: None)
 
 
-def part_of_name(character):
+def is_name_character(character):
     return character == "_" or character.isalnum()
 
 
-def name_before(text):
-    """The dotted name that a text ends with, or ""."""
+def dotted_name_before(text):
+    """The dotted name at the end of a text, or ""."""
     start = len(text)
-    while start and (part_of_name(text[start - 1]) or text[start - 1] == "."):
+    while start and (is_name_character(text[start - 1]) or text[start - 1] == "."):
         start -= 1
     return text[start:]
 
 
-def follow(dotted):
-    """What a dotted name means; MISSING if that is unknown, or code would have to run."""
+def resolve(dotted):
+    """The object of a dotted name; MISSING if there is none, or code would have to run."""
     first, *rest = dotted.split(".")
     names = vars(main_module)
     value = names[first] if first in names else vars(builtins).get(first, MISSING)
@@ -34,10 +34,10 @@ def follow(dotted):
     return value
 
 
-def raw_attribute(value, name):
-    """An attribute as it stands in an object or its class; MISSING if there is none."""
+def static_attribute(value, name):
+    """An attribute as an object or its class stores it; MISSING if there is none."""
     try:
-        return call(load("inspect").getattr_static, value, name, MISSING)
+        return call_timed(load("inspect").getattr_static, value, name, MISSING)
     except (KeyboardInterrupt, RenderingTimeout):
         raise
     except BaseException:
@@ -46,22 +46,22 @@ def raw_attribute(value, name):
 
 def attribute(value, name):
     """An attribute's value; MISSING if there is none, or code would have to run."""
-    found = raw_attribute(value, name)
+    found = static_attribute(value, name)
     if isinstance(found, (staticmethod, classmethod)):
         return found.__func__
     if isinstance(found, property) or found is MISSING:
         return MISSING
-    if isinstance(found, FIELDS) and not isinstance(value, type):
-        return call(type(found).__get__, found, value, type(value))
-    if isinstance(found, FunctionType) and raw_attribute(type(value), name) is found:
+    if isinstance(found, C_FIELDS) and not isinstance(value, type):
+        return call_timed(type(found).__get__, found, value, type(value))
+    if isinstance(found, FunctionType) and static_attribute(type(value), name) is found:
         return found.__get__(value)  # A method.
-    # Any other descriptor but a function gives something that is not this.
+    # A descriptor that is no function returns something else than itself.
     is_descriptor = hasattr(type(found), "__get__") and not callable(found)
     return MISSING if is_descriptor else found
 
 
 def kind_of(value):
-    """A word for what something is."""
+    """The kind of an object, as the API names it."""
     if isinstance(value, type):
         return "class"
     if isinstance(value, ModuleType):

@@ -8,7 +8,7 @@ dict_offset_of = type.__dict__["__dictoffset__"].__get__
 
 
 def type_name(kind):
-    """A class's name, with its module unless that is builtins or the tenant's."""
+    """A class's name, with its module unless that is builtins or the user's."""
     try:
         name, module = qualname_of(kind), module_of(kind)
     except AttributeError:

@@ -1,18 +1,19 @@
-"""What stands between the runner and the code it runs: interrupts, loading, repair.
+"""What stands between the kernel and the code it runs: interrupts, imports, repair.
 
-No interrupt is ever raised in the runner. Python calls a signal handler with the frame that
-was about to go on: if it is one of ours, `on_sigint` raises nothing and leaves the interrupt
-for the next `foreign` call of the same execution; in any other frame, and in `foreign`, it
-raises KeyboardInterrupt. So there is no moment, be it the very end of the code, at which an
-interrupt hits the runner, and none outlives its execution. The other half of the rule is the
-callers': whatever may run tenant code or block goes through `foreign`, within a `try`.
+The kernel never raises an interrupt in its own code. Python calls a signal handler with the frame
+that was about to go on. If that frame runs kernel code, `on_sigint` raises nothing and leaves the
+interrupt for the next `call_user` of the same execution. In any other frame, and in `call_user`, it
+raises KeyboardInterrupt. So no interrupt hits the kernel, not even at the very end of the user's
+code, and none outlives its execution. Callers keep the other half of the rule: they call whatever
+may run user code or block through `call_user`, inside a `try`.
 
-What tenant code calls of ours (`display`, hooks of its libraries) comes in by `entered`, which
-raises what came meanwhile as it leaves; or it is `interruptible`, and then holds nothing that an
-interrupt would leave half done.
+User code enters kernel functions (`display`, hooks of its libraries) through `call_for_user`, which
+raises a held-back interrupt as it leaves. A function marked `interruptible` may be interrupted
+itself, so it must hold nothing that an interrupt would leave half done.
 """
 
-# Also for parts that are loaded later: what the tenant put into sys.modules by then is not theirs.
+# Parts that are loaded later import these from here: by then user code may have replaced what is in
+# sys.modules.
 import _signal
 import builtins
 import posix
@@ -22,33 +23,33 @@ from _thread import get_ident
 from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
 from time import monotonic, process_time
 
-# Of sys.monitoring, since 3.12: the numbers of its tools, and what ends their events.
+# sys.monitoring, since 3.12: the numbers of its tools.
 TOOLS = range(6) if sys.version_info >= (3, 12) else ()
 set_events = sys.monitoring.set_events if TOOLS else None
 get_tool = sys.monitoring.get_tool if TOOLS else None
 modules = sys.modules
 
-# The tenant's module. Not the one the bootstrap ran in.
+# The user's module, which is not the one that the bootstrap ran in.
 main_module = type(sys)("__main__")
 
-# Where `load` looks: not in the workdir, which is first in the tenant's path as ''.
+# Where `load` looks: not in the workdir, which comes first in the user's path as ''.
 SAFE_PATH = [entry for entry in sys.path if entry]
 STDLIB = (getattr(modules.get("os"), "__file__", None) or "").rpartition("/")[0] + "/"
 
 traceback_of = BaseException.__dict__["__traceback__"].__get__
 
-# Every part is compiled under a name that begins so.
-OURS = "<vivarium/"
+# Every part is compiled under a file name with this prefix (inspect_interpreter.py).
+FILE_PREFIX = "<vivarium/"
 
-MASKED = valid_signals() - {SIGINT}
+ALL_BUT_SIGINT = valid_signals() - {SIGINT}
 
 DEFAULT_RECURSION_LIMIT = 1000
-# Below this a traceback can not be formatted.
+# Tracebacks can not be formatted below this limit.
 LEAST_RECURSION_LIMIT = 200
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     running = False
     interrupted = False
@@ -57,24 +58,24 @@ class State:
     # The process and thread that Python's signal handlers run in.
     pid = posix.getpid()
     thread = get_ident()
-    # What parts that were loaded meanwhile do at the end of an execution.
-    at_end = []
+    # Functions to call at the end of an execution, added by parts that are loaded later.
+    post_execute = []
 
 
-def foreign(function, *args):
-    """Calls what may run tenant code, or block. Within a `try`."""
+def call_user(function, *args):
+    """Calls what may run user code or block. Call it inside a `try`."""
     if State.interrupted and get_ident() == State.thread:
         State.interrupted = False
         raise KeyboardInterrupt
     return function(*args)
 
 
-# Ours, but called where an interrupt belongs to the tenant's code.
-INTERRUPTIBLE = {foreign.__code__}
+# Kernel code in which an interrupt may be raised.
+INTERRUPTIBLE = {call_user.__code__}
 
 
 def interruptible(function):
-    """Marks a function of ours, and those within it, as one to raise an interrupt in."""
+    """Allows an interrupt to be raised in a kernel function and the functions inside it."""
     codes = [function.__code__]
     while codes:
         code = codes.pop()
@@ -83,17 +84,17 @@ def interruptible(function):
     return function
 
 
-def imitate(ours, theirs):
-    """Makes a function look like the one it takes the place of."""
+def update_wrapper(wrapper, wrapped):
+    """Makes a kernel function look like the library's function that it replaces."""
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
-        setattr(ours, name, getattr(theirs, name, None))
-    ours.__wrapped__ = theirs
-    return interruptible(ours)
+        setattr(wrapper, name, getattr(wrapped, name, None))
+    wrapper.__wrapped__ = wrapped
+    return interruptible(wrapper)
 
 
 @interruptible
-def entered(function, *args, **options):
-    """Calls a function of ours for tenant code, in whichever thread that runs."""
+def call_for_user(function, *args, **options):
+    """Calls a kernel function for user code, in any thread."""
     try:
         return function(*args, **options)
     finally:
@@ -102,40 +103,39 @@ def entered(function, *args, **options):
             raise KeyboardInterrupt
 
 
-def raises_here(frame):
-    """Whether a signal handler that was called with this frame may raise."""
-    return frame is None or not is_ours(frame.f_code) or frame.f_code in INTERRUPTIBLE
+def may_raise_in(frame):
+    """Whether a signal handler that was called with this frame may raise an exception."""
+    return frame is None or not is_kernel_code(frame.f_code) or frame.f_code in INTERRUPTIBLE
 
 
 def on_sigint(number, frame):
     """The handler of SIGINT; see the top of this file."""
     if not State.running:
         return
-    if raises_here(frame):
+    if may_raise_in(frame):
         raise KeyboardInterrupt
     State.interrupted = True
 
 
-def is_ours(code):
-    """Whether this is the runner's code."""
-    return code.co_filename.startswith(OURS)
+def is_kernel_code(code):
+    return code.co_filename.startswith(FILE_PREFIX)
 
 
-def away_from_workdir(function, *args):
-    """Calls what imports, or may, with a path that leads to no file of the tenant's."""
-    tenants, sys.path = sys.path, list(SAFE_PATH)
+def call_without_workdir(function, *args):
+    """Calls what may import modules, with a `sys.path` that leads to no file of the user's."""
+    users, sys.path = sys.path, list(SAFE_PATH)
     try:
-        return foreign(function, *args)
+        return call_user(function, *args)
     finally:
-        sys.path = tenants
+        sys.path = users
 
 
 def load(name):
-    """A module of the standard library; None if the tenant has another in its place."""
+    """A module of the standard library; None if the user put another in its place."""
     if name not in modules:
-        # The path is one for all threads: one of the tenant's imports as it always does.
+        # All threads share the path, so a user's thread imports as it always does.
         main = get_ident() == State.thread
-        (away_from_workdir if main else foreign)(__import__, name)
+        (call_without_workdir if main else call_user)(__import__, name)
     module = modules.get(name)
     origin = getattr(module, "__file__", None)
     return module if type(origin) is str and origin.startswith(STDLIB) else None
@@ -143,14 +143,14 @@ def load(name):
 
 def start():
     """Prepares the process, before the first execution."""
-    # Not those of a template, if it was that that loaded us.
+    # A template that loaded this part had others.
     State.pid = posix.getpid()
     State.thread = get_ident()
-    # Not inherited by programs that the code executes; nor by forks of it.
+    # Programs that user code executes do not inherit the control socket, nor do its forks.
     posix.set_inheritable(3, False)
     posix.register_at_fork(after_in_child=close_control)
     State.signal_mask = pthread_sigmask(SIG_BLOCK, ())
-    # As in an interactive interpreter. The workdir is on the path already unless we run with -P.
+    # As in an interactive interpreter. Without -P the workdir is on the path already.
     if sys.path[:1] != [""]:
         sys.path.insert(0, "")
     sys.argv = [""]
@@ -159,12 +159,12 @@ def start():
 
 
 def is_forked():
-    """Whether this is a child of the tenant's that still runs our code."""
+    """Whether this process is a child that user code forked."""
     return not State.control_is_open or posix.getpid() != State.pid
 
 
 def close_control():
-    """In a forked child of the tenant's: the control socket is not its."""
+    """Closes the control socket in a child that user code forked."""
     if State.control_is_open:
         State.control_is_open = False
         try:
@@ -174,9 +174,9 @@ def close_control():
 
 
 def stop_tracing():
-    """Ends the code's tracing, profiling and monitoring before more of the runner runs."""
+    """Ends the user's tracing, profiling and monitoring before more kernel code runs."""
     raised = None
-    for _ in range(3):  # A profile function sees these very calls, and may raise.
+    for _ in range(3):  # A profile function sees these very calls and may raise.
         try:
             setprofile(None)
             settrace(None)
@@ -186,15 +186,15 @@ def stop_tracing():
             break
         except BaseException as error:
             raised = error
-    if raised is not None and is_foreign(raised):
+    if raised is not None and raised_by_user(raised):
         raise raised
 
 
 def restore():
-    """Puts right what the next execution needs and the last one may have changed."""
+    """Restores what the next execution needs and the last one may have changed."""
     if getrecursionlimit() < LEAST_RECURSION_LIMIT:
         setrecursionlimit(DEFAULT_RECURSION_LIMIT)
-    # Before the mask is reset, when a SIGINT arrives that the code had blocked.
+    # Before the mask is reset: a SIGINT that the code had blocked arrives then.
     signal(SIGINT, on_sigint)
     if modules.get("__main__") is not main_module:
         modules["__main__"] = main_module
@@ -203,25 +203,23 @@ def restore():
         names["__builtins__"] = builtins
     if "__name__" not in names:
         names["__name__"] = "__main__"
-    # Else a warning is shown once per line number, whatever stands there by now.
+    # Otherwise a line number that warned once never warns again, in any later source.
     names.pop("__warningregistry__", None)
 
 
-def mask():
-    """Holds back all signals but interrupts, from this thread and until `unmask`."""
-    pthread_sigmask(SIG_BLOCK, MASKED)
+def block_signals():
+    """Blocks all signals but SIGINT in this thread, until `restore_signal_mask`."""
+    pthread_sigmask(SIG_BLOCK, ALL_BUT_SIGINT)
 
 
-def unmask():
-    """Puts back the signal mask that the next execution begins with."""
+def restore_signal_mask():
+    """Restores the signal mask with which every execution begins."""
     pthread_sigmask(SIG_SETMASK, State.signal_mask)
 
 
-def is_foreign(error):
-    """Whether an exception was raised in code that is not the runner's."""
+def raised_by_user(error):
+    """Whether an exception was raised in code that is not the kernel's."""
     trace = traceback_of(error)
     while trace.tb_next is not None:
         trace = trace.tb_next
-    return not is_ours(trace.tb_frame.f_code)
-
-
+    return not is_kernel_code(trace.tb_frame.f_code)

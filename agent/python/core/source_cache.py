@@ -1,45 +1,44 @@
-"""The sources of past executions, for whoever shows source lines.
+"""Keeps the sources of past executions, for whoever shows source lines.
 
-traceback, inspect, warnings and pdb all ask linecache, but importing that at start-up costs
-milliseconds. So a finder at the front of `sys.meta_path` waits for its import, whoever asks
-for it (import_hooks.py), and then fills its cache; from there on each new source goes in at once.
-Entries without a modification time survive `linecache.checkcache`, which is how doctest and
-IPython do it too.
+traceback, inspect, warnings and pdb all ask linecache, but importing that at start-up takes
+milliseconds. So import_hooks.py waits until something imports it and fills its cache then; from
+there on each new source goes in at once. Entries without a modification time survive
+`linecache.checkcache`; doctest and IPython rely on that too.
 
 Must not hold sources without bound.
 """
 
 SOURCES_MAX = 1000
 SOURCES_MAX_CHARS = 16 << 20
-# A longer one is not kept, and its tracebacks have no source lines.
+# A longer source is not kept: its tracebacks have no source lines.
 SOURCE_MAX_CHARS = 4 << 20
 
 sources = {}
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     chars = 0
     linecache = None
 
 
-def keep(name, source):
-    """Keeps a source, and forgets the oldest beyond the bounds: gives the executions' numbers."""
+def add(name, source):
+    """Adds a source. Returns the numbers of the executions whose sources it evicted for that."""
     if len(source) > SOURCE_MAX_CHARS:
         return ()
     sources[name] = source
     State.chars += len(source)
-    forgotten = []
+    evicted = []
     while len(sources) > SOURCES_MAX or State.chars > SOURCES_MAX_CHARS:
-        forgotten.append(next(iter(sources)))
-        State.chars -= len(sources.pop(forgotten[-1]))
-    refill([name], forgotten)
-    return [int(name[len("<execution ") : -1]) for name in forgotten] if forgotten else ()
+        evicted.append(next(iter(sources)))
+        State.chars -= len(sources.pop(evicted[-1]))
+    update_linecache([name], evicted)
+    return [int(name[len("<execution ") : -1]) for name in evicted] if evicted else ()
 
 
 def lines_of(source):
-    """The lines as the compiler counts them, each with its end."""
+    """The lines as the compiler counts them, each with a line end."""
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [line + "\n" for line in lines]
 
@@ -50,29 +49,29 @@ def line(name, lineno):
     return found[0] if found else None
 
 
-def entry(name, source):
+def linecache_entry(name, source):
     """An entry of linecache's cache: size, modification time, lines, full name."""
     return len(source), None, lines_of(source), name
 
 
-def refill(names=sources, forgotten=()):
-    """Makes linecache's cache hold these sources and no longer those.
+def update_linecache(names=sources, evicted=()):
+    """Adds these sources to linecache's cache, and removes the evicted ones.
 
-    The code may have cleared the cache, or made it something else: then so be it.
+    User code may have replaced the cache with something else: it stays without them then.
     """
     if State.linecache is None:
         return
     try:
         cache = State.linecache.cache
-        for name in forgotten:
+        for name in evicted:
             cache.pop(name, None)
         for name in names:
             if name not in cache:
-                cache[name] = entry(name, sources[name])
+                cache[name] = linecache_entry(name, sources[name])
     except BaseException:
         pass
 
 
 def on_linecache(module):
     State.linecache = module
-    refill()
+    update_linecache()

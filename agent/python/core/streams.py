@@ -1,16 +1,16 @@
-"""Standard input, output and error: kept working, and flushed where order matters."""
+"""Standard input, output and error: keeps them working, and flushes them where order matters."""
 
 import io
 import posix
 import sys
 
-from guard import foreign, interruptible, is_foreign
+from guard import call_user, interruptible, raised_by_user
 
 originals = {}
 
 
 class NoInput(io.FileIO):
-    """Standard input: there is none."""
+    """Standard input, from which nothing can be read."""
 
     @interruptible
     def readinto(self, buffer):
@@ -34,7 +34,7 @@ def start():
 
 
 def restore_streams():
-    """Puts the original streams back where the code left none that work."""
+    """Puts the original streams back where user code left none that work."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         if is_dead(getattr(sys, name, None)):
             if is_dead(originals.get(name)):
@@ -48,22 +48,22 @@ def is_dead(stream):
     if stream is None:
         return True
     try:
-        return foreign(getattr, stream, "closed", False) is True
+        return call_user(getattr, stream, "closed", False) is True
     except ValueError:
         return True
     except BaseException as error:
-        if is_ours_alone(stream) and is_foreign(error):
+        if is_original(stream) and raised_by_user(error):
             raise
         return False
 
 
-def is_ours_alone(stream):
-    """Whether a stream runs no code of the tenant's, but for signal handlers."""
+def is_original(stream):
+    """Whether a stream is an original, which runs no user code but signal handlers."""
     return any(stream is it for it in originals.values())
 
 
 def open_stream(fd, name):
-    """A text stream over fd 0, 1 or 2; None if it is closed, and then print() does nothing."""
+    """A text stream over fd 0, 1 or 2; None if that is closed: print() does nothing then."""
     try:
         raw = (io.FileIO if fd else NoInput)(fd, "w" if fd else "r", closefd=False)
     except OSError:
@@ -74,24 +74,24 @@ def open_stream(fd, name):
 
 
 def flush():
-    """Flushes the streams in use and ours, so that all output comes before "done"."""
-    ours = originals["stdout"], originals["stderr"]
-    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *ours):
+    """Flushes the streams in use and the originals, so that all output comes before DONE."""
+    in_use = getattr(sys, "stdout", None), getattr(sys, "stderr", None)
+    for stream in (*in_use, originals["stdout"], originals["stderr"]):
         try:
-            foreign(stream.flush)
+            call_user(stream.flush)
         except KeyboardInterrupt:
-            # Meant for the tenant's stream, if that hangs. Ours do not.
+            # It is meant for the user's stream, if that hangs. The originals do not.
             continue
         except BaseException as error:
-            if is_ours_alone(stream) and is_foreign(error):
+            if is_original(stream) and raised_by_user(error):
                 raise
 
 
-def flush_users():
-    """Flushes the tenant's streams, so that what was printed before comes before."""
+def flush_in_use():
+    """Flushes the streams in use, so that earlier output comes before what follows."""
     for name in ("stdout", "stderr"):
         try:
-            foreign(getattr(sys, name).flush)
+            call_user(getattr(sys, name).flush)
         except KeyboardInterrupt:
             raise
         except BaseException:
@@ -99,8 +99,8 @@ def flush_users():
 
 
 def write_note(text):
-    """Tells the reader of standard error something, past what the code made of sys.stderr."""
-    flush_users()
+    """Writes a note to standard error, whatever user code made of sys.stderr."""
+    flush_in_use()
     try:
         posix.write(2, b"vivarium: %s\n" % text.encode("utf-8", "backslashreplace"))
     except OSError:

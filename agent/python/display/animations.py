@@ -1,27 +1,27 @@
-"""matplotlib's animations as video frames: of those that are saved, and of those that are shown.
+"""Shows matplotlib's animations as video frames.
 
-`FuncAnimation.save`, `to_jshtml` and `to_html5_video` draw frame after frame and tell how far they
-are: then we take a picture too, of so many frames at most, evenly. An animation that is shown is
-saved to nowhere for that.
+`FuncAnimation.save`, `to_jshtml` and `to_html5_video` draw frame after frame and report their
+progress: then we draw a frame of our own, of a bounded number spread evenly. To show an animation,
+we save it with a writer that writes nothing.
 
-Must not import matplotlib: it is told of by import_hooks.py.
+Must not import matplotlib: import_hooks.py calls it once user code did.
 """
 
 import figures
 import publisher
 import wire
-from budget import call
-from guard import entered, imitate, interruptible, load
+from budget import call_timed
+from guard import call_for_user, interruptible, load, update_wrapper
 
 FRAMES_MAX = 100
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     save = writer = None
     alive = ()
-    # Those that are saved to nowhere right now.
+    # The animations that are being played now.
     playing = ()
     # Animation -> the execution in which its frames were last shown.
     played = None
@@ -37,18 +37,18 @@ def on_animation(module):
         State.alive.add(self)
 
     def save(self, *args, **options):
-        frames = Frames(self, options.get("progress_callback"))
+        frames = FrameTaker(self, options.get("progress_callback"))
         options["progress_callback"] = frames
         figures.State.animating += 1
         try:
             result = State.save(self, *args, **options)
         finally:
             figures.State.animating -= 1
-        entered(frames_end, self)
+        call_for_user(mark_played, self)
         return result
 
-    class Nowhere(module.AbstractMovieWriter):
-        """A movie that is not written."""
+    class NullWriter(module.AbstractMovieWriter):
+        """A writer that writes nothing."""
 
         def setup(self, fig, outfile, dpi=None):
             self.fig, self.outfile, self.dpi = fig, outfile, dpi
@@ -59,69 +59,69 @@ def on_animation(module):
         def finish(self):
             pass
 
-    State.writer = Nowhere
-    module.Animation.__init__ = imitate(__init__, initialize)
-    module.Animation.save = imitate(save, State.save)
+    State.writer = NullWriter
+    module.Animation.__init__ = update_wrapper(__init__, initialize)
+    module.Animation.save = update_wrapper(save, State.save)
 
 
-class Enough(Exception):
-    """An animation that may never end has been seen for long enough."""
+class StopSaving(Exception):
+    """Ends an animation of unknown length after enough frames."""
 
 
-class Frames:
-    """Takes pictures of an animation that is being saved."""
+class FrameTaker:
+    """Shows frames of an animation while it is saved."""
 
-    def __init__(self, animation, theirs):
-        self.animation, self.theirs = animation, theirs
+    def __init__(self, animation, users_callback):
+        self.animation, self.users_callback = animation, users_callback
         self.figure = animation._fig
         self.left = 0 if is_played(animation) else FRAMES_MAX
 
     @interruptible
     def __call__(self, number, total):
-        entered(self.take, number, total)
-        if self.theirs is not None:
-            self.theirs(number, total)
+        call_for_user(self.take, number, total)
+        if self.users_callback is not None:
+            self.users_callback(number, total)
 
     def take(self, number, total):
         step = max(1, -(-total // FRAMES_MAX)) if total else 1
         if self.left and number % step == 0:
-            has_room = publisher.image(figures.frame(self.figure), wire.VIDEO_FRAME)
+            has_room = publisher.publish_image(figures.to_frame_png(self.figure), wire.VIDEO_FRAME)
             self.left = self.left - 1 if has_room else 0
         if not total and not self.left and self.animation in State.playing:
-            raise Enough
+            raise StopSaving
 
 
-def frames_end(animation):
+def mark_played(animation):
     """Notes that an animation's frames have been shown in this execution."""
-    State.played[animation] = wire.state.shown_for
-    figures.mark(animation._fig)
+    State.played[animation] = wire.state.execution_number
+    figures.mark_shown(animation._fig)
 
 
 def is_played(animation):
     """Whether an animation's frames have been shown in this execution."""
-    return State.played.get(animation, b"") == wire.state.shown_for
+    return State.played.get(animation, b"") == wire.state.execution_number
 
 
-def of(figure):
-    """A figure's animations that are alive."""
+def animations_of(figure):
+    """The animations of a figure."""
     return [animation for animation in State.alive if animation._fig is figure]
 
 
 def play(animation):
     """Shows the frames of an animation."""
     if not is_played(animation):
-        call(save_to_nowhere, animation)
+        call_timed(take_frames, animation)
 
 
-def save_to_nowhere(animation):
+def take_frames(animation):
     canvas = animation._fig.canvas
-    # Each frame would be drawn a second time, for nobody to see.
+    # It would draw each frame a second time, and nobody would see that.
     canvas.draw_idle = lambda *args, **options: None
     try:
         State.playing = (animation,)
         type(animation).save(animation, "frames", writer=State.writer())
-    except Enough:
-        frames_end(animation)
+    except StopSaving:
+        mark_played(animation)
     finally:
         State.playing = ()
         del canvas.draw_idle

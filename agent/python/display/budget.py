@@ -1,14 +1,14 @@
-"""A time budget for rendering: what shows a value must not take the execution with it.
+"""A time budget for rendering: a value whose rendering hangs must not cost its execution.
 
-A repr or `_repr_html_` that takes too long gets `RenderingTimeout` raised in it, by SIGALRM;
-and again after a while, should it catch that. What neither returns nor lets Python run (a loop in
-C) is ended with the execution, when that has had its time.
+SIGALRM raises `RenderingTimeout` in a repr or `_repr_html_` that takes too long, and raises it
+again after a while, in case the code caught it. Code that neither returns nor lets Python run (a
+loop in C) ends with its execution, at the execution's own limit.
 
-Tenant code may be using SIGALRM and its timer itself: its handler and the rest of its time are
-put back, and an alarm of its own that falls into a rendering is late by as much. In a thread
-other than the main one, where no signal handler runs, there is no budget.
+User code may use SIGALRM and its timer too: its handler and the rest of its time are put back
+afterwards, and an alarm of its own that is due during a rendering comes after it. Threads other
+than the main one run no signal handlers, so they have no budget.
 
-Like an interrupt, `RenderingTimeout` is never raised in the runner: see guard.py.
+Like an interrupt, `RenderingTimeout` is never raised in kernel code: see guard.py.
 """
 
 import guard
@@ -24,49 +24,49 @@ class RenderingTimeout(BaseException):
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
-    counting = False
-    late = False
+    active = False
+    expired = False
 
 
 def on_alarm(number, frame):
     """The handler of SIGALRM during a rendering."""
-    if State.counting:
-        State.late = True
-        if guard.raises_here(frame):
+    if State.active:
+        State.expired = True
+        if guard.may_raise_in(frame):
             raise RenderingTimeout("rendering took too long")
 
 
-def call(function, *args):
-    """Calls tenant code, as `guard.foreign` does, while there is time."""
-    if State.late and get_ident() == guard.State.thread:
+def call_timed(function, *args):
+    """Calls user code by `guard.call_user`, unless the time is up."""
+    if State.expired and get_ident() == guard.State.thread:
         raise RenderingTimeout
-    return guard.foreign(function, *args)
+    return guard.call_user(function, *args)
 
 
-def limited(function, *args, seconds=None):
-    """Calls a function of ours, which has so much time for all that it runs by `call`."""
-    if State.counting or get_ident() != guard.State.thread:
+def with_time_limit(function, *args, seconds=None):
+    """Calls a kernel function, and limits the time of all that it calls by `call_timed`."""
+    if State.active or get_ident() != guard.State.thread:
         return function(*args)
-    theirs = _signal.getsignal(SIGALRM)
-    if theirs is None:
-        # A handler that is not Python's could not be put back.
+    users_handler = _signal.getsignal(SIGALRM)
+    if users_handler is None:
+        # A handler that was not installed from Python can not be put back.
         return function(*args)
     try:
-        # Before our handler is there, or their alarm could be taken for ours.
+        # Before our handler is installed: it could take the user's alarm for its own.
         left, interval = setitimer(ITIMER_REAL, 0)
     except OSError:
         return function(*args)
     began = monotonic()
     try:
         signal(SIGALRM, on_alarm)
-        State.late, State.counting = False, True
+        State.expired, State.active = False, True
         setitimer(ITIMER_REAL, seconds or SECONDS, AGAIN_SECONDS)
         return function(*args)
     finally:
         setitimer(ITIMER_REAL, 0)
-        State.late = State.counting = False
-        signal(SIGALRM, theirs)
+        State.expired = State.active = False
+        signal(SIGALRM, users_handler)
         if left:
             setitimer(ITIMER_REAL, max(left - (monotonic() - began), 1e-6), interval)

@@ -1,46 +1,46 @@
-"""matplotlib's figures as images, and which of them have been shown.
+"""Draws matplotlib's figures, and knows which of them have been shown.
 
-A figure is shown once per execution unless it has changed. `stale`, a bool that matplotlib keeps,
-tells: we set it to 0, which is as good as False to matplotlib, and whatever changes or draws the
-figure sets it to True or False.
+A figure is shown once per execution unless it changes. matplotlib's own flag `stale` tells: we set
+it to 0, which means False to matplotlib, and whatever changes or draws the figure sets it to True
+or False.
 """
 
 import publisher
 import wire
-from budget import call
-from guard import foreign, load
+from budget import call_timed
+from guard import call_user, load
 
-# A larger image is drawn with fewer dots per inch, or not cut to what is drawn.
+# A larger image is drawn with fewer dots per inch, or not cropped.
 PIXELS_MAX = 16_000_000
 FRAME_PIXELS_MAX = 1_000_000
-# Of a saved file that is shown as it is.
+# A larger saved file is not shown itself: its figure is drawn again.
 FILE_MAX_BYTES = 8 << 20
-# Around what is drawn: matplotlib's default for saving.
+# Around the drawing: matplotlib's default for saving.
 PAD_INCHES = 0.1
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     savefig = None
     # Figure -> the execution in which it was last shown.
     shown = None
-    # While an animation is saved, its frames are not figures that are saved.
+    # How many animations are being saved: figures saved meanwhile are their frames.
     animating = 0
 
 
-def saved(figure, target, options, known):
-    """A figure was saved: shows it, if it was saved to a file."""
+def on_saved(figure, target, options, already_shown):
+    """Shows a figure that was saved to a file."""
     try:
-        if not known and is_file(target):
-            publisher.image(file_content(target, options) or picture(figure))
-            known = True
+        if not already_shown and is_file(target):
+            publisher.publish_image(file_content(target, options) or to_png(figure))
+            already_shown = True
     except KeyboardInterrupt:
         raise
     except BaseException:
-        pass  # It has been saved, which is what was asked for.
-    if known:
-        mark(figure)
+        pass  # The code asked for a file, and has it.
+    if already_shown:
+        mark_shown(figure)
 
 
 def is_file(target):
@@ -48,51 +48,51 @@ def is_file(target):
 
 
 def file_content(target, options):
-    """The file that was written, if that is an image of a fair size. Else None."""
-    path = foreign(str, target)
+    """The content of the saved file, if that is a PNG of bounded size; else None."""
+    path = call_user(str, target)
     if options.get("format") not in (None, "png") or not path.lower().endswith(".png"):
         return None
-    file = foreign(load("io").open, path, "rb")
+    file = call_user(load("io").open, path, "rb")
     try:
-        content = foreign(file.read, FILE_MAX_BYTES + 1)
+        content = call_user(file.read, FILE_MAX_BYTES + 1)
     finally:
         file.close()
     return content if len(content) <= FILE_MAX_BYTES else None
 
 
-def mark(figure):
+def mark_shown(figure):
     """Notes that a figure, as it is now, has been shown."""
     figure.stale = 0
-    State.shown[figure] = wire.state.shown_for
+    State.shown[figure] = wire.state.execution_number
 
 
-def mark_again(figure):
-    if State.shown.get(figure) == wire.state.shown_for and figure.stale is False:
-        mark(figure)
+def mark_shown_again(figure):
+    if State.shown.get(figure) == wire.state.execution_number and figure.stale is False:
+        mark_shown(figure)
 
 
 def is_shown(figure):
     """Whether a figure has been shown in this execution as it is now."""
-    shown_for = wire.state.shown_for
-    return type(figure.stale) is int and State.shown.get(figure, b"") == shown_for
+    execution_number = wire.state.execution_number
+    return type(figure.stale) is int and State.shown.get(figure, b"") == execution_number
 
 
-def picture(figure):
-    """A figure as PNG, cut to what is drawn, as notebooks show it; it counts as shown then."""
-    data = call(draw, figure, PIXELS_MAX, True)
-    mark(figure)
+def to_png(figure):
+    """A figure as PNG, cropped as in notebooks. Marks it as shown."""
+    data = call_timed(draw, figure, PIXELS_MAX, True)
+    mark_shown(figure)
     return data
 
 
-def frame(figure):
-    """A figure as PNG, to be one of many of the same size."""
-    return call(draw, figure, FRAME_PIXELS_MAX, False)
+def to_frame_png(figure):
+    """A figure as PNG, one of many frames of the same size."""
+    return call_timed(draw, figure, FRAME_PIXELS_MAX, False)
 
 
-def draw(figure, pixels_max, cut):
+def draw(figure, pixels_max, crop):
     width, height = figure.get_size_inches()
     most = (pixels_max / (width * height)) ** 0.5
-    area = drawn_area(figure, pixels_max) if cut and figure.dpi <= most else None
+    area = drawn_area(figure, pixels_max) if crop and figure.dpi <= most else None
     buffer = load("io").BytesIO()
     State.savefig(
         figure,
@@ -105,9 +105,9 @@ def draw(figure, pixels_max, cut):
 
 
 def drawn_area(figure, pixels_max):
-    """The part of a figure with something in it, in inches; None if too large, or not known.
+    """The part of a figure with something in it, in inches; None if too large or unknown.
 
-    It may reach beyond the figure: far beyond, where something has been put out of sight.
+    It may reach far beyond the figure, if something was placed out of sight.
     """
     try:
         renderer = figure.canvas.get_renderer()

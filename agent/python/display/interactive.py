@@ -1,21 +1,21 @@
 """What an interactive session has beyond a script: `_`, `In`, `Out`, `display`.
 
-`_`, `__` and `___` are variables of `__main__`; the rest are builtins, so that they do not
-stand among the tenant's variables and any of them gives way to one of the same name.
+`_`, `__` and `___` are variables of `__main__`. The rest are builtins: they are not among the
+user's variables, and a variable of the same name takes precedence.
 
-- `In[n]` is the source of execution n: of the last `source_cache.SOURCES_MAX`, else empty.
-- `Out[n]` is its value. The last `OUT_MAX` are kept, and of large ones only the last
-  `LARGE_MAX`, which is what `_`, `__` and `___` hold anyway: results are often large, and
-  rarely looked at again. What a container holds is not measured.
+- `In[n]` is the source of execution n, for the last `source_cache.SOURCES_MAX`; else empty.
+- `Out[n]` is its value. It keeps the last `OUT_MAX`, but of large ones only the last `LARGE_MAX`,
+  which `_`, `__` and `___` hold anyway: results are often large and rarely used again. The size of
+  a container does not include what it holds.
 
-What is shown, and how, is in show.py, which is loaded when it is first needed.
+show.py implements `display`, and is loaded at its first call.
 """
 
 import builtins
 from sys import getsizeof
 
 from classes import mro_of, namespace_of
-from guard import entered, interruptible, main_module
+from guard import call_for_user, interruptible, main_module
 
 OUT_MAX = 100
 LARGE_BYTES = 1 << 20
@@ -23,32 +23,32 @@ LARGE_MAX = 3
 
 In = [""]
 Out = {}
-# What `_`, `__` and `___` are, unless the code has made them something else.
+# The values of `_`, `__` and `___`, unless user code assigned them.
 last = [None, None, None]
-# Executions whose values are large.
+# The executions in `Out` whose values are large.
 large = []
 
-# How a method written in C appears in its class.
+# The type of a method that is written in C.
 MethodDescriptor = type(object.__sizeof__)
 NUMBERS = {int, float, bool}
 
 
-def note_source(execution, source, forgotten):
-    """Adds a source to `In`, and takes those of forgotten executions out."""
-    # The code has this list, and may have changed it.
+def note_source(execution, source, evicted):
+    """Adds a source to `In`, and empties the entries of evicted executions."""
+    # User code may have changed the list.
     while len(In) <= execution:
         In.append("")
     In[execution] = source
-    for number in forgotten:
+    for number in evicted:
         if number < len(In):
             In[number] = ""
 
 
 def note_value(execution, value):
-    """Makes a value the last one."""
+    """Adds a value to `Out`, and makes it `_`."""
     names = vars(main_module)
     newest, second, third = last
-    # Not where the code has a variable of that name itself.
+    # Not if user code has assigned a variable of that name.
     if names.get("_", newest) is newest:
         names["_"] = value
     if newest is not None and names.get("__", second) is second:
@@ -68,7 +68,7 @@ def note_value(execution, value):
 
 
 def is_large(value):
-    """Whether a value is too large to be kept for long, or measuring it would run Python code."""
+    """Whether a value is too large to keep for long, or measuring it would run Python code."""
     for kind in mro_of(type(value)):
         if "__sizeof__" in namespace_of(kind):
             measured = type(namespace_of(kind)["__sizeof__"]) is MethodDescriptor
@@ -80,7 +80,7 @@ def is_large(value):
 def display(*objects, **options):
     import show
 
-    return entered(show.display, *objects, **options)
+    return call_for_user(show.display, *objects, **options)
 
 
 @interruptible
@@ -93,17 +93,17 @@ def update_display(object, *, display_id, **options):
 def clear_output(wait=False):
     import publisher
 
-    return entered(publisher.clear_output, wait)
+    return call_for_user(publisher.clear_output, wait)
 
 
-# Docstrings are not kept in what is compiled for the kernel.
+# The kernel is compiled without docstrings.
 display.__doc__ = "Shows objects in their rich forms: display(*objects, display_id=None, ...)"
 update_display.__doc__ = "Shows an object in place of the one displayed under display_id."
 clear_output.__doc__ = "Takes back what was shown so far; with wait=True when more is shown."
 
 
 def start():
-    """Makes the names builtins."""
+    """Installs the builtins."""
     for function in (display, update_display, clear_output):
         function.__module__ = "IPython.display"
         setattr(builtins, function.__name__, function)

@@ -1,9 +1,9 @@
-"""When matplotlib's figures are shown: as code shows or saves them, and at the end if left open.
+"""Decides when matplotlib's figures are shown.
 
-As notebooks do it: `plt.show()` shows every open figure and closes it, and so does the end of an
+As in notebooks, `plt.show()` shows and closes every open figure, and so does the end of an
 execution. A figure that is saved to a file is shown as well.
 
-Must not import matplotlib: it is told of by import_hooks.py.
+Must not import matplotlib: import_hooks.py calls it once user code did.
 """
 
 import budget
@@ -12,12 +12,12 @@ import guard
 import publisher
 import report
 from classes import type_name
-from guard import entered, foreign, imitate, load, modules
+from guard import call_for_user, call_user, load, modules, update_wrapper
 from streams import write_note
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     # pyplot's own `close`.
     close = None
@@ -28,17 +28,17 @@ def on_figure(module):
     figures.State.savefig = original = module.Figure.savefig
 
     def savefig(self, fname, *args, **options):
-        known = figures.is_shown(self)
+        already_shown = figures.is_shown(self)
         result = original(self, fname, *args, **options)
         if not figures.State.animating:
-            entered(figures.saved, self, fname, options, known)
+            call_for_user(figures.on_saved, self, fname, options, already_shown)
         return result
 
     def show_figure(self, *args, **options):
-        entered(show_explicitly, [self])
+        call_for_user(show_and_close, [self])
 
-    module.Figure.savefig = imitate(savefig, original)
-    module.Figure.show = imitate(show_figure, module.Figure.show)
+    module.Figure.savefig = update_wrapper(savefig, original)
+    module.Figure.show = update_wrapper(show_figure, module.Figure.show)
 
 
 def on_pyplot(module):
@@ -46,18 +46,18 @@ def on_pyplot(module):
     originals = module.show, module.savefig
 
     def show_open(*args, **options):
-        entered(show_explicitly, open_figures())
+        call_for_user(show_and_close, open_figures())
 
     def savefig(*args, **options):
         result = originals[1](*args, **options)
-        # It has the figure drawn once more, which changes nothing.
-        entered(figures.mark_again, module.gcf())
+        # pyplot draws the figure once more, which changes nothing.
+        call_for_user(figures.mark_shown_again, module.gcf())
         return result
 
-    module.show = imitate(show_open, originals[0])
-    module.savefig = imitate(savefig, originals[1])
-    if flush not in guard.State.at_end:
-        guard.State.at_end.append(flush)
+    module.show = update_wrapper(show_open, originals[0])
+    module.savefig = update_wrapper(savefig, originals[1])
+    if show_open_figures not in guard.State.post_execute:
+        guard.State.post_execute.append(show_open_figures)
 
 
 def open_figures():
@@ -66,49 +66,49 @@ def open_figures():
     return [manager.canvas.figure for manager in managers]
 
 
-def flush():
-    """Shows and closes the figures left open. At the end of an execution."""
+def show_open_figures():
+    """Shows and closes the figures that an execution left open."""
     helpers = modules.get("matplotlib._pylab_helpers")
-    if helpers is None or not foreign(getattr, helpers.Gcf, "figs"):
+    if helpers is None or not call_user(getattr, helpers.Gcf, "figs"):
         return
-    for figure in foreign(open_figures):
+    for figure in call_user(open_figures):
         try:
-            budget.limited(emit, figure)
+            budget.with_time_limit(show_once, figure)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            not_drawn(error)
-        foreign(State.close, figure)
+            note_not_drawn(error)
+        call_user(State.close, figure)
 
 
-def not_drawn(error):
-    """Says why a figure is missing."""
+def note_not_drawn(error):
+    """Notes on standard error why a figure is missing."""
     why = "%s: %s" % (type_name(type(error)), report.message_of(error)[0])
     if type(error) is budget.RenderingTimeout:
         why = "it took over %g s" % budget.SECONDS
     write_note("a figure could not be drawn: " + why)
 
 
-def show_explicitly(shown):
-    """Shows and closes figures, as the code asks to: what goes wrong is the code's to know."""
+def show_and_close(shown):
+    """Shows and closes figures because user code asks to: exceptions are for that code."""
     for figure in shown:
         try:
-            emit(figure)
+            show_once(figure)
         finally:
             if State.close is not None:
-                foreign(State.close, figure)
+                call_user(State.close, figure)
 
 
-def emit(figure):
-    """Shows a figure, or the frames of its animation, if that was not done already."""
+def show_once(figure):
+    """Shows a figure, or the frames of its animations, unless they were shown already."""
     if figures.is_shown(figure):
         return
     if "matplotlib.animation" in modules:
         import animations
 
-        playing = animations.of(figure)
+        playing = animations.animations_of(figure)
         for animation in playing:
             animations.play(animation)
         if playing:
-            return figures.mark(figure)
-    publisher.image(figures.picture(figure))
+            return figures.mark_shown(figure)
+    publisher.publish_image(figures.to_png(figure))

@@ -1,9 +1,9 @@
-"""What stands in for IPython: what code written for notebooks imports, without IPython.
+"""Stands in for IPython, for code that was written for notebooks.
 
-`from IPython.display import ...` and its kin work whether IPython is installed or not: without it,
-its modules are made here; with it, its `display` and `clear_output`, which outside of a notebook
-print and do nothing, become ours. `get_ipython()` is None, as IPython's own is outside of a shell,
-and is not a builtin: libraries take that for the sign of a notebook.
+`from IPython.display import ...` works whether IPython is installed or not. If it is not, this
+part fills its modules. If it is, ours replace its `display` and `clear_output`, which only print or
+do nothing outside of a notebook. `get_ipython()` returns None, as IPython's own does outside of a
+shell, and is not a builtin: libraries take that for a notebook.
 
 The classes are in notebook_media.py and notebook_text.py.
 """
@@ -26,18 +26,18 @@ def set_matplotlib_formats(*formats, **options):
     pass
 
 
-def shower(form):
-    """One of `display_html`, `display_png` and so on, each for one form."""
+def display_function(mime_type):
+    """One of `display_html`, `display_png` and so on, each for one MIME type."""
 
     def show_form(*objects, raw=False, metadata=None):
         if raw:
-            objects = [{form: data} for data in objects]
-        return display(*objects, raw=raw, include=["text/plain", form])
+            objects = [{mime_type: data} for data in objects]
+        return display(*objects, raw=raw, include=["text/plain", mime_type])
 
     return interruptible(show_form)
 
 
-SHOWERS = {
+DISPLAY_FUNCTIONS = {
     "display_pretty": "text/plain",
     "display_html": "text/html",
     "display_markdown": "text/markdown",
@@ -51,8 +51,8 @@ SHOWERS = {
 }
 
 
-def ours():
-    """The functions that take IPython's place where it is installed."""
+def replacements():
+    """The functions that replace those of an installed IPython."""
     import show
 
     return {
@@ -65,19 +65,19 @@ def ours():
 
 
 def on_ipython(module):
-    """The real one: the functions among these that this module has."""
-    for name, function in ours().items():
+    """Replaces the functions that a module of the installed IPython has."""
+    for name, function in replacements().items():
         if name in vars(module):
             setattr(module, name, function)
 
 
-def fill(module):
-    """Gives a module that stands in for one of IPython's what it needs."""
+def populate(module):
+    """Fills a module that stands in for one of IPython's."""
     names = vars(module)
     if module.__name__ == "IPython":
         names["get_ipython"] = interruptible(get_ipython)
         names["version_info"], names["__version__"] = VERSION, "%d.%d.%d" % VERSION
-        # As in the real one, `import IPython` is enough for IPython.display.
+        # As with the real one, `import IPython` is enough for IPython.display.
         names["display"] = __import__("IPython.display").display
     elif module.__name__ != "IPython.core":
         import notebook_media
@@ -85,6 +85,8 @@ def fill(module):
 
         offered = {**vars(notebook_text), **vars(notebook_media)}
         classes = {name: it for name, it in offered.items() if isinstance(it, type)}
-        names.update(ours(), **classes, **{name: shower(form) for name, form in SHOWERS.items()})
+        names.update(replacements(), **classes)
+        for name, mime_type in DISPLAY_FUNCTIONS.items():
+            names[name] = display_function(mime_type)
         names["set_matplotlib_formats"] = interruptible(set_matplotlib_formats)
         names["__all__"] = [name for name in names if not name.startswith("_")]

@@ -1,13 +1,13 @@
-"""IPython's classes for what is no text: images, sound, video, frames and links.
+"""IPython's classes for images, sound, video, frames and links.
 
-What is given as a URL alone stays one, unless it is to be embedded.
+A URL stays a URL unless the code asks to embed its content.
 """
 
 from guard import load
-from notebook_text import DisplayObject, tenants
+from notebook_text import DisplayObject, ipython_class
 
 IMAGES = {"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
-# The first bytes of a file that tell its kind.
+# The first bytes of image files.
 BEGINNINGS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"GIF8", "gif"), (b"RIFF", "webp"))
 
 
@@ -20,7 +20,7 @@ def attributes(**given):
     return "".join(' %s="%s"' % pair for pair in given.items() if pair[1] is not None)
 
 
-@tenants
+@ipython_class
 class Image(DisplayObject):
     binary = True
 
@@ -65,9 +65,9 @@ class Image(DisplayObject):
         return {"text/html": "<img%s/>" % size}
 
 
-@tenants
+@ipython_class
 class Media(DisplayObject):
-    """Sound or video, as an HTML element with its data in it."""
+    """Sound or video, as an HTML element with the data in it."""
 
     binary = True
     element, kind = "video", "video/mp4"
@@ -94,12 +94,12 @@ class Media(DisplayObject):
         return '<%s controls%s%s src="%s"></%s>' % given
 
 
-@tenants
+@ipython_class
 class Video(Media):
     pass
 
 
-@tenants
+@ipython_class
 class Audio(Media):
     element, kind = "audio", "audio/wav"
 
@@ -110,7 +110,7 @@ class Audio(Media):
 
     @staticmethod
     def wave(samples, rate, normalize):
-        """Samples (of one channel, or one row for each) as a WAV file of 16 bits."""
+        """A 16-bit WAV file of samples: of one channel, or one row per channel."""
         rows = [list(row) for row in samples] if hasattr(samples[0], "__len__") else [list(samples)]
         loudest = max((abs(sample) for row in rows for sample in row), default=0)
         scale = 32767 / (loudest if normalize and loudest else 1)
@@ -124,7 +124,7 @@ class Audio(Media):
         return buffer.getvalue()
 
 
-@tenants
+@ipython_class
 class IFrame(DisplayObject):
     def __init__(self, src, width, height, extras=(), **parameters):
         query = load("urllib.parse").urlencode(parameters) if parameters else ""
@@ -136,13 +136,13 @@ class IFrame(DisplayObject):
         return '<iframe%s frameborder="0" allowfullscreen %s></iframe>' % (given, self.extras)
 
 
-@tenants
+@ipython_class
 class YouTubeVideo(IFrame):
     def __init__(self, id, width=400, height=300, **options):
         super().__init__("https://www.youtube.com/embed/" + id, width, height, **options)
 
 
-@tenants
+@ipython_class
 class FileLink(DisplayObject):
     def __init__(self, path, url_prefix="", **options):
         self.path, self.url_prefix = str(path), url_prefix

@@ -1,13 +1,13 @@
-"""IPython's classes for what is text: HTML, Markdown, LaTeX, JSON and so on.
+"""IPython's classes for text: HTML, Markdown, LaTeX, JSON and so on.
 
-Each takes data, a URL or a file's name, as IPython's do.
+Each takes data, a URL or a file name, as IPython's do.
 """
 
 from guard import interruptible, load
 
 
-def tenants(kind):
-    """Makes a class one of IPython's to look at, and its methods ones to interrupt."""
+def ipython_class(kind):
+    """Makes a class look like IPython's, and its methods interruptible."""
     kind.__module__ = "IPython.core.display"
     for member in vars(kind).values():
         function = getattr(member, "__func__", member)
@@ -16,9 +16,9 @@ def tenants(kind):
     return kind
 
 
-@tenants
+@ipython_class
 class DisplayObject:
-    """What has one form, that of its data."""
+    """An object with one representation: its data."""
 
     binary = False
 
@@ -44,7 +44,7 @@ class DisplayObject:
             return False
 
     def reload(self):
-        """Reads the file or URL, if it is one."""
+        """Reads the file or URL, if there is one."""
         if self.filename is not None:
             with load("io").open(self.filename, "rb") as file:
                 self.data = self.decoded(file.read())
@@ -59,18 +59,18 @@ class DisplayObject:
         return "<IPython.core.display.%s object>" % type(self).__name__
 
 
-@tenants
+@ipython_class
 class TextDisplayObject(DisplayObject):
     pass
 
 
-@tenants
+@ipython_class
 class Pretty(TextDisplayObject):
     def __repr__(self):
         return str(self.data)
 
 
-@tenants
+@ipython_class
 class HTML(TextDisplayObject):
     def _repr_html_(self):
         return self.data
@@ -78,31 +78,31 @@ class HTML(TextDisplayObject):
     __html__ = _repr_html_
 
 
-@tenants
+@ipython_class
 class Markdown(TextDisplayObject):
     def _repr_markdown_(self):
         return self.data
 
 
-@tenants
+@ipython_class
 class Latex(TextDisplayObject):
     def _repr_latex_(self):
         return self.data
 
 
-@tenants
+@ipython_class
 class Math(TextDisplayObject):
     def _repr_latex_(self):
         return "$\\displaystyle %s$" % self.data.strip("$")
 
 
-@tenants
+@ipython_class
 class SVG(DisplayObject):
     def _repr_svg_(self):
         return self.data.decode() if isinstance(self.data, bytes) else self.data
 
 
-@tenants
+@ipython_class
 class JSON(DisplayObject):
     def __init__(self, data=None, url=None, filename=None, expanded=False, **metadata):
         super().__init__(data, url, filename, metadata)
@@ -113,13 +113,13 @@ class JSON(DisplayObject):
         return self.data
 
 
-@tenants
+@ipython_class
 class GeoJSON(JSON):
     def _repr_mimebundle_(self, **options):
         return {"application/geo+json": self.data}
 
 
-@tenants
+@ipython_class
 class Javascript(TextDisplayObject):
     def __init__(self, data=None, url=None, filename=None, lib=None, css=None):
         super().__init__(data, url, filename)
@@ -128,7 +128,7 @@ class Javascript(TextDisplayObject):
         return self.data
 
 
-@tenants
+@ipython_class
 class Code(TextDisplayObject):
     def __init__(self, data=None, url=None, filename=None, language=None):
         super().__init__(data, url, filename)
@@ -141,7 +141,7 @@ class Code(TextDisplayObject):
         return "<pre><code>%s</code></pre>" % load("html").escape(self.data)
 
 
-@tenants
+@ipython_class
 class ProgressBar(DisplayObject):
     def __init__(self, total):
         self.total, self.progress = total, 0

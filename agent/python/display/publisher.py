@@ -1,74 +1,79 @@
-"""Sends what is shown to the agent, each display as a frame of its own.
+"""Sends displays to the agent, each as a frame of its own.
 
-Its place is among what is printed: the tenant's streams are flushed before it. Where it can not go
-(a forked child has no channel, a thread may outlive its execution), its text is printed instead.
+Flushes the streams first, so that a display comes in order with printed output. Where no frame can
+be sent (a forked child has no control socket, a thread may outlive its execution), prints the
+display's text instead.
 """
 
 import guard
 import wire
-from guard import foreign, posix
-from streams import flush_users, write_note
+from guard import call_user, posix
+from streams import flush_in_use, write_note
 
 PLAIN = "text/plain"
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
-    # The execution in which `clear_output(wait=True)` waits for the next display.
-    clears = None
-    # The execution that was told that something of it does not fit.
-    told_of_room = None
+    # The execution whose next display carries out `clear_output(wait=True)`.
+    clear_pending = None
+    # The last execution that got a note about a display too large for its limit.
+    size_noted_for = None
 
 
 def clear_output(wait=False):
     """IPython's `clear_output`."""
-    State.clears = wire.state.shown_for if wait else None
+    State.clear_pending = wire.state.execution_number if wait else None
     if not wait:
-        send(wire.CLEAR, ())
+        publish(wire.CLEAR, ())
 
 
-def image(data, kind=wire.IMAGE, mime_type="image/png"):
-    """Shows an image. Says whether there is room for more."""
-    return send(kind, [(mime_type, data)])
+def publish_image(data, kind=wire.IMAGE, mime_type="image/png"):
+    """Sends an image. Returns whether it fitted into the limit of the execution."""
+    return publish(kind, [(mime_type, data)])
 
 
-def send(kind, forms, display_id=""):
-    """Sends a display, or prints its text where that can not be. Says whether there is room."""
-    flush_users()
+def publish(kind, representations, display_id=""):
+    """Sends a display or prints its text. Returns whether it fitted into the execution's limit."""
+    flush_in_use()
     if guard.is_forked():
-        instead(forms)
+        print_instead(representations)
         return True
-    if State.clears is not None and kind != wire.CLEAR:
-        waited, State.clears = State.clears, None
-        if waited == wire.state.shown_for:
-            send(wire.CLEAR, ())
+    if State.clear_pending is not None and kind != wire.CLEAR:
+        waited, State.clear_pending = State.clear_pending, None
+        if waited == wire.state.execution_number:
+            publish(wire.CLEAR, ())
     display_id = wire.string(display_id, wire.NAME_MAX_BYTES)
-    size = wire.size_of(forms)
-    came = wire.send_display(size, bytes([kind]), display_id, *wire.forms(forms))
-    if came == wire.NO_CHANNEL:
-        instead(forms)
-    if came == wire.NO_ROOM:
-        no_room("a display", size)
-    return came != wire.NO_ROOM
+    size = wire.size_of(representations)
+    outcome = wire.send_display(
+        size, bytes([kind]), display_id, *wire.encode_representations(representations)
+    )
+    if outcome == wire.NO_CHANNEL:
+        print_instead(representations)
+    if outcome == wire.TOO_LARGE:
+        note_too_large("a display", size)
+    return outcome != wire.TOO_LARGE
 
 
-def instead(forms):
-    """Prints what is shown elsewhere."""
-    for mime_type, data in forms:
+def print_instead(representations):
+    """Prints the first representation, or its size if it is no plain text."""
+    for mime_type, data in representations:
         text = "<%s, %d bytes>" % (mime_type, len(data))
         if mime_type == PLAIN:
             text = data.decode("utf-8", "replace")
         try:
-            foreign(print, text)
+            call_user(print, text)
         except RuntimeError:
-            # In a signal handler, while the stream is in use.
+            # In a signal handler, while the interrupted code uses the stream.
             posix.write(1, (text + "\n").encode("utf-8", "backslashreplace"))
         return
 
 
-def no_room(what, size):
-    """Says that something did not fit: once per execution, for more of it often follows."""
-    if State.told_of_room != wire.state.shown_for:
-        State.told_of_room = wire.state.shown_for
-        write_note("%s (%d bytes) is left out: the execution may not give so much more" % (what, size))
+def note_too_large(what, size):
+    """Notes on standard error that something did not fit, once per execution."""
+    if State.size_noted_for != wire.state.execution_number:
+        State.size_noted_for = wire.state.execution_number
+        write_note(
+            "%s (%d bytes) is left out: the execution may not give so much more" % (what, size)
+        )

@@ -1,19 +1,20 @@
-"""Values in the forms in which they can be shown: MIME bundles by IPython's conventions.
+"""Renders values: their representations, as MIME bundles by IPython's conventions.
 
-A form comes of a method with a name of IPython's (`_repr_html_` and so on), found in the class of
-the value or among its own attributes, never by `__getattr__`: there are objects that answer to
-any name. Classes have no forms: the methods are for their instances. A method that raises, or
-gives nothing or what its form can not be, costs that form only. Time is limited by budget.py, size
-by what is left to the execution: what does not fit is left out, and standard error says so.
+A representation comes from a method with a name of IPython's (`_repr_html_` and so on), found in
+the value's class or its own attributes, but never by `__getattr__`, since some objects answer to
+any name. Classes have none: the methods are for their instances. A method that raises, or returns
+nothing or a value of the wrong kind, costs only its own representation. budget.py limits the time.
+A representation that exceeds what the execution has left is dropped, with a note on standard
+error.
 """
 
 import budget
 import report
 import wire
-from budget import RenderingTimeout, call
+from budget import RenderingTimeout, call_timed
 from classes import dict_offset_of, module_of, mro_of, namespace_of, type_name
 from guard import load
-from publisher import PLAIN, no_room
+from publisher import PLAIN, note_too_large
 from streams import write_note
 
 METHODS = (
@@ -27,28 +28,28 @@ METHODS = (
     ("application/json", "_repr_json_"),
     ("application/javascript", "_repr_javascript_"),
 )
-NAMES = {name for _, name in METHODS} | {"_ipython_display_", "_repr_mimebundle_"}
-# Libraries whose classes renderers.py may know better.
+METHOD_NAMES = {name for _, name in METHODS} | {"_ipython_display_", "_repr_mimebundle_"}
+# Libraries that renderers.py has renderers for.
 LIBRARIES = {"PIL", "altair", "matplotlib", "plotly"}
-# Not text, beside images, sound and video.
+# Types that are not text, in addition to images, sound and video.
 BINARY = {"application/octet-stream", "application/pdf", "application/zip"}
 
-FORMS_MAX = 60
-TYPE_MAX_CHARS = 256
+REPRESENTATIONS_MAX = 60
+MIME_TYPE_MAX_CHARS = 256
 
 
 def of_value(value):
-    """A final expression's value: its repr, and its forms as (MIME type, bytes)."""
-    text, bundle = budget.limited(text_and_bundle, value, None, None)
+    """The repr of a value, and its other representations as pairs of MIME type and bytes."""
+    text, bundle = budget.with_time_limit(text_and_bundle, value, None, None)
     if not bundle:
         return text, ()
-    room = min(wire.state.room, wire.RESULT_MAX_BYTES) - wire.state.max_text_bytes
-    return text, within(room, bundle, value)
+    bytes_left = min(wire.state.bytes_left, wire.RESULT_MAX_BYTES) - wire.state.max_text_bytes
+    return text, fitting(bytes_left, bundle, value)
 
 
 def of_display(value, include=None, exclude=None):
-    """The forms of an object that is displayed; None if it has displayed itself."""
-    text, bundle = budget.limited(text_and_bundle, value, include, exclude)
+    """The representations of an object; None if it displayed itself."""
+    text, bundle = budget.with_time_limit(text_and_bundle, value, include, exclude)
     if bundle is None:
         return None
     bundle = {PLAIN: wire.string(text, wire.state.max_text_bytes)[4:], **bundle}
@@ -56,42 +57,44 @@ def of_display(value, include=None, exclude=None):
         bundle = {name: data for name, data in bundle.items() if name in include}
     if exclude:
         bundle = {name: data for name, data in bundle.items() if name not in exclude}
-    return within(wire.state.room, bundle, value)
+    return fitting(wire.state.bytes_left, bundle, value)
 
 
 def text_and_bundle(value, include, exclude):
-    """An object's repr, and its other forms: MIME type -> bytes. None if it displays itself."""
+    """An object's repr, and its other representations by MIME type; None if it displayed itself."""
     kind = type(value)
-    found = named_methods(kind, value)
-    special = specials_of(kind)
-    if "_ipython_display_" in found and special is None:
+    methods = find_methods(kind, value)
+    renderer = find_renderer(kind)
+    if "_ipython_display_" in methods and renderer is None:
         try:
-            call(call(getattr, value, "_ipython_display_"))
+            call_timed(call_timed(getattr, value, "_ipython_display_"))
             return text_of(value), None
         except KeyboardInterrupt:
             raise
         except BaseException:
-            pass  # Then it is shown as any other.
+            pass  # It is rendered like any other object.
     text, bundle = text_of(value), {}
-    if not found and special is None:
+    if not methods and renderer is None:
         return text, bundle
     try:
-        for mime_type, data in raw_forms(value, found, special, include, exclude):
-            if isinstance(mime_type, str) and len(bundle) < FORMS_MAX:
+        for mime_type, data in call_methods(value, methods, renderer, include, exclude):
+            if isinstance(mime_type, str) and len(bundle) < REPRESENTATIONS_MAX:
                 mime_type = str.__str__(mime_type)
-                data = encoded(mime_type, data)
+                data = encode_or_none(mime_type, data)
                 if data is not None:
                     bundle[mime_type] = data
     except RenderingTimeout:
         what = type_name(kind)
-        write_note("rendering a %s object took over %g s: forms are missing" % (what, budget.SECONDS))
+        write_note(
+            "rendering a %s object took over %g s: forms are missing" % (what, budget.SECONDS)
+        )
     return text, bundle
 
 
 def text_of(value):
-    """A value's repr, or what is said in its place."""
+    """A value's repr, or a text in its place."""
     try:
-        return call(repr, value)
+        return call_timed(repr, value)
     except KeyboardInterrupt:
         raise
     except RenderingTimeout:
@@ -101,26 +104,26 @@ def text_of(value):
         return report.unrepresentable(value, error)
 
 
-def named_methods(kind, value):
-    """Which methods of IPython's conventions there are."""
-    found = set()
+def find_methods(kind, value):
+    """The names of the methods of IPython's conventions that a value has."""
+    methods = set()
     if issubclass(kind, type):
-        return found
+        return methods
     for base in mro_of(kind):
-        found |= NAMES & namespace_of(base).keys()
+        methods |= METHOD_NAMES & namespace_of(base).keys()
     if dict_offset_of(kind):
         try:
-            own = call(object.__getattribute__, value, "__dict__")
-            found |= NAMES & own.keys() if type(own) is dict else found
+            own = call_timed(object.__getattribute__, value, "__dict__")
+            methods |= METHOD_NAMES & own.keys() if type(own) is dict else methods
         except KeyboardInterrupt:
             raise
         except BaseException:
             pass
-    return found
+    return methods
 
 
-def specials_of(kind):
-    """What renderers.py has for a library's class and those derived of it; else None."""
+def find_renderer(kind):
+    """The renderer for a class of a known library, or one derived from it; else None."""
     for base in mro_of(kind):
         module = module_of(base)
         if type(module) is str and module.partition(".")[0] in LIBRARIES:
@@ -130,34 +133,36 @@ def specials_of(kind):
     return None
 
 
-def raw_forms(value, found, special, include, exclude):
-    """All forms that the value's methods give, as they give them, each type once."""
-    if special is not None:
+def call_methods(value, methods, renderer, include, exclude):
+    """All that the value's methods return, each MIME type once."""
+    if renderer is not None:
         try:
-            bundle = special(value)
+            bundle = renderer(value)
         except (KeyboardInterrupt, RenderingTimeout):
             raise
         except BaseException as error:
             what, why = type_name(type(value)), type_name(type(error))
-            write_note("a %s object could not be drawn: %s: %s" % (what, why, report.message_of(error)[0]))
+            write_note(
+                "a %s object could not be drawn: %s: %s" % (what, why, report.message_of(error)[0])
+            )
             return
         yield from bundle.items()
         return
     given = set()
-    if "_repr_mimebundle_" in found:
-        several = result_of(value, "_repr_mimebundle_", include=include, exclude=exclude)
+    if "_repr_mimebundle_" in methods:
+        several = call_repr(value, "_repr_mimebundle_", include=include, exclude=exclude)
         for mime_type, data in several.items() if type(several) is dict else ():
             given.add(mime_type)
             yield mime_type, data
     for mime_type, name in METHODS:
-        if name in found and mime_type not in given:
-            yield mime_type, result_of(value, name)
+        if name in methods and mime_type not in given:
+            yield mime_type, call_repr(value, name)
 
 
-def result_of(value, name, **options):
-    """What a method gives, without the metadata that may come with it; None if it raises."""
+def call_repr(value, name, **options):
+    """What a method returns, without metadata; None if it raises."""
     try:
-        result = call(call_method, value, name, options)
+        result = call_timed(call_method, value, name, options)
     except (KeyboardInterrupt, RenderingTimeout):
         raise
     except BaseException:
@@ -170,12 +175,12 @@ def call_method(value, name, options):
     return method(**options) if callable(method) else None
 
 
-def encoded(mime_type, data):
-    """A form as bytes: text as UTF-8, JSON as text, all else as it is. None if it can not be."""
-    if not 0 < len(mime_type) <= TYPE_MAX_CHARS or not mime_type.isascii():
+def encode_or_none(mime_type, data):
+    """The bytes of a representation; None if they do not fit its MIME type."""
+    if not 0 < len(mime_type) <= MIME_TYPE_MAX_CHARS or not mime_type.isascii():
         return None
     try:
-        return call(encode, mime_type, data)
+        return call_timed(encode, mime_type, data)
     except (KeyboardInterrupt, RenderingTimeout):
         raise
     except BaseException:
@@ -191,26 +196,24 @@ def encode(mime_type, data):
             data.decode()  # Text must be UTF-8.
         return data
     if mime_type.endswith(("/json", "+json")) and not isinstance(data, str):
-        # What JSON has no word for (NaN) is refused, rather than sent to whom can not read it.
+        # Not values that JSON does not have (NaN): clients could not read them.
         return load("json").dumps(data, allow_nan=False).encode()
     if not isinstance(data, str):
         return None
     if binary:
-        # By the conventions, text that stands for bytes is base64.
+        # By the conventions, text in place of bytes is base64.
         return load("base64").b64decode("".join(data.split()), validate=True)
     return data.encode("utf-8", "backslashreplace")
 
 
-def within(room, bundle, value):
-    """The forms that fit, in their order, as pairs."""
-    forms = []
+def fitting(bytes_left, bundle, value):
+    """The representations that fit into `bytes_left`, in order, as pairs."""
+    representations = []
     for mime_type, data in bundle.items():
         size = wire.size_of([(mime_type, data)])
-        if size <= room:
-            room -= size
-            forms.append((mime_type, data))
+        if size <= bytes_left:
+            bytes_left -= size
+            representations.append((mime_type, data))
         else:
-            no_room("the %s of a %s object" % (mime_type, type_name(type(value))), len(data))
-    return forms
-
-
+            note_too_large("the %s of a %s object" % (mime_type, type_name(type(value))), len(data))
+    return representations

@@ -1,18 +1,18 @@
-"""Libraries whose objects have better forms than their own methods give, or none.
+"""Renders objects of libraries better than their own methods do.
 
-Recognised by the names of their classes, so that no library is imported for it.
+Knows classes by name, so that it imports none of these libraries.
 """
 
-from budget import call
+from budget import call_timed
 from classes import module_of, mro_of, qualname_of
 from guard import load
 
-# A page with a plot holds its data once more.
+# A page holds the data of its plot a second time.
 HTML_MAX_CHARS = 1 << 20
 
 
 def renderer(kind):
-    """The function that gives a known class's forms, MIME type -> data; None for others."""
+    """The function that renders a known class to data by MIME type; None for other classes."""
     for base in mro_of(kind):
         module = module_of(base)
         if type(module) is str:
@@ -23,14 +23,14 @@ def renderer(kind):
 
 
 def figure(value):
-    """matplotlib's, which has no form of its own outside of a notebook."""
+    """matplotlib's, which renders itself only in a notebook."""
     import figures
 
-    return {"image/png": figures.picture(value)}
+    return {"image/png": figures.to_png(value)}
 
 
 def animation(value):
-    """matplotlib's: its frames are shown one by one."""
+    """matplotlib's: shows its frames one by one."""
     import animations
 
     animations.play(value)
@@ -38,8 +38,8 @@ def animation(value):
 
 
 def image(value):
-    """PIL's: old ones have no forms, and new ones none in modes that PNG has not."""
-    return {"image/png": call(png, value)}
+    """PIL's: old versions render nothing, new ones nothing in modes that PNG does not have."""
+    return {"image/png": call_timed(png, value)}
 
 
 def png(value):
@@ -52,11 +52,11 @@ def png(value):
 
 
 def plotly(value):
-    """plotly's: its own method asks for a renderer to be configured, or for a browser."""
-    forms = {"application/vnd.plotly.v1+json": call(value.to_json).encode()}
-    if len(forms["application/vnd.plotly.v1+json"]) <= HTML_MAX_CHARS:
-        forms["text/html"] = call(plotly_page, value)
-    return forms
+    """plotly's: its own method needs a configured renderer or a browser."""
+    bundle = {"application/vnd.plotly.v1+json": call_timed(value.to_json).encode()}
+    if len(bundle["application/vnd.plotly.v1+json"]) <= HTML_MAX_CHARS:
+        bundle["text/html"] = call_timed(plotly_page, value)
+    return bundle
 
 
 def plotly_page(value):
@@ -64,11 +64,11 @@ def plotly_page(value):
 
 
 def altair(value):
-    """Altair's: its own method gives a page, but not the plot as such."""
-    chart = call(value.to_dict)
+    """Altair's: its own method returns a page, but not the plot itself."""
+    chart = call_timed(value.to_dict)
     # .../schema/vega-lite/v5.20.1.json
     version = chart["$schema"].rpartition("/")[2].partition(".")[0]
-    bundle = call(value._repr_mimebundle_)
+    bundle = call_timed(value._repr_mimebundle_)
     bundle = bundle[0] if type(bundle) is tuple else bundle
     return {"application/vnd.vegalite.%s+json" % version: chart, **bundle}
 
@@ -80,5 +80,3 @@ RENDERERS = {
     ("plotly", "BaseFigure"): plotly,
     ("altair", "TopLevelMixin"): altair,
 }
-
-

@@ -1,12 +1,12 @@
-"""What the code shows: `display` and its kin.
+"""IPython's `display` and `DisplayHandle`.
 
-Must not be loaded before something is shown: see interactive.py.
+Must not be loaded before user code displays something: see interactive.py.
 """
 
 import render
 import wire
-from guard import entered, foreign, interruptible, posix
-from publisher import clear_output, send
+from guard import call_for_user, call_user, interruptible, posix
+from publisher import clear_output, publish
 
 
 def display(
@@ -21,7 +21,7 @@ def display(
     update=False,
     **options,
 ):
-    """IPython's `display`. Its other options are for its own formatters."""
+    """IPython's `display`. Ignores the options for IPython's own formatters."""
     if update and display_id is None:
         raise TypeError("display_id is required to update a display")
     if clear:
@@ -30,26 +30,28 @@ def display(
         display_id = transient.get("display_id")
     handle = None
     if display_id is not None:
-        display_id = new_id() if display_id is True else foreign(str, display_id)
+        display_id = new_id() if display_id is True else call_user(str, display_id)
         handle = DisplayHandle(display_id)
     for value in objects:
         if raw:
-            forms = raw_forms(value)
+            representations = encode_bundle(value)
         else:
-            forms = render.of_display(value, include, exclude)
-        if forms is not None:
-            send(wire.UPDATE if update else wire.SHOW, forms, display_id or "")
+            representations = render.of_display(value, include, exclude)
+        if representations is not None:
+            publish(wire.UPDATE if update else wire.SHOW, representations, display_id or "")
     return handle
 
 
-def raw_forms(bundle):
-    """The forms of a bundle that is given as such."""
-    forms = []
+def encode_bundle(bundle):
+    """The representations in a MIME bundle."""
+    representations = []
     for name, data in bundle.items():
         if isinstance(name, str):
             name = str.__str__(name)
-            forms.append((name, render.encoded(name, data)))
-    return [(name, data) for name, data in forms if data is not None][: render.FORMS_MAX]
+            representations.append((name, render.encode_or_none(name, data)))
+    return [(name, data) for name, data in representations if data is not None][
+        : render.REPRESENTATIONS_MAX
+    ]
 
 
 def new_id():
@@ -57,7 +59,7 @@ def new_id():
 
 
 class DisplayHandle:
-    """What `display` gives for a display_id: shows other objects in the same place."""
+    """What `display` returns for a display_id: displays other objects in the same place."""
 
     __module__ = "IPython.display"
 
@@ -67,11 +69,11 @@ class DisplayHandle:
 
     @interruptible
     def display(self, value, **options):
-        return entered(display, value, display_id=self.display_id, **options)
+        return call_for_user(display, value, display_id=self.display_id, **options)
 
     @interruptible
     def update(self, value, **options):
-        return entered(display, value, display_id=self.display_id, update=True, **options)
+        return call_for_user(display, value, display_id=self.display_id, update=True, **options)
 
     @interruptible
     def __repr__(self):

@@ -1,6 +1,6 @@
-"""`show` of libraries that would start a program with a window: it displays the object."""
+"""Replaces the `show` of libraries that would open a window: displays the object instead."""
 
-from guard import imitate, modules
+from guard import modules, update_wrapper
 from interactive import display
 
 
@@ -10,15 +10,15 @@ def on_pil(module):
     def show_image(self, *args, **options):
         display(self)
 
-    module.Image.show = imitate(show_image, module.Image.show)
+    module.Image.show = update_wrapper(show_image, module.Image.show)
 
 
 def on_plotly(module):
-    """`show`, which figures call as well, starts a browser or asks for a notebook."""
+    """`show`, which figures call too, starts a browser or needs a notebook."""
 
     def show_figure(fig, *args, **options):
         if type(fig) is dict:
             fig = modules["plotly.graph_objects"].Figure(fig)
         display(fig)
 
-    module.show = imitate(show_figure, module.show)
+    module.show = update_wrapper(show_figure, module.show)

@@ -1,24 +1,24 @@
-"""What happens as the code imports certain modules: they are changed, or IPython is stood in for.
+"""Changes certain modules as user code imports them, and stands in for IPython.
 
-A finder at the front of `sys.meta_path` waits for the modules it knows, has others find them, and
-changes them once they are executed, each for a reason given with the change. Where nobody finds
-IPython, it gives one that has what code written for notebooks imports (notebook.py).
+A finder at the front of `sys.meta_path` waits for the modules it knows, lets the other finders find
+them, and runs a hook on each once it is executed; each hook gives its reason. Where IPython is not
+installed, the finder provides modules with what code written for notebooks imports (notebook.py).
 
-Must not import any of them itself, must not let an import fail that would work without it, and
-must not be noticed: a module comes out of its import with its own loader and spec.
+Must not import any of these modules itself, must not make an import fail that works without it, and
+must leave no trace: an imported module has its own loader and spec.
 """
 
 import sys
 
 import source_cache
-from guard import entered, imitate, interruptible
+from guard import call_for_user, interruptible, update_wrapper
 
 ModuleSpec = type(sys.__spec__)
 
 
 def on_inspect(module):
-    """inspect.getsource of a class asks for its module's __file__, which __main__ has not: let
-    it ask the class's functions."""
+    """inspect.getsource of a class asks for its module's __file__, which __main__ does not have:
+    answers with the file name of the class's functions."""
     original = module.getfile
 
     def getfile(object):
@@ -30,11 +30,11 @@ def on_inspect(module):
                     return code.co_filename
         return original(object)
 
-    module.getfile = imitate(getfile, original)
+    module.getfile = update_wrapper(getfile, original)
 
 
 def on_threading(module):
-    """Before 3.13 a thread's traceback is printed by C code that looks for sources in files."""
+    """Before 3.13, C code prints a thread's traceback and looks for its source in files."""
     if sys.version_info >= (3, 13):
         return
     original = module.excepthook
@@ -45,29 +45,29 @@ def on_threading(module):
         import traceback
 
         name = args.thread.name if args.thread is not None else module.get_ident()
-        kept = traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback)
-        sys.stderr.write("Exception in thread %s:\n%s" % (name, "".join(kept)))
+        lines = traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback)
+        sys.stderr.write("Exception in thread %s:\n%s" % (name, "".join(lines)))
         sys.stderr.flush()
 
     module.excepthook = interruptible(excepthook)
 
 
 def on_multiprocessing(module):
-    """Since 3.14 processes come from a fork server, where functions of a __main__ that is no
-    file do not exist. Fork, the default before, has them."""
+    """Since 3.14 processes come from a fork server, which lacks the functions of a __main__ that
+    is no file. A fork, the default until then, has them."""
     if sys.version_info >= (3, 14):
         module._default_context._default_context = module._concrete_contexts["fork"]
 
 
 def on_watchdog(module):
-    """A session has no inotify (ENOSYS), and watchdog polls only where its libc has none either."""
+    """A session has no inotify (ENOSYS), but watchdog polls only if libc lacks it too."""
     from watchdog.observers.polling import PollingObserver
 
     module.Observer = PollingObserver
 
 
-def by(part, function):
-    """A hook in a part that is loaded for it."""
+def hook_in(part, function):
+    """A hook that loads the part which has it."""
 
     def hook(module):
         getattr(__import__(part), function)(module)
@@ -81,18 +81,18 @@ HOOKS = {
     "threading": on_threading,
     "multiprocessing.context": on_multiprocessing,
     "watchdog.observers": on_watchdog,
-    "matplotlib.figure": by("matplotlib_hooks", "on_figure"),
-    "matplotlib.pyplot": by("matplotlib_hooks", "on_pyplot"),
-    "matplotlib.animation": by("animations", "on_animation"),
-    "PIL.Image": by("show_hooks", "on_pil"),
-    "plotly.io._renderers": by("show_hooks", "on_plotly"),
-    # Where `display` and its kin are, since version 7.23 and before.
-    "IPython.core.display_functions": by("notebook", "on_ipython"),
-    "IPython.core.display": by("notebook", "on_ipython"),
+    "matplotlib.figure": hook_in("matplotlib_hooks", "on_figure"),
+    "matplotlib.pyplot": hook_in("matplotlib_hooks", "on_pyplot"),
+    "matplotlib.animation": hook_in("animations", "on_animation"),
+    "PIL.Image": hook_in("show_hooks", "on_pil"),
+    "plotly.io._renderers": hook_in("show_hooks", "on_plotly"),
+    # These have `display` and its kin: the first since version 7.23, the second before.
+    "IPython.core.display_functions": hook_in("notebook", "on_ipython"),
+    "IPython.core.display": hook_in("notebook", "on_ipython"),
 }
 
-# What stands in for IPython: packages, and modules.
-STAND_INS = {
+# The modules that stand in for IPython, and whether each is a package.
+IPYTHON_MODULES = {
     "IPython": True,
     "IPython.core": True,
     "IPython.core.display": False,
@@ -102,25 +102,23 @@ STAND_INS = {
 
 
 class State:
-    """Whether it has begun."""
-
     started = False
 
 
 class Finder:
-    """Finds nothing by itself but what stands in for IPython."""
+    """Finds only the modules that stand in for IPython; runs the hooks of others."""
 
     @interruptible
     def find_spec(self, name, path=None, target=None):
         hook = HOOKS.get(name)
-        if hook is None and name not in STAND_INS:
+        if hook is None and name not in IPYTHON_MODULES:
             return None
         for finder in sys.meta_path:
             spec = finder.find_spec(name, path, target) if finder is not self else None
             if spec is not None:
-                return spec if hook is None else hooked(spec, hook)
-        if name in STAND_INS:
-            return ModuleSpec(name, StandIn(), is_package=STAND_INS[name])
+                return spec if hook is None else with_hook(spec, hook)
+        if name in IPYTHON_MODULES:
+            return ModuleSpec(name, StandIn(), is_package=IPYTHON_MODULES[name])
         return None
 
     def __repr__(self):
@@ -128,7 +126,7 @@ class Finder:
 
 
 class StandIn:
-    """The loader of what stands in for IPython."""
+    """The loader of the modules that stand in for IPython."""
 
     def create_module(self, spec):
         return None
@@ -137,12 +135,12 @@ class StandIn:
     def exec_module(self, module):
         import notebook
 
-        entered(notebook.fill, module)
+        call_for_user(notebook.populate, module)
 
 
 @interruptible
-def hooked(spec, hook):
-    """The spec, whose loader will run `hook` on the module once it is executed."""
+def with_hook(spec, hook):
+    """The spec, with a loader that runs `hook` on the module once it is executed."""
     loader = spec.loader
     execute = getattr(loader, "exec_module", None)
     if execute is None or isinstance(loader, type):
@@ -152,16 +150,16 @@ def hooked(spec, hook):
         del loader.exec_module
         execute(module)
         try:
-            entered(hook, module)
+            call_for_user(hook, module)
         except Exception:
-            pass  # A version that is not as expected works as it is.
+            pass  # A version that the hook does not know works unchanged.
 
     loader.exec_module = exec_module
     return spec
 
 
 def start():
-    """Takes care of what is loaded already, and of what will be. A template has done so."""
+    """Runs the hooks of loaded modules and waits for the others. A template has done so already."""
     if State.started:
         return
     State.started = True

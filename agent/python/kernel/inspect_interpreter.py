@@ -1,11 +1,11 @@
-"""Tells what a Python interpreter needs, and compiles the kernel with it.
+"""Finds out what a Python interpreter reads, and compiles the kernel with it.
 
 agent/src/inspect.rs runs this as `python -s -c SCRIPT`, outside of any session, with the parts
-of the kernel on standard input as a JSON object: name -> source. Its last line of output is
+of the kernel on standard input as a JSON object: name -> source. The last line of output is
 MARKER and a JSON object, whatever site customisation printed before: {executable, version,
 prefixes, program}, or {error} if the interpreter can not run the kernel.
 
-Must parse under any Python, so that an old one is refused in words.
+Must parse under any Python, so that it can refuse an old one with a reason.
 """
 
 import sys
@@ -27,7 +27,7 @@ def main():
     parts = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     compiled = {}
     for name, source in parts.items():
-        # Without docstrings and asserts. The name marks our frames, see guard.py.
+        # Without docstrings and asserts. guard.py knows kernel code by this file name.
         code = compile(source, "<vivarium/%s.py>" % name, "exec", dont_inherit=True, optimize=2)
         compiled[name] = marshal.dumps(code)
     return {
@@ -39,7 +39,7 @@ def main():
 
 
 def prefixes(path):
-    """Existing directories that Python reads, as named and as resolved, each once."""
+    """The existing directories that Python reads, both as named and as resolved, each once."""
     named = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     named += [entry for entry in sys.path if path.isabs(entry)]
     found = []
@@ -63,7 +63,7 @@ def write_answer():
     data = ("\n" + MARKER + json.dumps(answer) + "\n").encode("ascii")
     while data:
         data = data[os.write(1, data) :]
-    # Nothing that runs at exit may write after it.
+    # No exit handler may write after the answer.
     os._exit(0)
 
 

@@ -1,27 +1,27 @@
 """The Python kernel: runs one session's code, one execution at a time, as `__main__`.
 
-The agent starts it by bootstrap.py as `python -s -P -c`, which loads loader.py from a memfd and
-with it this file. Descriptors: 0 is /dev/null, 1 and 2 are pipes that the agent reads, 3 is
+The agent starts it as `python -s -P -c` with bootstrap.py, which loads loader.py from a memfd,
+which loads this file. Descriptors: 0 is /dev/null, 1 and 2 are pipes that the agent reads, 3 is
 the control socket (wire.py). The working directory is the workdir.
 
 It must never
-- be taken for what contains the tenant's code. That code can reach all of it (frames, gc,
-  ctypes), and is held by the sandbox. What is done here keeps honest code's answers right, and
-  a session usable after odd, broken or hostile code.
+- be relied on to contain user code. That code can reach all of the kernel (frames, gc, ctypes); the
+  sandbox contains it. The kernel keeps the results of honest code right, and the session usable
+  after odd, broken or hostile code.
 - import at start-up what the interpreter has not loaded by itself: a cold start is measured in
-  milliseconds. What is needed later is loaded later, by `guard.load`, never from the workdir.
-- raise an interrupt in itself (guard.py), or let a forked child return into its loop.
+  milliseconds. `guard.load` imports the rest later, and never from the workdir.
+- raise an interrupt in its own code (guard.py), or let a forked child return into its loop.
 
 Decisions:
-- A final expression's value, if not None, becomes `_`, unless the code gave `_` a value itself;
-  see interactive.py. It is shown in the forms that IPython's conventions give it (render.py).
-- A request to complete or inspect takes its turn like an execution, and changes nothing.
-- Lines of IPython's syntax are looked at only in a source that is not Python (magics.py).
-- `sys.stdout` and `sys.stderr` are the same objects for the life of the kernel (a logging
-  handler keeps its stream). What the code puts in their place stays there too, as in IPython,
-  until it is closed, detached or None; then the originals come back.
-- Top-level `await` runs on one event loop per session, which runs only meanwhile.
-- `from __future__` statements hold in later executions too, as at an interactive prompt.
+- A final expression's value, if not None, becomes `_`, unless user code assigned `_` itself
+  (interactive.py). It has the representations that IPython's conventions give it (render.py).
+- A request to complete or inspect waits its turn like an execution, and changes nothing.
+- IPython's syntax is translated only in a source that is not Python (magics.py).
+- `sys.stdout` and `sys.stderr` are the same objects for the life of the kernel, since a logging
+  handler keeps its stream. A replacement by user code stays too, as in IPython, until it is closed,
+  detached or None; then the originals come back.
+- Top-level `await` runs on one event loop per session, which runs only during such code.
+- `from __future__` statements apply to later executions too, as at an interactive prompt.
 - A trace or profile function, and events of `sys.monitoring`, end with their execution.
 """
 
@@ -35,7 +35,7 @@ import source_cache
 import streams
 import wire
 from classes import type_name
-from guard import foreign, is_foreign, load
+from guard import call_user, load, raised_by_user
 from wire import number, send, string
 
 # Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
@@ -45,38 +45,37 @@ TOP_LEVEL_AWAIT = 0x2000
 CO_COROUTINE = 0x80
 CO_FUTURE = 0x1FE0000
 
-# What has no richer form than its repr, and a repr that runs no tenant code.
-PLAIN = {int, float, complex, bool, str, bytes}
+# Types with no richer representation than their repr, which runs no user code.
+PLAIN_TYPES = {int, float, complex, bool, str, bytes}
 
-# A longer source is compiled without the detour over Python's AST objects, which take some 700
-# bytes and 5 microseconds for every short statement.
+# A longer source is compiled without AST objects, which take some 700 bytes and 5 microseconds for
+# every short statement.
 AST_MAX_CHARS = 256 << 10
 
-
-# How many loops stand one around the other.
-LOOPS = 8
-# So often an exception may be described for an execution.
-ATTEMPTS_MAX = 5
+# How many main loops are nested in each other: see `serve_always`.
+NESTED_LOOPS = 8
+# How often the kernel tries to describe an exception.
+DESCRIBE_ATTEMPTS_MAX = 5
 
 
 class Execution:
-    """How far the first request has come, and how it came out.
+    """How far the first request has come, and its outcome.
 
-    Each step is one assignment, or can be taken twice: tenants' handlers raise anywhere in it.
+    Each step is one assignment or can be taken twice: the user's signal handlers raise anywhere.
     """
 
-    begun = False
-    # Its VALUE frame, in pieces, or its exception.
+    started = False
+    # The VALUE frame, in pieces, or the exception.
     value = None
     failure = None
-    # What was raised in the runner: the first such exception is told in place of all else.
-    intruder = None
-    # The frames that say all this, and how often they were made.
+    # The first exception raised in the kernel: it is reported instead of any other outcome.
+    kernel_error = None
+    # The frames that report this, and how often they were encoded.
     answer, attempts = None, 0
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     execution = Execution()
     has_ast_types = False
@@ -92,25 +91,25 @@ def main():
     import_hooks.start()
     interactive.start()
     send(wire.READY)
-    serve_always(LOOPS)
+    serve_always(NESTED_LOOPS)
 
 
-def serve_always(loops):
-    """Serves frames, whatever signal handlers of the tenant's or other threads raise here.
+def serve_always(depth):
+    """Serves frames, whatever the user's signal handlers or threads raise in the kernel.
 
-    What is raised in this loop itself, as it goes back, is caught by the loop around it.
+    The loop around this one catches what is raised outside of this loop's `try`.
     """
     while True:
         try:
-            if loops > 1:
-                serve_always(loops - 1)
+            if depth > 1:
+                serve_always(depth - 1)
             while True:
                 serve()
         except BaseException as error:
-            if wire.state.requests and State.execution.intruder is None:
+            if wire.state.requests and State.execution.kernel_error is None:
                 State.execution.answer = None
-                State.execution.intruder = error
-            # Raised by `sys.monitoring`, maybe, as it saw a function of ours start.
+                State.execution.kernel_error = error
+            # `sys.monitoring` may have raised it as a kernel function started.
             for tool in guard.TOOLS:
                 try:
                     guard.set_events(tool, 0)
@@ -119,9 +118,9 @@ def serve_always(loops):
 
 
 def serve():
-    """Serves one frame, or goes on with the execution that it was at."""
+    """Serves one frame, or goes on with the execution that it was serving."""
     if not wire.state.requests:
-        guard.unmask()
+        guard.restore_signal_mask()
         State.execution = Execution()
         wire.receive()
     kind, payload = wire.state.requests[0]
@@ -133,13 +132,13 @@ def serve():
         wire.answer(())
         return
     number, execution = payload[:8], State.execution
-    if not execution.begun and execution.intruder is None:
-        execution.begun = True
+    if not execution.started and execution.kernel_error is None:
+        execution.started = True
         execute(execution, kind, number, payload[8:])
     finish(execution, number)
     if not State.has_ast_types:
-        # The first compile() to an AST makes Python's 120 types of nodes, which takes a
-        # millisecond. The first execution has had its answer, and need not have waited for it.
+        # The first compile() to an AST creates Python's 120 node types, which takes a millisecond.
+        # By now the first execution has its answer, so it did not wait for this.
         State.has_ast_types = True
         compile("0", "", "eval", ONLY_AST, True)
 
@@ -148,34 +147,34 @@ def execute(execution, kind, number, request):
     """Runs one execution, up to its value or exception."""
     guard.State.interrupted = False
     guard.State.running = True
-    wire.state.room = State.max_result_bytes
+    wire.state.bytes_left = State.max_result_bytes
     try:
-        # From here on an interrupt is for this code: the agent holds it back until it hears this.
+        # From here on an interrupt is for this code: the agent holds it back until this frame.
         send(wire.STARTED, number)
         if kind == wire.EXECUTE:
-            wire.state.shown_for = number
+            wire.state.execution_number = number
             execution.value = run(int.from_bytes(number, "little"), request[4:].decode())
         else:
             cursor = int.from_bytes(request[:4], "little")
             execution.value = assist(kind, request[8:].decode(), cursor)
     except BaseException as error:
         execution.failure = error
-    if kind == wire.EXECUTE and guard.State.at_end:
-        end(execution)
+    if kind == wire.EXECUTE and guard.State.post_execute:
+        run_post_execute(execution)
 
 
 def finish(execution, number):
-    """Tells what came of an execution."""
-    guard.stop_tracing()  # A repr may have started it again.
-    # An interrupt that came too late for the code is not for what follows.
+    """Reports the outcome of an execution."""
+    guard.stop_tracing()  # A repr may have started tracing again.
+    # An interrupt that came too late for this code is not for the next.
     guard.State.interrupted = False
     if getpid() != guard.State.pid:
-        leave_child(execution.failure if execution.intruder is None else execution.intruder)
-    if execution.intruder is not None:
-        guard.mask()  # A timer's handler would raise again and again.
+        leave_child(execution.failure if execution.kernel_error is None else execution.kernel_error)
+    if execution.kernel_error is not None:
+        guard.block_signals()  # A timer's handler would raise again and again.
     if execution.answer is None:
         execution.attempts += 1
-        execution.answer = answer_of(execution, number)
+        execution.answer = encode_outcome(execution, number)
     streams.flush()
     streams.restore_streams()
     guard.State.running = False
@@ -183,16 +182,16 @@ def finish(execution, number):
     wire.answer(execution.answer)
 
 
-def answer_of(execution, number):
+def encode_outcome(execution, number):
     """The frames that end an execution, in pieces."""
     completion, outcome, failure = wire.OK, (), execution.failure
-    if execution.intruder is not None:
-        failure = report.chained(execution.intruder, failure)
+    if execution.kernel_error is not None:
+        failure = report.chain(execution.kernel_error, failure)
     if failure is not None:
         interrupted = issubclass(type(failure), KeyboardInterrupt)
         completion = wire.INTERRUPTED if interrupted else wire.ERROR
-        # An exception that can not even be described would be raised again, for ever.
-        if execution.attempts <= ATTEMPTS_MAX:
+        # Otherwise an exception that can not be described would be raised again, for ever.
+        if execution.attempts <= DESCRIBE_ATTEMPTS_MAX:
             outcome = wire.frame(wire.EXCEPTION, number, *report.describe(failure))
     elif execution.value is not None:
         kind, *parts = execution.value
@@ -200,13 +199,13 @@ def answer_of(execution, number):
     return (*outcome, *wire.frame(wire.DONE, number, bytes([completion])))
 
 
-def end(execution):
-    """Does what there is to do at the end of an execution."""
-    # Whoever interrupts is waiting for the end.
+def run_post_execute(execution):
+    """Calls the functions that wait for the end of an execution."""
+    # Who interrupted an execution waits for its end.
     if type(execution.failure) is KeyboardInterrupt or getpid() != guard.State.pid:
         return
     try:
-        for function in list(guard.State.at_end):
+        for function in list(guard.State.post_execute):
             function()
     except KeyboardInterrupt as error:
         if execution.failure is None:
@@ -216,13 +215,13 @@ def end(execution):
 
 
 def run(number, source):
-    """Runs a source. Gives the VALUE frame of its final expression, in pieces, or None."""
+    """Runs a source. Returns the VALUE frame of its final expression, in pieces, or None."""
     if source.startswith("\ufeff"):
         source = source[1:]
     name = "<execution %d>" % number
-    forgotten = source_cache.keep(name, source)
-    interactive.note_source(number, source_cache.sources.get(name, ""), forgotten)
-    body, last = translated(name, source)
+    evicted = source_cache.add(name, source)
+    interactive.note_source(number, source_cache.sources.get(name, ""), evicted)
+    body, last = compile_with_magics(name, source)
     names = vars(guard.main_module)
     value = None
     try:
@@ -241,119 +240,121 @@ def run(number, source):
 
 def value_frame(value):
     """The VALUE frame of a value, in pieces."""
-    text, forms = None, ()
-    if type(value) in PLAIN:
+    text, representations = None, ()
+    if type(value) in PLAIN_TYPES:
         try:
-            text = foreign(repr, value)
+            text = call_user(repr, value)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            if is_foreign(error):
-                raise  # A signal handler did: the repr of these runs no other code.
-            # It will be told of there:
+            if raised_by_user(error):
+                raise  # By a signal handler: the repr of these types runs no other user code.
+            # `render.of_value` meets the exception again and puts a text in its place.
     if text is None:
         import render
 
-        text, forms = render.of_value(value)
+        text, representations = render.of_value(value)
     text = string(text, wire.state.max_text_bytes)
     name = string(type_name(type(value)) or "object", wire.NAME_MAX_BYTES)
-    wire.state.room -= len(text)
-    if not forms:
+    wire.state.bytes_left -= len(text)
+    if not representations:
         return (wire.VALUE, text, name, number(0))
-    wire.state.room -= wire.size_of(forms)
-    return (wire.VALUE, text, name, *wire.forms(forms))
+    wire.state.bytes_left -= wire.size_of(representations)
+    return (wire.VALUE, text, name, *wire.encode_representations(representations))
 
 
 def assist(kind, source, cursor):
-    """Completes or inspects. Gives a VALUE frame without a type, in pieces."""
+    """Completes or inspects. Returns a VALUE frame without a type, in pieces."""
     import assistance
 
     answer = assistance.answer(kind == wire.COMPLETE, source, cursor)
-    form = ("application/json", answer.encode("utf-8", "backslashreplace"))
-    return (wire.VALUE, string("", 0), string("", 0), *wire.forms([form]))
+    answer = ("application/json", answer.encode("utf-8", "backslashreplace"))
+    return (wire.VALUE, string("", 0), string("", 0), *wire.encode_representations([answer]))
 
 
-def translated(name, source):
-    """As `compiled`, also of a source with lines of IPython's syntax."""
+def compile_with_magics(name, source):
+    """Compiles a source, also one with lines of IPython's syntax."""
     try:
-        return compiled(name, source)
+        return compile_source(name, source)
     except SyntaxError as caught:
         error = caught
     import magics
 
-    original, source = source, magics.translation(source, error)
+    original, source = source, magics.translate(source, error)
     while source is not None:
         try:
-            return compiled(name, source)
+            return compile_source(name, source)
         except SyntaxError as caught:
             error = caught
-        source = magics.translation(source, error)
+        source = magics.translate(source, error)
     magics.point_at_original(error, original)
     raise error
 
 
-def compiled(name, source):
-    """The code of all statements but a final expression, and the code of that expression.
+def compile_source(name, source):
+    """Compiles a source to the code of all statements but a final expression, and the code of that.
 
     Either is None if there is none.
     """
     flags = TOP_LEVEL_AWAIT | State.future_flags
 
-    def translate(what, mode, extra=0):
-        return foreign(compile, what, name, mode, flags | extra, True)
+    def compile_as(what, mode, extra=0):
+        return call_user(compile, what, name, mode, flags | extra, True)
 
     if is_one_line(source):
         try:
-            return None, translate(source, "eval")
+            return None, compile_as(source, "eval")
         except SyntaxError:
             pass  # A statement, then.
     try:
         if len(source) > AST_MAX_CHARS:
-            return compiled_in_two(source, translate)
-        tree = translate(source, "exec", ONLY_AST)
+            return compile_long_source(source, compile_as)
+        tree = compile_as(source, "exec", ONLY_AST)
         if not tree.body or type(tree.body[-1]).__name__ != "Expr":
-            return translate(tree, "exec"), None
-        expression = type(translate("0", "eval", ONLY_AST))(tree.body.pop().value)
-        body = translate(tree, "exec") if tree.body else None
+            return compile_as(tree, "exec"), None
+        expression = type(compile_as("0", "eval", ONLY_AST))(tree.body.pop().value)
+        body = compile_as(tree, "exec") if tree.body else None
         if body is not None:
             flags |= body.co_flags & CO_FUTURE
-        return body, translate(expression, "eval")
+        return body, compile_as(expression, "eval")
     except SyntaxError as caught:
         error = caught
     if error.text is None and type(error.lineno) is int:
-        # Found behind the parser, where Python would look for the source in a file.
+        # Raised after parsing, where Python would look for the source line in a file.
         error.text = source_cache.line(name, error.lineno)
     raise error
 
 
 def is_one_line(source):
-    """Whether a source may be nothing but an expression, which needs no AST to be told so.
+    """Whether a source may be a single expression, which `eval` mode finds out without an AST.
 
-    Not with a backslash: an invalid escape would be warned of at each of two attempts. Not with
-    an indent, which `eval` would forgive.
+    Not with a backslash: Python would warn of an invalid escape at both attempts. Not with an
+    indent, which `eval` mode allows.
     """
     return len(source) < 256 and "\n" not in source and "\\" not in source and source[:1] > " "
 
 
-def compiled_in_two(source, translate):
-    """The same for a long source: its last line, if that is an expression and complete."""
+def compile_long_source(source, compile_as):
+    """The same for a long source: only its last line can be the final expression."""
     end = len(source)
     while end > 0:
         start = source.rfind("\n", 0, end) + 1
         if start < end and source[start] not in " \t\f\r#":
             try:
-                # A line that compiles alone, after lines that do, is a statement of its own.
-                body = translate(source[:start], "exec")
-                return body, translate("\n" * source.count("\n", 0, start) + source[start:], "eval")
+                # A line that compiles alone, after lines that compile, is a statement of its own.
+                body = compile_as(source[:start], "exec")
+                return body, compile_as(
+                    "\n" * source.count("\n", 0, start) + source[start:], "eval"
+                )
             except SyntaxError:
                 break
         end = start - 1
-    return translate(source, "exec"), None
+    return compile_as(source, "exec"), None
 
 
 def run_code(code, names):
-    """Runs compiled code, and gives its value."""
-    result = foreign(eval, code, names)
+    """Runs compiled code. Returns its value."""
+    result = call_user(eval, code, names)
     return run_coroutine(result) if code.co_flags & CO_COROUTINE else result
 
 
@@ -364,35 +365,35 @@ def run_coroutine(coroutine):
         coroutine.close()
         raise RuntimeError("top-level await needs asyncio, and another module has its name")
     if State.loop is None or State.loop.is_closed():
-        State.loop = foreign(asyncio.new_event_loop)
-    foreign(asyncio.set_event_loop, State.loop)
-    task = foreign(State.loop.create_task, coroutine)
+        State.loop = call_user(asyncio.new_event_loop)
+    call_user(asyncio.set_event_loop, State.loop)
+    task = call_user(State.loop.create_task, coroutine)
     try:
-        return foreign(State.loop.run_until_complete, task)
+        return call_user(State.loop.run_until_complete, task)
     except BaseException as caught:
         error = caught
     try:
         if not task.done():
-            # Interrupted. Let the code clean up, and tell where it was.
+            # Interrupted: let the code clean up; its traceback then tells where it was.
             task.cancel()
-            foreign(State.loop.run_until_complete, task)
+            call_user(State.loop.run_until_complete, task)
         elif not task.cancelled():
-            task.exception()  # Now it counts as seen, or asyncio would print it as well.
+            task.exception()  # Marks it as retrieved: asyncio would print it otherwise.
     except BaseException as unwinding:
         error.__context__ = unwinding
     raise error
 
 
 def leave_child(failure):
-    """Ends a process that the code forked and that came back into the runner."""
+    """Ends a process that user code forked and that returned into the kernel."""
     status = 0
     if failure is not None:
-        # As Python ends: exit() with nothing or a number is silent, all else is printed.
+        # Ends as Python does: exit() without argument or with a number prints nothing.
         code = getattr(failure, "code", None) if type(failure) is SystemExit else failure
         status = 0 if code is None else code & 0xFF if type(code) is int else 1
         try:
             if code is failure:
-                text = report.formatted(failure, report.without_runner(failure))
+                text = report.format_traceback(failure, report.strip_kernel(failure))
             else:
                 text = "" if code is None or type(code) is int else "%s\n" % (code,)
             write(2, text.encode("utf-8", "backslashreplace"))

@@ -1,20 +1,21 @@
-"""Lines of IPython's syntax, in a source that is not Python: `!command`, `%magic`, `name?`.
+"""Translates IPython's syntax in a source that is not Python: `!command`, `%magic`, `name?`.
 
-Of a source that does not compile, the line that is at fault is looked at, and translated if it is
-one of a few that are common: to one line, so that line numbers stay. A source that is Python is
-never looked at, and what is not translated stays the error it is, with a word on what there is.
+If a source does not compile, looks at the line at fault and translates it if it is one of a few
+common forms; to one line, so that line numbers stay. Never looks at a source that is Python. A line
+that it does not translate stays a syntax error, with a hint at what works.
 
-- `!command` and a cell after `%%bash` or `%%sh` run in a shell. Nothing is put in for `{name}`.
-- `%time` and `%%time` tell how long it took; `%%writefile` writes a file; `name?` is `help(name)`.
+- `!command` and a cell after `%%bash` or `%%sh` run in a shell. `{name}` is not replaced.
+- `%time` and `%%time` print how long code took; `%%writefile` writes a file; `name?` is
+  `help(name)`.
 - `%matplotlib` and `%config` do nothing: plots are shown anyway.
-- `pip install` by either says why it can not work, and the rest goes on: what it was to bring is
-  often there.
+- `pip install` in either syntax prints why it can not work, and the rest of the code runs: what it
+  would install is often there.
 """
 
 import guard
-from guard import builtins, foreign, interruptible, load, monotonic, process_time
+from guard import builtins, call_user, interruptible, load, monotonic, process_time
 from source_cache import lines_of
-from streams import flush_users, write_note
+from streams import flush_in_use, write_note
 
 HINT = (
     "lines that begin with ! or %% are IPython's. Here work !command, %%time, %%%%time, %%%%bash, "
@@ -29,65 +30,65 @@ HELPER = "__vivarium_line__"
 
 
 class State:
-    """What changes while the kernel lives."""
+    """What changes during the life of the kernel."""
 
     # When a `%time` began: wall clock, CPU time.
     timing = None
 
 
-def translation(source, error):
-    """The source with the line that is at fault translated. None if there is nothing to do."""
+def translate(source, error):
+    """The source with the line at fault translated; None if that is no known form."""
     lines = lines_of(source)
     first = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if lines[first].startswith("%%"):
-        return cell(lines, first)
+        return translate_cell(lines, first)
     at = error.lineno - 1 if type(error.lineno) is int else -1
     if not 0 <= at < len(lines):
         return None
     line = lines[at].strip()
-    text = one_line(line, last=not "".join(lines[at + 1 :]).strip())
+    text = translate_line(line, last=not "".join(lines[at + 1 :]).strip())
     if text is not None:
         indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
-        return made([*lines[:at], indent + text + "\n", *lines[at + 1 :]])
+        return joined([*lines[:at], indent + text + "\n", *lines[at + 1 :]])
     if line.startswith(("!", "%")):
         error.msg = "%s (%s)" % (error.msg, HINT % line.split()[0])
     return None
 
 
-def cell(lines, first):
-    """The translation of a cell with a magic of its own, in its first line; None if unknown."""
+def translate_cell(lines, first):
+    """Translates a cell with a magic in its first line; None if that is not known."""
     name, _, argument = lines[first][2:].strip().partition(" ")
     before, rest = lines[:first], lines[first + 1 :]
-    # `lines_of` ends the last line too, whether it was ended or not.
+    # `lines_of` adds a line end to the last line.
     text = "".join(rest)[:-1]
     text = text if text.endswith("\n") else text + "\n"
     if name == "time":
-        return made([*before, "%s('time')\n" % HELPER, *rest])
+        return joined([*before, "%s('time')\n" % HELPER, *rest])
     if name in ("bash", "sh"):
         line = "%s(%r, %r)\n" % (HELPER, name, text)
     elif name == "writefile" and argument.strip():
         line = "%s('writefile', %r, %r)\n" % (HELPER, argument.strip(), text)
     else:
         return None
-    return made([*before, line, *["\n"] * len(rest)])
+    return joined([*before, line, *["\n"] * len(rest)])
 
 
 def point_at_original(error, source):
-    """Has an error in a line that was translated show the line as it was."""
+    """Makes a syntax error in a translated line show the line as the user wrote it."""
     lines = lines_of(source)
     at = error.lineno - 1 if type(error.lineno) is int else -1
     if 0 <= at < len(lines) and type(error.text) is str and HELPER in error.text:
         error.text, error.offset, error.end_offset = lines[at], 1, 0
 
 
-def made(lines):
-    """A translated source, and what it calls put in its place."""
+def joined(lines):
+    """Joins translated lines, and installs the builtin that they call."""
     setattr(builtins, HELPER, line_helper)
     return "".join(lines)
 
 
-def one_line(line, last):
-    """A line of IPython's in Python, or None."""
+def translate_line(line, last):
+    """A line of IPython's syntax in Python; None if it is no known form."""
     if line.startswith("!"):
         command = line.lstrip("!").strip()
         return "%s(%r, %r)" % (HELPER, "pip" if is_pip(command) else "!", command)
@@ -98,7 +99,7 @@ def one_line(line, last):
         if name in ("pip", "conda", "mamba"):
             return "%s('pip', %r)" % (HELPER, line)
         if name == "time" and rest.strip():
-            # As the last line, it has the execution's value.
+            # The last line must stay an expression, which is the value of the execution.
             end = "" if last else "; %s('time end')" % HELPER
             return "%s('time'); %s%s" % (HELPER, rest.strip(), end)
         return None
@@ -117,15 +118,15 @@ def is_pip(command):
 
 @interruptible
 def line_helper(kind, text="", content=None):
-    """What translated lines call."""
+    """Translated lines call this."""
     if kind == "pip":
         write_note(PIP % text)
     elif kind == "writefile":
         write_file(text, content)
     elif kind == "time":
         State.timing = monotonic(), process_time()
-        if end_timing not in guard.State.at_end:
-            guard.State.at_end.append(end_timing)
+        if end_timing not in guard.State.post_execute:
+            guard.State.post_execute.append(end_timing)
     elif kind == "time end":
         end_timing()
     else:
@@ -134,7 +135,7 @@ def line_helper(kind, text="", content=None):
 
 @interruptible
 def run_shell(command, shell):
-    flush_users()
+    flush_in_use()
     subprocess = load("subprocess")
     executable = load("shutil").which(shell) if shell else None
     subprocess.run(command, shell=True, executable=executable, stdin=subprocess.DEVNULL)
@@ -150,13 +151,13 @@ def write_file(argument, content):
 
 
 def end_timing():
-    """Tells the times since `%time`, once."""
+    """Prints the times since `%time`, once."""
     if State.timing is not None:
         (wall, cpu), State.timing = State.timing, None
         text = "CPU time: %s\nWall time: %s"
         times = process_time() - cpu, monotonic() - wall
-        foreign(print, text % tuple(in_words(seconds) for seconds in times))
+        call_user(print, text % tuple(format_seconds(seconds) for seconds in times))
 
 
-def in_words(seconds):
+def format_seconds(seconds):
     return "%.3g s" % seconds if seconds >= 1 else "%.3g ms" % (seconds * 1e3)

@@ -29,7 +29,7 @@ DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
 # Generous: this is what a hang costs, not what a test takes.
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 # Where the tests of libraries look for them: in the interpreter under test, or the system's.
@@ -160,7 +160,7 @@ class Kernel:
                 if len(self.inbox) >= end:
                     frame, self.inbox = self.inbox[4:end], self.inbox[end:]
                     return frame[0], frame[1:]
-            if time.monotonic() - began > PATIENCE_S:
+            if time.monotonic() - began > TIMEOUT_S:
                 raise AssertionError("the kernel does not answer: %r" % answer)
             ready, _, _ = select.select([self.control, self.out, self.err], [], [], 0.02)
             self.drain(answer, ready)
@@ -192,7 +192,7 @@ class Kernel:
         while True:
             frame = self.frame(answer, interrupts)
             if frame is None:
-                answer.exited = self.process.wait(PATIENCE_S)
+                answer.exited = self.process.wait(TIMEOUT_S)
                 break
             kind, payload = frame
             assert payload[:8] == number, (payload, answer)

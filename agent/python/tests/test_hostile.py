@@ -6,7 +6,7 @@ import sys
 import time
 import unittest
 
-from harness import PATIENCE_S, KernelTest
+from harness import TIMEOUT_S, KernelTest
 
 
 class Processes(KernelTest):
@@ -108,7 +108,7 @@ class Processes(KernelTest):
     def test_a_closed_control_socket_ends_the_kernel(self):
         self.run_ok("import threading\nthreading.Thread(target=threading.Event().wait).start()")
         self.kernel.control.close()
-        self.assertEqual(self.kernel.process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.kernel.process.wait(TIMEOUT_S), 0)
 
     def test_closed_output_still_answers(self):
         self.run_ok("import os\nos.close(1); os.close(2)")

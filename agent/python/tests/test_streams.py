@@ -2,7 +2,7 @@
 
 import select
 
-from harness import PATIENCE_S, Answer, KernelTest
+from harness import TIMEOUT_S, Answer, KernelTest
 
 
 class Streams(KernelTest):
@@ -111,7 +111,7 @@ class Streams(KernelTest):
             "import threading, time\ndef late():\n  time.sleep(0.2)\n  print('late')\nthreading.Thread(target=late).start()"
         )
         answer = Answer()
-        ready, _, _ = select.select([self.kernel.out], [], [], PATIENCE_S)
+        ready, _, _ = select.select([self.kernel.out], [], [], TIMEOUT_S)
         self.kernel.drain(answer, ready)
         self.assertEqual(answer.stdout, "late\n")
         self.assert_usable()

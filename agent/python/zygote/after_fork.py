@@ -1,11 +1,11 @@
-"""What a kernel that was forked from a template puts right before it begins.
+"""Reinitializes a kernel that was forked from a template, before it starts.
 
-Python has done its own part in `os.fork` (`random` is seeded anew by it, threads and locks are
-right), the system its part when the process was confined. Here is the rest: what libraries took
-from the template's environment and process, and would now have wrong.
+`os.fork` has done Python's part (`random` is seeded anew; threads and locks are right), and
+confining the process has done the system's part. The rest is what libraries took from the
+template's environment and process, and what is wrong in the kernel.
 
-Not put right, as it can not be: the seed of `hash(str)`, which all kernels of a template share
-with it (docs/sandbox-layers.md, "Templates").
+The seed of `hash(str)` can not be changed: all kernels of a template share it
+(docs/sandbox-layers.md, "Templates").
 """
 
 import ctypes
@@ -16,35 +16,35 @@ from time import tzset
 
 modules = sys.modules
 
-# environ(7), wherever it is when this is read. Made once, in the template: to make it is to write to
-# a hundred pages, which a kernel would have to copy first.
+# environ(7). Made once, in the template: making it writes to a hundred pages, which a kernel would
+# have to copy first.
 ENVIRON = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
 
-# Of the state of a Mersenne Twister: 624 words, none of which is used yet.
+# The state of a Mersenne Twister: 624 words, none of which is used yet.
 MT_WORDS, MT_BYTES = 624, 2496
 
 
-def wake():
-    """Makes this process one of its own."""
+def reinitialize():
+    """Replaces what this process inherited from the template."""
     read_environment()
-    # As Python starts; every action was reset as the process was confined.
+    # As Python does at start; confining the process reset every action.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
-    forget_directories()
+    clear_cached_directories()
     reseed()
     threading = modules.get("threading")
     if threading is not None:
-        # Before 3.13 it remains the template's.
+        # Before 3.13 it stays the template's.
         threading.main_thread()._set_native_id()
 
 
 def read_environment():
-    """Reads what the library has made the environment: environ(7)."""
+    """Reads the environment that the agent's library has set: environ(7)."""
     found = {}
     for entry in iter_until_null(ENVIRON):
         name, _, value = entry.partition(b"=")
         found[name] = value
-    # Python sets it itself as it starts, where nothing else says which encoding to use (PEP 538).
+    # Python sets it at start if nothing else says which encoding to use (PEP 538).
     coerced = os.environ._data.get(b"LC_CTYPE")
     if coerced is not None and not {b"LC_ALL", b"LC_CTYPE"} & found.keys():
         found[b"LC_CTYPE"] = coerced
@@ -63,29 +63,31 @@ def iter_until_null(pointers):
         index += 1
 
 
-def forget_directories():
-    """Where libraries remember directories that are the template's."""
+def clear_cached_directories():
+    """Makes libraries forget directories of the template."""
     tempfile = modules.get("tempfile")
     if tempfile is not None:
         tempfile.tempdir = tempfile._name_sequence = None
     matplotlib = modules.get("matplotlib")
     for name in ("get_configdir", "get_cachedir"):
-        forget_call(getattr(matplotlib, name, None))
+        clear_cached_call(getattr(matplotlib, name, None))
 
 
-def forget_call(function):
-    """Has a function of matplotlib's that keeps its first answer find it again."""
+def clear_cached_call(function):
+    """Makes a function of matplotlib's that caches its first result compute it again."""
     code = getattr(function, "__code__", None)
-    cells = dict(zip(getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ()))
+    cells = dict(
+        zip(getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ())
+    )
     if "called" in cells:
         cells["called"].cell_contents = False
 
 
 def reseed():
-    """Gives random generators that every process has one of a seed of this one's."""
+    """Seeds the random generators that are global to a process."""
     ssl = modules.get("_ssl")
     if ssl is not None:
-        # OpenSSL takes a fork for one if the pid is another, which two pid namespaces may not show.
+        # OpenSSL detects a fork by a new pid, but two pid namespaces may have the same pid.
         ssl.RAND_add(os.urandom(48), 48.0)
     numpy, random = modules.get("numpy"), modules.get("numpy.random")
     if numpy is not None and random is not None:
@@ -94,11 +96,11 @@ def reseed():
         try:
             random.set_state(("MT19937", words, MT_WORDS))
         except ValueError:
-            random.seed()  # It is another generator's by now: numpy.random.set_bit_generator.
+            random.seed()  # Another generator is set: numpy.random.set_bit_generator.
     uuid = modules.get("uuid")
     if uuid is not None:
-        # libuuid keeps what makes a process's time-based ones its own, its clock sequence, where
-        # nobody can reach it: without it Python draws another for each. The node is a random one,
-        # as it is in a session that has no network card (RFC 9562, 6.10).
+        # libuuid keeps the clock sequence, which makes time-based ids of a process its own, out of
+        # reach: without libuuid Python draws one for each id. The node is a random one, as in any
+        # session without a network card (RFC 9562, 6.10).
         uuid._generate_time_safe = None
         uuid._node = int.from_bytes(os.urandom(6), "big") | 1 << 40

@@ -1,17 +1,17 @@
-"""A template: imports what an environment names, and forks kernels from there on.
+"""A template: imports the modules of an environment, and then forks kernels.
 
-It is executed by `vivarium-agent template` as a kernel is, with what it is to do as arguments:
-the path of the agent's library, the warm-up code, and the modules to import. Descriptor 3 is the
-supervisor's socket, and 1 and 2 are its log.
+`vivarium-agent template` executes it as it would a kernel. Its arguments are the path of the
+agent's library, the warm-up code, and the modules to import. Descriptor 3 is the supervisor's
+socket, and 1 and 2 are its log.
 
-The loop that waits for birth requests is the library's (agent/src/template/nursery.rs). It comes
-back for each birth to have done what must be Python's: `os.fork`, so that Python's and the
-libraries' own state is right in the child (PyOS_AfterFork_Child, os.register_at_fork,
-pthread_atfork(3)). What libraries do then they do here, outside of any session. Then the child joins
-the session, goes on as a process of its own there, and is the kernel.
+The loop that waits for requests to fork is the library's (agent/src/template/nursery.rs). It
+returns for each of them, since Python must do the fork itself: `os.fork` leaves Python's and the
+libraries' state right in the child (PyOS_AfterFork_Child, os.register_at_fork, pthread_atfork(3)).
+What libraries do at a fork they do here, outside of any session. Then the child joins the session,
+goes on as a process of its own there, and becomes the kernel.
 
-It must never run tenant code, and must be single-threaded when it begins to serve: of other
-threads a fork takes nothing but the locks that they hold.
+It must never run user code. It must be single-threaded when it begins to serve: a fork takes
+nothing of other threads but the locks that they hold.
 """
 
 import ctypes
@@ -19,72 +19,74 @@ import gc
 import os
 import sys
 
+import after_fork
 import import_hooks
 import kernel
 from classes import type_name
-import after_fork
 
-# What `vivarium_template_serve` gives when the process is to be forked: agent/src/capi.rs.
+# What `vivarium_template_serve` returns when the process is to be forked: agent/src/capi.rs.
 TO_FORK = 1
 
-# Parts that nearly every session comes to need.
+# The parts that nearly every session loads sooner or later.
 PARTS = ("render", "show", "budget", "lookup")
 
-# What is open when nothing was left open: standard streams, the supervisor's socket, and, where there
-# is one, the namespace of the mount that the interpreter was executed from.
+# The descriptors that may be open: standard streams, the supervisor's socket, and, if there is one,
+# the namespace of the mount that the interpreter was executed from.
 EXPECTED = {"0", "1", "2", "3"}
 MOUNTS = "6"
 
 # The reason goes into a log line.
 REASON_MAX_CHARS = 2000
 
-
-# What an operator can do about it.
+# What an operator can do about leftovers.
 ADVICE = "make it in the session's code instead, or set this environment's template to off"
 
 
-class Unfit(Exception):
-    """Why there is no template for this environment."""
+class TemplateUnavailable(Exception):
+    """Why this environment gets no template."""
 
 
 class Leftovers:
-    """Threads and writable shared memory, each with the step that it was first seen after."""
+    """Threads and writable shared memory, each with the step after which it was first seen."""
 
     def __init__(self):
         self.first_seen = {}
 
     def note(self, step):
-        """Looks for them after `step`; those there are now, by what they are."""
+        """Looks for them after `step`. Returns those there are now."""
         now = {**threads(), **shared_memory()}
         for key in now:
             self.first_seen.setdefault(key, step)
         return now
 
     def check(self):
-        """Raises Unfit if there are any."""
+        """Raises TemplateUnavailable if there are any."""
         for (kind, identity), name in self.note("the imports").items():
             step = self.first_seen[kind, identity]
-            raise Unfit("%s left %s: %s; %s" % (step, kind, name, ADVICE))
+            raise TemplateUnavailable("%s left %s: %s; %s" % (step, kind, name, ADVICE))
 
 
 def main():
-    """Warms up, then serves. Returns in no process but those that become kernels, and not there
-    either: a kernel ends by `_exit`."""
+    """Warms up, then serves. Never returns: a template and a kernel both end by `_exit`."""
     path, warmup, *modules = sys.argv[1:]
     library = ctypes.PyDLL(path)
     os.close(5)
     if os.path.exists("/proc/self/fd/" + MOUNTS):
         EXPECTED.add(MOUNTS)
     try:
-        check(warm(warmup, modules))
+        check(warm_up(warmup, modules))
     except BaseException as error:
-        reason = "%s: %s" % (type(error).__name__, error) if type(error) is not Unfit else error
+        reason = (
+            "%s: %s" % (type(error).__name__, error)
+            if type(error) is not TemplateUnavailable
+            else error
+        )
         reason = str(reason)[:REASON_MAX_CHARS].replace("\0", "")
         library.vivarium_template_unfit(reason.encode("utf-8", "backslashreplace"))
         os._exit(1)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    # What lives until here stays, and the collector need not look at it, which would copy it.
+    # What lives now stays. The collector must not visit it, which would copy its pages.
     gc.collect()
     gc.freeze()
     while library.vivarium_template_serve() == TO_FORK:
@@ -98,38 +100,38 @@ def main():
     else:
         os._exit(0)
     library.vivarium_template_become_kernel()
-    after_fork.wake()
+    after_fork.reinitialize()
     kernel.main()
 
 
-def warm(warmup, modules):
-    """Imports and runs what the environment names; what that left behind."""
+def warm_up(warmup, modules):
+    """Imports and runs what the environment names. Returns what that left behind."""
     leftovers = Leftovers()
     for name in PARTS:
         __import__(name)
-    # See kernel.serve: its first execution need not do this any more.
+    # See kernel.serve: no kernel needs to do this any more.
     compile("0", "", "eval", kernel.ONLY_AST, True)
     kernel.State.has_ast_types = True
-    # Before the modules are: what it changes in them is then changed once, here.
+    # Before the modules are imported, so that their hooks run once, here.
     import_hooks.start()
     for name in modules:
         try:
             __import__(name)
         except BaseException as error:
             kind = type_name(type(error))
-            raise Unfit("preimport %r: %s: %s" % (name, kind, error)) from error
+            raise TemplateUnavailable("preimport %r: %s: %s" % (name, kind, error)) from error
         leftovers.note("preimport %r" % name)
     try:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "__warmup__"})
     except BaseException as error:
         kind = type_name(type(error))
-        raise Unfit("warmup: %s: %s" % (kind, error)) from error
+        raise TemplateUnavailable("warmup: %s: %s" % (kind, error)) from error
     leftovers.note("warmup")
     return leftovers
 
 
 def check(leftovers):
-    """Raises Unfit if this process can not be forked from."""
+    """Raises TemplateUnavailable if kernels must not be forked from this process."""
     leftovers.check()
     left = []
     for fd in os.listdir("/proc/self/fd"):
@@ -137,24 +139,28 @@ def check(leftovers):
             if fd not in EXPECTED:
                 left.append(os.readlink("/proc/self/fd/" + fd))
         except OSError:
-            pass  # What the directory itself was listed by.
+            pass  # The descriptor that listed the directory.
     if left:
-        raise Unfit("the imports left open files, which kernels must not share: %s" % left)
-    # As each kernel will be: what libraries do after a fork, they do here. A thread that one starts
-    # then would not be confined with the kernel.
+        raise TemplateUnavailable(
+            "the imports left open files, which kernels must not share: %s" % left
+        )
+    # Forks as for each kernel. A thread that a library starts in the child would not be confined
+    # with the kernel.
     pid = os.fork()
     if pid == 0:
         os._exit(1 if threads() else 0)
     status = os.waitpid(pid, 0)[1]
     if status != 0:
-        raise Unfit("a fork of it does not come back with one thread (wait status %d)" % status)
+        raise TemplateUnavailable(
+            "a fork of it does not come back with one thread (wait status %d)" % status
+        )
     leftovers.note("a handler of os.register_at_fork")
     leftovers.check()
 
 
 def threads():
-    """Threads but the first, whose locks a fork would take and not them, by what they call
-    themselves: proc_pid_comm(5)."""
+    """The names of all threads but the first (proc_pid_comm(5)): a fork would take their locks, but
+    not them."""
     found = {}
     for thread in os.listdir("/proc/self/task"):
         if thread != str(os.getpid()):
@@ -162,13 +168,13 @@ def threads():
                 with open("/proc/self/task/%s/comm" % thread) as name:
                     found["a thread, which a fork would lose", thread] = name.read().strip()
             except FileNotFoundError:
-                pass  # It has ended.
+                pass  # The thread has ended.
     return found
 
 
 def shared_memory():
-    """Mappings that kernels would share, tenants with each other, and could write to, or make so
-    by mprotect(2): proc_pid_smaps(5), VmFlags."""
+    """Mappings that kernels of different tenants would share and could write to, or make so by
+    mprotect(2): proc_pid_smaps(5), VmFlags."""
     found, address, name = {}, "", ""
     with open("/proc/self/smaps") as lines:
         for line in lines:

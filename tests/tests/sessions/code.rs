@@ -55,7 +55,7 @@ fn exceptions_show_the_users_lines_and_none_of_ours() {
         assert!(traceback.contains(line), "{line} is missing: {traceback}");
     }
     assert_eq!(traceback.matches("File \"").count(), 3, "{traceback}");
-    for ours in ["kernel.py", "run_code", "foreign", "<string>", "vivarium"] {
+    for ours in ["kernel.py", "run_code", "call_user", "<string>", "vivarium"] {
         assert!(!traceback.contains(ours), "{ours}: {traceback}");
     }
     // A function of an earlier execution still has its lines.
