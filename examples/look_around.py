@@ -19,7 +19,7 @@ def listed(path):
     try:
         return sorted(os.listdir(path))
     except OSError as error:
-        return [f"{path}: {errno.errorcode[error.errno]}"]
+        return [f"{path}: {errno.errorcode[error.errno or 0]}"]
 
 
 def interfaces():
@@ -31,7 +31,7 @@ def outcome(action):
     try:
         action()
     except OSError as error:
-        return errno.errorcode.get(error.errno, str(error))
+        return errno.errorcode.get(error.errno or 0, str(error))
     return "it worked"
 
 

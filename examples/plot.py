@@ -1,6 +1,8 @@
 """Draws the sales of examples/sales.csv: revenue by month and region, and by product.
 
     vivarium run --file examples/sales.csv --output-dir pictures examples/plot.py
+
+Needs pandas and matplotlib.
 """
 
 import matplotlib.pyplot as plt

@@ -29,10 +29,10 @@ def growth_per_month(values):
 with open("sales.csv", newline="") as file:
     rows = list(csv.DictReader(file))
 
-by_region = defaultdict(lambda: defaultdict(float))
-by_product = defaultdict(float)
-by_month = defaultdict(float)
-units = defaultdict(dict)
+by_region: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+by_product: dict[str, float] = defaultdict(float)
+by_month: dict[str, float] = defaultdict(float)
+units: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
 for row in rows:
     revenue = int(row["units"]) * float(row["unit_price"])
     by_region[row["region"]][row["month"]] += revenue

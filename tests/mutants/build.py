@@ -20,10 +20,8 @@ TESTS = {
 
 
 def output(*command, **more):
-    command = subprocess.run(
-        command, cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE, **more
-    )
-    return command.stdout
+    done = subprocess.run(command, cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE, **more)
+    return done.stdout
 
 
 def listed(patterns):
@@ -88,7 +86,7 @@ class Tree:
     def build(self, into, tests=tuple(TESTS), programs=PROGRAMS):
         """Builds programs and test programs `into` a directory; whether they build."""
         into.mkdir(parents=True, exist_ok=True)
-        found = {}
+        found: dict = {}
         packages = ["--package", "vivarium", "--package", "vivarium-agent"]
         steps = [(programs, ["build", *packages])] if programs else []
         for name in tests:
@@ -112,7 +110,7 @@ def switched(tree, mutants, into):
 
     Returns why each of the others has none: "does not build", or that it wants a build of its own.
     """
-    files = {}
+    files: dict = {}
     for number, mutant in mutants.items():
         files.setdefault(mutant["file"], {})[number] = mutant
     tree.originals = {name: (ROOT / name).read_text() for name in files}

@@ -90,7 +90,7 @@ def one_contained(programs, program, filters):
         timer.start()
         watch.start()
         last = ""
-        for line in process.stdout:
+        for line in process.stdout or ():
             if re.match(r"test .* (FAILED|has been running for over 60 seconds)$", line):
                 end(line.split()[1])
                 break
@@ -105,7 +105,7 @@ def one_contained(programs, program, filters):
 def watch_memory(process, end):
     while process.poll() is None:
         free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
-        if int(free[1]) < KEPT_FREE_MB * 1024:
+        if free and int(free[1]) < KEPT_FREE_MB * 1024:
             end("took the host's memory")
         time.sleep(0.2)
 

@@ -136,7 +136,7 @@ class Source:
 
 def switched(source, changes):
     """The file with all of these changes behind switches."""
-    merged = {}
+    merged: dict = {}
     for change in changes:
         key = (change.start, change.end, change.kind)
         if key in merged:

@@ -21,6 +21,7 @@ X86 = platform.machine() == "x86_64"
 
 # Numbers on x86_64 and on aarch64 (asm/unistd_64.h, asm-generic/unistd.h); from 424 on alike.
 # None: the architecture does not have it.
+# fmt: off
 NUMBERS = {
     "ptrace": (101, 117), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268), "clone": (56, 220),
@@ -51,8 +52,20 @@ NUMBERS = {
     "fadvise64": (221, 223), "mincore": (27, 232), "madvise": (28, 233), "mmap": (9, 222),
     "memfd_create": (319, 279), "inotify_init": (253, None), "inotify_init1": (294, 26),
 }
+# fmt: on
 
 NEWNS, NEWUTS, NEWUSER, NEWNET = 0x00020000, 0x04000000, 0x10000000, 0x40000000
+
+
+def word(value):
+    """An argument of a system call as ctypes takes it."""
+    if value is None:
+        return ctypes.c_void_p(value)
+    if isinstance(value, (str, bytes)):
+        return ctypes.c_char_p(value.encode() if isinstance(value, str) else value)
+    if hasattr(value, "_as_parameter_") or isinstance(value, ctypes.Array):
+        return value
+    return ctypes.c_long(value)
 
 
 def call(name, *arguments):
@@ -60,14 +73,7 @@ def call(name, *arguments):
     number = NUMBERS[name][0 if X86 else 1] if isinstance(name, str) else name
     if number is None:
         raise OSError(errno.ENOSYS, name)
-    words = []
-    for value in arguments:
-        if isinstance(value, str):
-            value = value.encode()
-        words.append(ctypes.c_char_p(value) if isinstance(value, bytes) else
-                     value if hasattr(value, "_as_parameter_") or isinstance(value, ctypes.Array)
-                     else ctypes.c_void_p(value) if value is None else ctypes.c_long(value))
-    result = libc.syscall(ctypes.c_long(number), *words)
+    result = libc.syscall(ctypes.c_long(number), *map(word, arguments))
     if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -83,20 +89,21 @@ def attempt(expression):
         try:
             said = {"value": eval(expression, globals())}
         except OSError as error:
-            said = {"errno": errno.errorcode.get(error.errno, str(error)), "detail": str(error)}
+            name = errno.errorcode.get(error.errno or 0, str(error))
+            said = {"errno": name, "detail": str(error)}
         except BaseException as error:
             said = {"error": "%s: %s" % (type(error).__name__, error)}
         os.write(writer, json.dumps(said, default=str).encode())
         os._exit(0)
     os.close(writer)
-    said = b""
+    answer = b""
     while chunk := os.read(reader, 65536):
-        said += chunk
+        answer += chunk
     os.close(reader)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        said = json.dumps({"signal": signal.Signals(os.WTERMSIG(status)).name}).encode()
-    print(said.decode())
+        answer = json.dumps({"signal": signal.Signals(os.WTERMSIG(status)).name}).encode()
+    print(answer.decode())
 
 
 def in_own_user_namespace(action, more=NEWNS):
@@ -137,7 +144,7 @@ def zeroed(size):
     return ctypes.addressof(buffer)
 
 
-KEPT = []
+KEPT: list = []
 
 
 def int80():
@@ -180,6 +187,7 @@ def tells(path):
 def lock(path):
     """Locks a file if nobody else has (flock(2))."""
     import fcntl
+
     with open(path, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return "locked"
@@ -254,6 +262,7 @@ def execute_copy(path):
 def execute(*command):
     """Executes a program; what it printed, or its exit code."""
     import subprocess
+
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     return done.stdout.decode().strip() or done.returncode
 
@@ -278,6 +287,7 @@ def descriptors():
 def raise_limit(name, soft, hard):
     """Sets a resource limit; ValueError of the library is the kernel's EPERM."""
     import resource
+
     try:
         resource.setrlimit(getattr(resource, name), (soft, hard))
     except ValueError:
@@ -288,6 +298,7 @@ def raise_limit(name, soft, hard):
 def queue_signals(count):
     """Queues so many real-time signals to this thread, which blocks them."""
     import threading
+
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
     for _ in range(count):
         signal.pthread_kill(threading.get_ident(), signal.SIGRTMIN)
@@ -295,6 +306,7 @@ def queue_signals(count):
 
 def limit(name):
     import resource
+
     return resource.getrlimit(getattr(resource, name))
 
 

@@ -5,7 +5,7 @@ Decides which of them to offer by the line up to the cursor alone.
 
 from budget import RenderingTimeout, call_timed
 from classes import mro_of, namespace_of
-from guard import builtins, load, main_module, sys
+from guard import Any, builtins, load, main_module, sys
 from lookup import (
     MISSING,
     ModuleType,
@@ -128,7 +128,7 @@ def attributes(value):
 def keys(value, quote):
     """Keys of a dictionary, columns of a data frame or fields of an array, quoted if need be."""
     if isinstance(value, dict):
-        found = dict.keys(value)
+        found: Any = dict.keys(value)
     else:
         frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
         if isinstance(frame, type) and isinstance(value, frame):
@@ -137,7 +137,7 @@ def keys(value, quote):
             dtype = attribute(value, "dtype")
             found = (attribute(dtype, "names") if dtype is not MISSING else ()) or ()
     for key in call_timed(list, found) if found is not MISSING else ():
-        if type(key) is str and quote not in key or not quote and type(key) in (str, int):
+        if (type(key) is str and quote not in key) or (not quote and type(key) in (str, int)):
             yield key if quote else repr(key), "key"
 
 

@@ -23,10 +23,18 @@ from _thread import get_ident
 from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
 from time import monotonic, process_time
 
+# Only type checkers know it as True: the kernel does not load `typing`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object
+
 # sys.monitoring, since 3.12: the numbers of its tools.
-TOOLS = range(6) if sys.version_info >= (3, 12) else ()
-set_events = sys.monitoring.set_events if TOOLS else None
-get_tool = sys.monitoring.get_tool if TOOLS else None
+monitoring: Any = getattr(sys, "monitoring", None)
+TOOLS = range(6) if monitoring else ()
+set_events: Any = monitoring.set_events if monitoring else None
+get_tool: Any = monitoring.get_tool if monitoring else None
 modules = sys.modules
 
 # The user's module, which is not the one that the bootstrap ran in.
@@ -59,7 +67,7 @@ class State:
     pid = posix.getpid()
     thread = get_ident()
     # Functions to call at the end of an execution, added by parts that are loaded later.
-    post_execute = []
+    post_execute: list = []
 
 
 def call_user(function, *args):

@@ -9,7 +9,7 @@ import builtins
 
 import source_cache
 from classes import type_name
-from guard import call_user, call_without_workdir, is_kernel_code, load, traceback_of
+from guard import Any, call_user, call_without_workdir, is_kernel_code, load, traceback_of
 from wire import MESSAGE_MAX_BYTES, NAME_MAX_BYTES, TRACEBACK_MAX_BYTES, string
 
 context_of = BaseException.__dict__["__context__"].__get__
@@ -18,7 +18,7 @@ set_context = BaseException.__dict__["__context__"].__set__
 set_traceback = BaseException.__dict__["__traceback__"].__set__
 # Since 3.11.
 ExceptionGroup = vars(builtins).get("BaseExceptionGroup")
-exceptions_of = ExceptionGroup.__dict__["exceptions"].__get__ if ExceptionGroup else None
+exceptions_of: Any = ExceptionGroup.__dict__["exceptions"].__get__ if ExceptionGroup else None
 
 # Of a traceback that is formatted without the standard library.
 PLAIN_ENTRIES_MAX = 60

@@ -8,19 +8,21 @@ there on each new source goes in at once. Entries without a modification time su
 Must not hold sources without bound.
 """
 
+from guard import Any
+
 SOURCES_MAX = 1000
 SOURCES_MAX_CHARS = 16 << 20
 # A longer source is not kept: its tracebacks have no source lines.
 SOURCE_MAX_CHARS = 4 << 20
 
-sources = {}
+sources: dict = {}
 
 
 class State:
     """What changes during the life of the kernel."""
 
     chars = 0
-    linecache = None
+    linecache: Any = None
 
 
 def add(name, source):

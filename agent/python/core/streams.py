@@ -6,7 +6,7 @@ import sys
 
 from guard import call_user, interruptible, raised_by_user
 
-originals = {}
+originals: dict = {}
 
 
 class NoInput(io.FileIO):
@@ -75,7 +75,7 @@ def open_stream(fd, name):
 
 def flush():
     """Flushes the streams in use and the originals, so that all output comes before DONE."""
-    in_use = getattr(sys, "stdout", None), getattr(sys, "stderr", None)
+    in_use: tuple = (getattr(sys, "stdout", None), getattr(sys, "stderr", None))
     for stream in (*in_use, originals["stdout"], originals["stderr"]):
         try:
             call_user(stream.flush)

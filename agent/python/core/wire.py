@@ -56,16 +56,16 @@ class State:
 
     # The frames that are being written, and how many bytes each write took.
     outbox = b""
-    write_counts = []
+    write_counts: list = []
     # The buffer for the next frame, and how many bytes each read gave.
     inbox = chunk
-    read_counts = []
+    read_counts: list = []
     # Type and payload of each request that is not answered yet.
-    requests = []
+    requests: list = []
     # How many displays the agent has not acknowledged.
     unacknowledged = 0
     # The running execution, as 8 bytes, and how many bytes of results it has left.
-    execution_number = None
+    execution_number: "bytes | None" = None
     bytes_left = 0
     busy = False
     max_text_bytes = TEXT_MAX_BYTES
@@ -184,7 +184,7 @@ def accept(data, rest):
     """Accepts a frame. `rest` is what was read after it."""
     if data[0] == SHOWN:
         # User code may have written a display of its own to the socket.
-        changes = {"unacknowledged": max(state.unacknowledged - 1, 0)}
+        changes: dict = {"unacknowledged": max(state.unacknowledged - 1, 0)}
     else:
         changes = {"requests": [*state.requests, (data[0], bytes(data[1:]))]}
     inbox, read_counts = (buffer_with(rest, len(chunk)), [len(rest)]) if rest else (chunk, [])

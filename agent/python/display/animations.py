@@ -11,7 +11,7 @@ import figures
 import publisher
 import wire
 from budget import call_timed
-from guard import call_for_user, interruptible, load, update_wrapper
+from guard import Any, call_for_user, interruptible, load, update_wrapper
 
 FRAMES_MAX = 100
 
@@ -19,12 +19,13 @@ FRAMES_MAX = 100
 class State:
     """What changes during the life of the kernel."""
 
-    save = writer = None
-    alive = ()
+    save: Any = None
+    writer: Any = None
+    alive: Any = ()
     # The animations that are being played now.
-    playing = ()
+    playing: tuple = ()
     # Animation -> the execution in which its frames were last shown.
-    played = None
+    played: Any = None
 
 
 def on_animation(module):
@@ -47,7 +48,9 @@ def on_animation(module):
         call_for_user(mark_played, self)
         return result
 
-    class NullWriter(module.AbstractMovieWriter):
+    base: Any = module.AbstractMovieWriter
+
+    class NullWriter(base):
         """A writer that writes nothing."""
 
         def setup(self, fig, outfile, dpi=None):

@@ -8,7 +8,7 @@ or False.
 import publisher
 import wire
 from budget import call_timed
-from guard import call_user, load
+from guard import Any, call_user, load
 
 # A larger image is drawn with fewer dots per inch, or not cropped.
 PIXELS_MAX = 16_000_000
@@ -22,9 +22,9 @@ PAD_INCHES = 0.1
 class State:
     """What changes during the life of the kernel."""
 
-    savefig = None
+    savefig: Any = None
     # Figure -> the execution in which it was last shown.
-    shown = None
+    shown: Any = None
     # How many animations are being saved: figures saved meanwhile are their frames.
     animating = 0
 

@@ -22,11 +22,11 @@ LARGE_BYTES = 1 << 20
 LARGE_MAX = 3
 
 In = [""]
-Out = {}
+Out: dict = {}
 # The values of `_`, `__` and `___`, unless user code assigned them.
-last = [None, None, None]
+last: list = [None, None, None]
 # The executions in `Out` whose values are large.
-large = []
+large: list = []
 
 # The type of a method that is written in C.
 MethodDescriptor = type(object.__sizeof__)
@@ -107,4 +107,4 @@ def start():
     for function in (display, update_display, clear_output):
         function.__module__ = "IPython.display"
         setattr(builtins, function.__name__, function)
-    builtins.In, builtins.Out = In, Out
+    vars(builtins).update(In=In, Out=Out)

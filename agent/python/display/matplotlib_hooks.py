@@ -12,7 +12,7 @@ import guard
 import publisher
 import report
 from classes import type_name
-from guard import call_for_user, call_user, load, modules, update_wrapper
+from guard import Any, call_for_user, call_user, load, modules, update_wrapper
 from streams import write_note
 
 
@@ -20,7 +20,7 @@ class State:
     """What changes during the life of the kernel."""
 
     # pyplot's own `close`.
-    close = None
+    close: Any = None
 
 
 def on_figure(module):
@@ -110,5 +110,6 @@ def show_once(figure):
         for animation in playing:
             animations.play(animation)
         if playing:
-            return figures.mark_shown(figure)
+            figures.mark_shown(figure)
+            return
     publisher.publish_image(figures.to_png(figure))

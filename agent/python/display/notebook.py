@@ -30,9 +30,8 @@ def display_function(mime_type):
     """One of `display_html`, `display_png` and so on, each for one MIME type."""
 
     def show_form(*objects, raw=False, metadata=None):
-        if raw:
-            objects = [{mime_type: data} for data in objects]
-        return display(*objects, raw=raw, include=["text/plain", mime_type])
+        shown = [{mime_type: data} for data in objects] if raw else objects
+        return display(*shown, raw=raw, include=["text/plain", mime_type])
 
     return interruptible(show_form)
 

@@ -17,9 +17,9 @@ class State:
     """What changes during the life of the kernel."""
 
     # The execution whose next display carries out `clear_output(wait=True)`.
-    clear_pending = None
+    clear_pending: "bytes | None" = None
     # The last execution that got a note about a display too large for its limit.
-    size_noted_for = None
+    size_noted_for: "bytes | None" = None
 
 
 def clear_output(wait=False):

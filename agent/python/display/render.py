@@ -73,16 +73,17 @@ def text_and_bundle(value, include, exclude):
             raise
         except BaseException:
             pass  # It is rendered like any other object.
-    text, bundle = text_of(value), {}
+    text = text_of(value)
+    bundle: dict = {}
     if not methods and renderer is None:
         return text, bundle
     try:
         for mime_type, data in call_methods(value, methods, renderer, include, exclude):
             if isinstance(mime_type, str) and len(bundle) < REPRESENTATIONS_MAX:
-                mime_type = str.__str__(mime_type)
-                data = encode_or_none(mime_type, data)
-                if data is not None:
-                    bundle[mime_type] = data
+                name = str.__str__(mime_type)
+                encoded = encode_or_none(name, data)
+                if encoded is not None:
+                    bundle[name] = encoded
     except RenderingTimeout:
         what = type_name(kind)
         write_note(
@@ -106,7 +107,7 @@ def text_of(value):
 
 def find_methods(kind, value):
     """The names of the methods of IPython's conventions that a value has."""
-    methods = set()
+    methods: set = set()
     if issubclass(kind, type):
         return methods
     for base in mro_of(kind):

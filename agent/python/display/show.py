@@ -44,12 +44,12 @@ def display(
 
 def encode_bundle(bundle):
     """The representations in a MIME bundle."""
-    representations = []
-    for name, data in bundle.items():
-        if isinstance(name, str):
-            name = str.__str__(name)
-            representations.append((name, render.encode_or_none(name, data)))
-    return [(name, data) for name, data in representations if data is not None][
+    encoded = []
+    for key, data in bundle.items():
+        if isinstance(key, str):
+            name = str.__str__(key)
+            encoded.append((name, render.encode_or_none(name, data)))
+    return [(name, data) for name, data in encoded if data is not None][
         : render.REPRESENTATIONS_MAX
     ]
 

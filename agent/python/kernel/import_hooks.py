@@ -11,7 +11,7 @@ must leave no trace: an imported module has its own loader and spec.
 import sys
 
 import source_cache
-from guard import call_for_user, interruptible, update_wrapper
+from guard import Any, call_for_user, interruptible, update_wrapper
 
 ModuleSpec = type(sys.__spec__)
 
@@ -25,9 +25,9 @@ def on_inspect(module):
         if isinstance(object, type) and object.__module__ == "__main__":
             for member in vars(object).values():
                 function = getattr(member, "__func__", None) or getattr(member, "fget", member)
-                code = getattr(function, "__code__", None)
-                if getattr(code, "co_filename", None) in source_cache.sources:
-                    return code.co_filename
+                name = getattr(getattr(function, "__code__", None), "co_filename", None)
+                if name in source_cache.sources:
+                    return name
         return original(object)
 
     module.getfile = update_wrapper(getfile, original)
@@ -41,7 +41,8 @@ def on_threading(module):
 
     def excepthook(args):
         if args.exc_type is SystemExit or sys.stderr is None:
-            return original(args)
+            original(args)
+            return
         import traceback
 
         name = args.thread.name if args.thread is not None else module.get_ident()
@@ -118,7 +119,8 @@ class Finder:
             if spec is not None:
                 return spec if hook is None else with_hook(spec, hook)
         if name in IPYTHON_MODULES:
-            return ModuleSpec(name, StandIn(), is_package=IPYTHON_MODULES[name])
+            loader: Any = StandIn()
+            return ModuleSpec(name, loader, is_package=IPYTHON_MODULES[name])
         return None
 
     def __repr__(self):

@@ -42,7 +42,7 @@ def prefixes(path):
     """The existing directories that Python reads, both as named and as resolved, each once."""
     named = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     named += [entry for entry in sys.path if path.isabs(entry)]
-    found = []
+    found = []  # type: list
     for directory in named:
         for form in (path.normpath(directory), path.realpath(directory)):
             inside = any((form + "/").startswith(known.rstrip("/") + "/") for known in found)

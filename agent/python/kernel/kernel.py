@@ -35,7 +35,7 @@ import source_cache
 import streams
 import wire
 from classes import type_name
-from guard import call_user, load, raised_by_user
+from guard import Any, call_user, load, raised_by_user
 from wire import number, send, string
 
 # Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
@@ -66,12 +66,13 @@ class Execution:
 
     started = False
     # The VALUE frame, in pieces, or the exception.
-    value = None
-    failure = None
+    value: "tuple | None" = None
+    failure: "BaseException | None" = None
     # The first exception raised in the kernel: it is reported instead of any other outcome.
-    kernel_error = None
+    kernel_error: "BaseException | None" = None
     # The frames that report this, and how often they were encoded.
-    answer, attempts = None, 0
+    answer: "tuple | None" = None
+    attempts = 0
 
 
 class State:
@@ -81,7 +82,7 @@ class State:
     has_ast_types = False
     max_result_bytes = wire.RESULT_MAX_BYTES
     future_flags = 0
-    loop = None
+    loop: Any = None
 
 
 def main():
@@ -240,7 +241,8 @@ def run(number, source):
 
 def value_frame(value):
     """The VALUE frame of a value, in pieces."""
-    text, representations = None, ()
+    text: str | None = None
+    representations: tuple = ()
     if type(value) in PLAIN_TYPES:
         try:
             text = call_user(repr, value)

@@ -33,7 +33,7 @@ class State:
     """What changes during the life of the kernel."""
 
     # When a `%time` began: wall clock, CPU time.
-    timing = None
+    timing: "tuple[float, float] | None" = None
 
 
 def translate(source, error):

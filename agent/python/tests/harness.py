@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import unittest
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("core", "display", "assist", "kernel", "zygote")
@@ -38,7 +39,7 @@ INTERPRETERS = (sys.executable, "/usr/bin/python3")
 SCIENCE = {"PIL", "matplotlib", "numpy", "pandas"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def inspect(interpreter):
     sources = {name: FILES[name].read_text() for name in PARTS}
     script = FILES["inspect_interpreter"].read_text()
@@ -51,7 +52,7 @@ def inspect(interpreter):
     return json.loads(done.stdout.decode().rpartition("vivarium-inspect:")[2])
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def interpreter_with(modules):
     """An interpreter that has these modules, or None."""
     for interpreter in INTERPRETERS if modules else INTERPRETERS[:1]:
@@ -76,12 +77,12 @@ def needs(*modules):
 class Answer:
     """All that came of one execution."""
 
-    completion = value = type = exception = message = traceback = None
-    mime = ()
+    completion = value = type = exception = message = traceback = None  # type: Any
+    mime: Any = ()
     # Of each display: kind, id, forms; and what had been printed before it.
-    displays = ()
+    displays: Any = ()
     stdout = stderr = ""
-    exited = None
+    exited: Any = None
     began = False
     interrupts = 0
 
@@ -118,7 +119,7 @@ class Kernel:
             stdin=subprocess.DEVNULL,
             stdout=out[1],
             stderr=err[1],
-            preexec_fn=descriptors,
+            preexec_fn=descriptors,  # noqa: PLW1509 - the tests have one thread
             start_new_session=True,
         )
         for fd in (out[1], err[1], program):
@@ -162,7 +163,8 @@ class Kernel:
                     return frame[0], frame[1:]
             if time.monotonic() - began > TIMEOUT_S:
                 raise AssertionError("the kernel does not answer: %r" % answer)
-            ready, _, _ = select.select([self.control, self.out, self.err], [], [], 0.02)
+            sources: list = [self.control, self.out, self.err]
+            ready, _, _ = select.select(sources, [], [], 0.02)
             self.drain(answer, ready)
             if self.control in ready:
                 try:
@@ -260,7 +262,7 @@ class Texts:
 
 class KernelTest(unittest.TestCase):
     maxDiff = None
-    needed = ()
+    needed: tuple = ()
 
     def setUp(self):
         self.interpreter = interpreter_with(self.needed)

@@ -179,7 +179,7 @@ class Main(KernelTest):
         self.kernel = self.start()
         trace = self.run_error("def f(): pass\nf(1)[\n1]", "TypeError").traceback
         self.assertIn("    f(1)", trace)
-        if (3, 11) <= sys.version_info:
+        if sys.version_info >= (3, 11):
             self.assertIn("^", trace)
         self.run_ok("async def f(): return 1")
         self.assertEqual(self.run_ok("await f()").value, "1")

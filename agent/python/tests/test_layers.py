@@ -15,7 +15,7 @@ LATE = {
 
 def imports_of(source):
     """The modules that a file imports anywhere, and the parts that it names as a string."""
-    found = set()
+    found: set = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)

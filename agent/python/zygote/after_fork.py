@@ -14,7 +14,10 @@ import sys
 from _signal import SIG_IGN, SIGPIPE, SIGXFSZ, signal
 from time import tzset
 
-modules = sys.modules
+from guard import Any
+
+modules: Any = sys.modules
+environ: Any = os.environ
 
 # environ(7). Made once, in the template: making it writes to a hundred pages, which a kernel would
 # have to copy first.
@@ -45,11 +48,11 @@ def read_environment():
         name, _, value = entry.partition(b"=")
         found[name] = value
     # Python sets it at start if nothing else says which encoding to use (PEP 538).
-    coerced = os.environ._data.get(b"LC_CTYPE")
+    coerced = environ._data.get(b"LC_CTYPE")
     if coerced is not None and not {b"LC_ALL", b"LC_CTYPE"} & found.keys():
         found[b"LC_CTYPE"] = coerced
         os.putenv(b"LC_CTYPE", coerced)
-    for environment in (os.environ._data, vars(modules["posix"])["environ"]):
+    for environment in (environ._data, vars(modules["posix"])["environ"]):
         environment.clear()
         environment.update(found)
     tzset()

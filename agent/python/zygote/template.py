@@ -93,7 +93,7 @@ def main():
         try:
             pid = os.fork()
         except OSError as error:
-            pid = -error.errno
+            pid = -(error.errno or 1)
         if pid == 0:
             break
         library.vivarium_template_forked(pid)

@@ -1,6 +1,8 @@
 """The commands of docs/operations.md: what stands in its `sh` blocks, by section.
 
-    python3 document.py PAGE SECTION    prints those of one section
+    python3 document.py PAGE SECTION
+
+prints those of one section.
 """
 
 import pathlib
@@ -9,7 +11,7 @@ import sys
 
 def sections(page):
     """The blocks under each section's title, in the order of the page."""
-    found = {}
+    found: dict = {}
     title = kind = None
     for line in pathlib.Path(page).read_text().splitlines():
         # In a list they are indented.

@@ -89,12 +89,16 @@ class Leftovers(unittest.TestCase):
                     first = (session.scope / leaf / "cgroup.procs").read_text().split()[0]
                     os.kill(int(first), signal.SIGKILL)
                     if leaf == "kernel":
-                        wait_until("it is gone", lambda: first not in members(session))
+                        wait_until(
+                            "it is gone", lambda kernel=first: kernel not in members(session)
+                        )
                         after = session.execute("1 + 1")
                         self.assertEqual(after["result"]["repr"], "2", after)
                     else:
-                        gone = f"/v1/sessions/{session.id}"
-                        wait_until("the session ends", lambda: request("GET", gone)[0] == 404)
+                        path = f"/v1/sessions/{session.id}"
+                        wait_until(
+                            "the session ends", lambda path=path: request("GET", path)[0] == 404
+                        )
                         wait_until("its scope goes", lambda: not session.scope.exists())
             self.assertEqual(other.execute("1 + 1")["result"]["repr"], "2")
         self.assertEqual(left_over(), before)

@@ -1,4 +1,4 @@
-"""Prometheus, as the operator set it up by docs/operations.md: it scrapes, and its alerts arrive."""
+"""Prometheus, set up by docs/operations.md, scrapes the daemon, and its alerts arrive."""
 
 import http.server
 import json
@@ -28,7 +28,7 @@ def tearDownModule():
 class Alertmanager(http.server.BaseHTTPRequestHandler):
     """Takes alerts as Alertmanager's API v2 does."""
 
-    received = queue.Queue()
+    received: queue.Queue = queue.Queue()
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -1,4 +1,4 @@
-"""Tenants: what each may use together with all its sessions, whatever they do, and whose is what."""
+"""Tenants: what each may use with all its sessions together, and which session is whose."""
 
 import contextlib
 import json

@@ -67,7 +67,14 @@ def limit_events(limit):
     """How often a limit was reached, as /metrics says now."""
     text = run("curl", "--silent", "--fail", "--unix-socket", SOCKET, "http://localhost/metrics")
     line = rf'^vivarium_limit_events_total{{limit="{limit}",tenant="default"}} (\d+)$'
-    return int(re.search(line, text, re.MULTILINE)[1])
+    return number_in(text, line)
+
+
+def number_in(text, pattern):
+    """The number that the first group of a pattern finds."""
+    found = re.search(pattern, text, re.MULTILINE)
+    assert found, text
+    return int(found[1])
 
 
 def logged():
@@ -151,7 +158,7 @@ class Watch(unittest.TestCase):
         with Session(limits={"max_procs": 10}) as session:
             outcome = session.execute(REFUSED_AGAIN_AND_AGAIN, timeout_ms=5_000)
             self.assertEqual(outcome["status"], "timed_out", outcome)
-            refused = int(re.search(r"(\d+) times a new process was refused", outcome["detail"])[1])
+            refused = number_in(outcome["detail"], r"(\d+) times a new process was refused")
             self.assertGreater(refused, 1)
             self.assertEqual(limit_events("pids"), before + refused)
             self.assertEqual(logged(), logged_before + 1)
@@ -161,7 +168,7 @@ class Watch(unittest.TestCase):
         with Session(limits={"max_memory_mb": 128}) as session:
             outcome = session.execute("data = b'x' * (1 << 30)")
             self.assertEqual(outcome["cause"], "memory_limit", outcome)
-            killed = int(re.search(r"memory.events counts (\d+) killed", outcome["detail"])[1])
+            killed = number_in(outcome["detail"], r"memory.events counts (\d+) killed")
             self.assertEqual(limit_events("memory"), before + killed)
             self.assertEqual(logged(), logged_before + 1)
 
