@@ -32,13 +32,14 @@ pub(crate) const TEMPLATE_BOOTSTRAP: &str = include_str!("../python/zygote/templ
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
 /// The parts of the kernel program, by the names they import each other.
-const PARTS: [(&str, &str); 29] = [
+const PARTS: [(&str, &str); 30] = [
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
     ("assistance", include_str!("../python/assist/assistance.py")),
     ("budget", include_str!("../python/display/budget.py")),
     ("classes", include_str!("../python/core/classes.py")),
     ("completion", include_str!("../python/assist/completion.py")),
+    ("event_loop", include_str!("../python/kernel/event_loop.py")),
     ("figures", include_str!("../python/display/figures.py")),
     ("guard", include_str!("../python/core/guard.py")),
     ("import_hooks", include_str!("../python/kernel/import_hooks.py")),

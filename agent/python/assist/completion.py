@@ -6,15 +6,7 @@ Decides which of them to offer by the line up to the cursor alone.
 from budget import RenderingTimeout, call_timed
 from classes import mro_of, namespace_of
 from guard import Any, builtins, load, main_module, sys
-from lookup import (
-    MISSING,
-    ModuleType,
-    attribute,
-    dotted_name_before,
-    kind_of,
-    resolve,
-    static_attribute,
-)
+from lookup import MISSING, ModuleType, attribute, dotted_name, kind_of, resolve, static_attribute
 
 MATCHES_MAX = 500
 MATCH_MAX_CHARS = 256
@@ -32,7 +24,7 @@ def complete(source, cursor):
         prefix = line[start:]
         key_of = line[: start - len(quote)].rstrip()
         if key_of.endswith("["):
-            found = keys(resolve(dotted_name_before(key_of[:-1])), quote)
+            found = keys(resolve(dotted_name(key_of[:-1])), quote)
         else:
             prefix = prefix.rpartition("/")[2]
             found = paths(line[start : len(line) - len(prefix)])
@@ -85,7 +77,7 @@ def open_string(line):
 def code_matches(line):
     """The name up to the cursor, and its completions."""
     words = line.split()
-    dotted = dotted_name_before(line)
+    dotted = dotted_name(line)
     before, dot, prefix = dotted.rpartition(".")
     if words[:1] == ["import"] or (words[:1] == ["from"] and "import" not in words):
         return prefix, modules(before)
@@ -97,7 +89,7 @@ def code_matches(line):
         return prefix, attributes(resolve(before))
     opened = line[: len(line) - len(prefix)].rstrip()
     if not prefix and opened.endswith("["):
-        return prefix, keys(resolve(dotted_name_before(opened[:-1])), "")
+        return prefix, keys(resolve(dotted_name(opened[:-1])), "")
     return prefix, visible_names()
 
 

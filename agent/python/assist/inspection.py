@@ -4,7 +4,7 @@ import render
 from budget import RenderingTimeout, call_timed
 from classes import type_name
 from guard import load
-from lookup import MISSING, dotted_name_before, is_name_character, kind_of, resolve
+from lookup import MISSING, dotted_name, is_name_character, kind_of, resolve
 
 REPR_MAX_CHARS = 1000
 TEXT_MAX_CHARS = 64 << 10
@@ -55,7 +55,7 @@ def name_at(source, cursor):
     end = cursor
     while end < len(source) and is_name_character(source[end]):
         end += 1
-    name = dotted_name_before(source[:end]).strip(".")
+    name = dotted_name(source[:end]).strip(".")
     if name and not name[0].isdigit():
         return name
     depth = 0
@@ -64,6 +64,6 @@ def name_at(source, cursor):
             depth += 1
         elif source[at] in "([{":
             if depth == 0:
-                return dotted_name_before(source[:at]) if source[at] == "(" else ""
+                return dotted_name(source[:at]) if source[at] == "(" else ""
             depth -= 1
     return ""

@@ -14,7 +14,7 @@ def is_name_character(character):
     return character == "_" or character.isalnum()
 
 
-def dotted_name_before(text):
+def dotted_name(text):
     """The dotted name at the end of a text, or ""."""
     start = len(text)
     while start and (is_name_character(text[start - 1]) or text[start - 1] == "."):

@@ -35,7 +35,7 @@ import source_cache
 import streams
 import wire
 from classes import type_name
-from guard import Any, call_user, load, raised_by_user
+from guard import call_user, raised_by_user
 from wire import number, send, string
 
 # Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
@@ -82,7 +82,6 @@ class State:
     has_ast_types = False
     max_result_bytes = wire.RESULT_MAX_BYTES
     future_flags = 0
-    loop: Any = None
 
 
 def main():
@@ -357,33 +356,11 @@ def compile_long_source(source, compile_as):
 def run_code(code, names):
     """Runs compiled code. Returns its value."""
     result = call_user(eval, code, names)
-    return run_coroutine(result) if code.co_flags & CO_COROUTINE else result
+    if not code.co_flags & CO_COROUTINE:
+        return result
+    import event_loop
 
-
-def run_coroutine(coroutine):
-    """Runs code that awaits at its top level, on the session's event loop."""
-    asyncio = load("asyncio")
-    if asyncio is None:
-        coroutine.close()
-        raise RuntimeError("top-level await needs asyncio, and another module has its name")
-    if State.loop is None or State.loop.is_closed():
-        State.loop = call_user(asyncio.new_event_loop)
-    call_user(asyncio.set_event_loop, State.loop)
-    task = call_user(State.loop.create_task, coroutine)
-    try:
-        return call_user(State.loop.run_until_complete, task)
-    except BaseException as caught:
-        error = caught
-    try:
-        if not task.done():
-            # Interrupted: let the code clean up; its traceback then tells where it was.
-            task.cancel()
-            call_user(State.loop.run_until_complete, task)
-        elif not task.cancelled():
-            task.exception()  # Marks it as retrieved: asyncio would print it otherwise.
-    except BaseException as unwinding:
-        error.__context__ = unwinding
-    raise error
+    return event_loop.run(result)
 
 
 def leave_child(failure):

@@ -26,6 +26,9 @@ FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob(
 # All parts of the kernel program: the other files are run as scripts.
 SCRIPTS = {"bootstrap", "template_bootstrap", "inspect_interpreter"}
 PARTS = sorted(FILES.keys() - SCRIPTS)
+# The parts that are loaded before the first execution.
+EARLY = ["classes", "guard", "import_hooks", "interactive", "kernel"]
+EARLY += ["report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}

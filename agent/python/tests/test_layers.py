@@ -3,14 +3,7 @@
 import ast
 import unittest
 
-from harness import FILES, FOLDERS, PARTS
-
-# The parts that are loaded after tenant code has run.
-LATE = {
-    name
-    for name in PARTS
-    if FILES[name].parent.name in ("assist", "display") and name != "interactive"
-} | {"magics"}
+from harness import EARLY, FILES, FOLDERS, PARTS
 
 
 def imports_of(source):
@@ -68,5 +61,6 @@ class Layers(unittest.TestCase):
         self.assertEqual(upwards, [])
 
     def test_what_is_loaded_late_imports_no_module_that_tenants_can_replace(self):
-        for name in LATE:
+        scripts = {"loader", "template", "after_fork"}
+        for name in {*PARTS} - {*EARLY} - scripts:
             self.assertLessEqual(self.imports[name], {*PARTS}, name)
