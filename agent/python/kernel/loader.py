@@ -24,9 +24,11 @@ def part_import(name, globals=None, locals=None, fromlist=(), level=0):
     if name not in parts:
         return python_import(name, globals, locals, fromlist, level)
     if name not in loaded:
-        part = loaded[name] = ModuleType(name)
+        part = ModuleType(name)
         vars(part)["__builtins__"] = __builtins__
+        # User code may raise in this: a signal handler, an audit hook. The next import tries again.
         exec(marshal.loads(parts[name]), vars(part))
+        loaded.setdefault(name, part)
     return loaded[name]
 
 

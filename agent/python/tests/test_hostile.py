@@ -200,6 +200,15 @@ class Tampering(KernelTest):
         for _ in range(3):
             self.run_error("1", "PermissionError")
 
+    def test_a_part_that_could_not_be_loaded_is_loaded_later(self):
+        self.run_ok(
+            "import sys\nbad = False\ndef hook(event, args):\n"
+            "    if bad and event == 'exec' and 'show' in str(args[0]): raise PermissionError('audited')\n"
+            "sys.addaudithook(hook)"
+        )
+        self.run_error("bad = True; display(1)", "PermissionError")
+        self.assertEqual(len(self.run_ok("bad = False; display(1)").displays), 1)
+
     def test_raising_into_the_runner_from_a_thread(self):
         code = (
             "import ctypes, threading, time\nmain = threading.main_thread().ident\n"
