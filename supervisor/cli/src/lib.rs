@@ -147,7 +147,7 @@ mod tests {
     fn the_exit_codes_are_documented() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md");
         let page = std::fs::read_to_string(path).unwrap();
-        for line in EXIT_CODES.lines() {
+        for line in EXIT_CODES.lines().skip(1) {
             assert!(page.contains(line.trim()), "{line}");
         }
         for command in Cli::command().get_subcommands() {
