@@ -1,4 +1,4 @@
-"""A kernel as a process, over its own wire and without a sandbox, for the tests.
+"""Runs a kernel for the tests: as a process, over its control socket, without a sandbox.
 
 Run the tests with any supported interpreter, which is then also the one under test:
 `python3 -m unittest` in this directory.
@@ -32,13 +32,12 @@ EARLY += ["report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
-# Generous: this is what a hang costs, not what a test takes.
+# A test that hangs fails after this.
 TIMEOUT_S = 30
 
-
-# Where the tests of libraries look for them: in the interpreter under test, or the system's.
+# Tests of libraries look for these in the interpreter under test, then in the system's.
 INTERPRETERS = (sys.executable, "/usr/bin/python3")
-# What VIVARIUM_TEST_REQUIRE means by python-science.
+# The libraries that VIVARIUM_TEST_REQUIRE calls python-science.
 SCIENCE = {"PIL", "matplotlib", "numpy", "pandas"}
 
 
@@ -68,7 +67,7 @@ def interpreter_with(modules):
 
 
 def needs(*modules):
-    """Of a class of tests: the libraries without which they are skipped."""
+    """Skips a class of tests where no interpreter has these libraries."""
 
     def decorate(tests):
         tests.needed = modules
@@ -78,11 +77,11 @@ def needs(*modules):
 
 
 class Answer:
-    """All that came of one execution."""
+    """The outcome of one execution."""
 
     completion = value = type = exception = message = traceback = None  # type: Any
     mime: Any = ()
-    # Of each display: kind, id, forms; and what had been printed before it.
+    # Each display: kind, id, representations, and the output before it.
     displays: Any = ()
     stdout = stderr = ""
     exited: Any = None
@@ -90,7 +89,7 @@ class Answer:
     interrupts = 0
 
     def __repr__(self):
-        # Of many displays, the last ones.
+        # Only the last displays.
         return repr({**vars(self), "displays": list(self.displays)[-5:]})
 
 
@@ -108,7 +107,7 @@ class Kernel:
         env = {"PATH": os.environ["PATH"], "HOME": workdir, "LANG": "C.UTF-8", **environment}
 
         def descriptors():
-            # 3 and 4 may be in use as the ends of other pipes: go through high numbers.
+            # Through high numbers, since other pipes may have 3 and 4.
             high = [os.dup2(fd, 200 + at) for at, fd in enumerate((theirs.fileno(), program))]
             for at, fd in enumerate(high):
                 os.dup2(fd, 3 + at)
@@ -157,7 +156,7 @@ class Kernel:
         while True:
             if answer.interrupts < min(interrupts, answer.stdout.count("go\n")):
                 answer.interrupts += 1
-                time.sleep(0.05)  # Not needed; it lets the code get where it is going.
+                time.sleep(0.05)  # Not needed; lets the code reach the call after "go".
                 os.killpg(self.process.pid, signal.SIGINT)
             if len(self.inbox) >= 4:
                 end = 4 + int.from_bytes(self.inbox[:4], "little")
@@ -202,7 +201,6 @@ class Kernel:
             kind, payload = frame
             assert payload[:8] == number, (payload, answer)
             if kind == 5:
-                # It has begun, and is what interrupts are for.
                 assert not answer.began, answer
                 answer.began = True
                 continue
@@ -219,7 +217,7 @@ class Kernel:
                 answer.completion = COMPLETIONS[payload[8]]
                 texts.rest = texts.rest[1:]
             elif kind == 6:
-                # All that was printed before it is in the pipes by now.
+                # The pipes hold all output before the display.
                 self.drain(answer, select.select([self.out, self.err], [], [], 0)[0])
                 kind_of_display, texts.rest = DISPLAY_KINDS[texts.rest[0]], texts.rest[1:]
                 shown = Display(kind_of_display, texts.next(), texts.forms(), answer.stdout)

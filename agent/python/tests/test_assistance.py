@@ -1,4 +1,4 @@
-"""Completion and inspection: what they find, and that they change and run nothing."""
+"""Completion and inspection find names, and neither change nor run anything."""
 
 import pathlib
 
@@ -11,7 +11,7 @@ class Completion(KernelTest):
         self.assertEqual(answer["end"], len(code) if cursor is None else cursor)
         return [match["text"] for match in answer["matches"]]
 
-    def test_names(self):
+    def test_completes_variables_keywords_and_builtins(self):
         self.run_ok("variable = 1\n_private = 2\ndef valley(): pass\nimport os as valve")
         answer = self.complete("x = va")
         found = [(match["text"], match["type"]) for match in answer["matches"]]
@@ -26,7 +26,7 @@ class Completion(KernelTest):
         self.assertEqual(self.texts("nothing_so"), [])
         self.assertEqual(self.texts("\xe9\u20ac varia"), ["variable"])
 
-    def test_attributes(self):
+    def test_completes_attributes_without_running_properties(self):
         self.run_ok(
             "class A:\n  x = 1\n  def __init__(self): self.own = self\n"
             "  @property\n  def danger(self): print('ran')\n"
@@ -43,7 +43,7 @@ class Completion(KernelTest):
         self.assertEqual(self.texts("os.path.isdi"), ["isdir"])
         self.assertEqual(self.run_ok("1").stdout, "")
 
-    def test_keys_and_paths(self):
+    def test_completes_dictionary_keys_and_paths(self):
         self.run_ok("d = {'key one': 1, \"it's\": 2, 5: 3}\nclass E:\n  d = d\ne = E()")
         self.assertEqual(self.texts("d['k"), ["key one"])
         self.assertEqual(self.texts('e.d["'), ["it's", "key one"])
@@ -57,7 +57,7 @@ class Completion(KernelTest):
         self.assertEqual(self.texts("open('/no/such/"), [])
         self.assertEqual(self.texts("'''da"), ["data/"])
 
-    def test_imports(self):
+    def test_completes_modules_without_importing_them(self):
         pathlib.Path(self.workdir, "my_module.py").write_text("print('ran')")
         package = pathlib.Path(self.workdir, "my_package")
         package.mkdir()
@@ -71,7 +71,7 @@ class Completion(KernelTest):
         self.assertEqual(self.texts("from collections import OrderedD"), ["OrderedDict"])
         self.assertEqual(self.run_ok("'my_module' in __import__('sys').modules").stdout, "")
 
-    def test_bounds(self):
+    def test_completion_is_bounded_in_number_and_time(self):
         self.run_ok("for i in range(2000): globals()['many_%d' % i] = i")
         self.assertEqual(len(self.texts("many_")), 500)
         self.run_ok("class Slow:\n  def __dir__(self):\n    while True: pass\ns = Slow()")
@@ -86,7 +86,7 @@ class Completion(KernelTest):
             self.texts(code)
         self.assert_usable()
 
-    def test_nothing_changes(self):
+    def test_neither_request_changes_the_session(self):
         self.run_ok("import os, sys\nx = 1\n41")
         self.run_ok("42")
         before = self.run_ok("sorted({*globals(), '___'}), len(Out), _, __").value
@@ -98,7 +98,7 @@ class Completion(KernelTest):
 
 
 class Inspection(KernelTest):
-    def test_functions_classes_and_values(self):
+    def test_inspects_functions_classes_and_values(self):
         self.run_ok(
             "def f(a, b: int = 2) -> str:\n    'Says something.'\n    return str(a)\n"
             "class C:\n    'A class.'\n    def __init__(self, x): self.x = x\n"
@@ -125,7 +125,7 @@ class Inspection(KernelTest):
         self.assertEqual((answer["type"], answer["repr"]), ("list", "[1, 2]"))
         self.assertIsNone(answer["source"])
 
-    def test_where_the_cursor_is(self):
+    def test_inspects_the_name_at_the_cursor_or_the_open_call(self):
         self.run_ok("import os.path\nvalue = 5")
         self.assertEqual(self.inspect("os.path.join(value)", 9)["name"], "os.path.join")
         self.assertEqual(self.inspect("os.path.join(value)", 4)["name"], "os.path")
@@ -135,7 +135,7 @@ class Inspection(KernelTest):
         for code in ("", "   ", "missing", "1 + ", "[", "value.missing", "'"):
             self.assertFalse(self.inspect(code)["found"], code)
 
-    def test_hostile_objects(self):
+    def test_inspects_objects_that_raise_hang_or_are_huge(self):
         self.run_ok(
             "class A:\n  def __repr__(self): raise SystemExit\n  __doc__ = property(lambda s: 1/0)\n"
             "  def __call__(self): pass\n  __signature__ = 5\na = A()"
@@ -149,7 +149,7 @@ class Inspection(KernelTest):
         self.assertEqual(len(self.inspect("long")["repr"]), 1000)
         self.assert_usable()
 
-    def test_an_interrupt(self):
+    def test_a_request_can_be_interrupted(self):
         self.run_ok(
             "class B:\n  def __dir__(self):\n    print('go')\n    while True: pass\nb = B()"
         )
@@ -160,7 +160,7 @@ class Inspection(KernelTest):
 
 @needs("pandas", "numpy")
 class Frames(KernelTest):
-    def test_columns(self):
+    def test_completes_columns_and_fields(self):
         self.run_ok("import pandas as pd\ndf = pd.DataFrame({'alpha': [1], 'beta gamma': [2]})")
         matches = self.complete("df['")["matches"]
         self.assertEqual([match["text"] for match in matches], ["alpha", "beta gamma"])

@@ -1,4 +1,4 @@
-"""Rendering that hangs costs the rendering, not the execution or the session."""
+"""Rendering that hangs costs a representation, not the execution or the session."""
 
 from harness import KernelTest
 
@@ -8,7 +8,7 @@ class Budget(KernelTest):
         super().setUp()
         self.set_budget(0.3)
 
-    def test_a_repr_that_hangs(self):
+    def test_a_repr_that_hangs_is_replaced_by_a_text(self):
         for body in ("while True: pass", "import time; time.sleep(100)"):
             answer = self.run_ok("class A:\n  def __repr__(self):\n    %s\nA()" % body)
             self.assertEqual(answer.value, "<unrepresentable A object: repr took over 0.3 s>")
@@ -19,7 +19,7 @@ class Budget(KernelTest):
             self.assertEqual(forms[1][2], {"text/plain": b"2"})
         self.assert_usable()
 
-    def test_a_form_that_hangs(self):
+    def test_a_representation_that_hangs_is_left_out(self):
         self.run_ok(
             "class A:\n  def __repr__(self): return 'A!'\n  def _repr_html_(self): return 'h'\n"
             "  def _repr_markdown_(self):\n    while True: pass"
@@ -31,7 +31,7 @@ class Budget(KernelTest):
         self.assertIn("took over", self.run_ok("A()").value)
         self.assert_usable()
 
-    def test_a_form_that_will_not_stop(self):
+    def test_a_repr_that_catches_the_timeout_is_stopped_again(self):
         code = (
             "class A:\n  def __repr__(self):\n    for i in range(3):\n      try:\n"
             "        import time; time.sleep(100)\n      except BaseException: print('no')\n"
@@ -42,7 +42,7 @@ class Budget(KernelTest):
         self.assertEqual(answer.value, "at last")
         self.assert_usable()
 
-    def test_displays_within_a_form_share_its_time(self):
+    def test_displays_inside_a_repr_share_its_budget(self):
         self.run_ok(
             "class A:\n  def __repr__(self):\n    while True: pass\n"
             "class B:\n  def __repr__(self): display(A()); return 'B!'\n"
@@ -53,7 +53,7 @@ class Budget(KernelTest):
         self.assertIn(b"took over", answer.displays[0].mime["text/plain"])
         self.assert_usable()
 
-    def test_in_a_thread_there_is_none(self):
+    def test_threads_have_no_budget(self):
         code = (
             "import threading, time\nclass A:\n  def __repr__(self): time.sleep(0.5); return 'slow'\n"
             "t = threading.Thread(target=display, args=(A(),)); t.start(); t.join()"
@@ -62,7 +62,7 @@ class Budget(KernelTest):
 
 
 class Alarms(KernelTest):
-    def test_the_tenants_alarms_go_on(self):
+    def test_alarms_of_user_code_still_ring(self):
         self.run_ok(
             "import signal, time\nrung = []\nsignal.signal(signal.SIGALRM, lambda *a: rung.append(1))\n"
             "class A:\n  def __repr__(self): time.sleep(0.1); return 'A!'"
@@ -84,7 +84,7 @@ class Alarms(KernelTest):
         left = self.run_ok("[round(it) for it in signal.getitimer(signal.ITIMER_REAL)]").value
         self.assertEqual(left, "[60, 30]")
 
-    def test_no_alarm_is_left_behind(self):
+    def test_rendering_leaves_no_alarm_behind(self):
         self.run_ok("import signal, time\nclass A: pass")
         self.run_ok("A()\ndisplay(A())")
         self.assertEqual(self.run_ok("signal.getitimer(signal.ITIMER_REAL)").value, "(0.0, 0.0)")

@@ -1,4 +1,4 @@
-"""Values and displays in rich forms, by IPython's conventions and without IPython."""
+"""Values and displays have rich representations by IPython's conventions, without IPython."""
 
 from harness import KernelTest
 
@@ -6,7 +6,7 @@ PNG = b"\x89PNG"
 
 
 class Values(KernelTest):
-    def test_every_form_of_a_value(self):
+    def test_a_value_has_every_representation_of_its_methods(self):
         self.run_ok(
             "class A:\n"
             "  def __repr__(self): return 'A!'\n"
@@ -38,7 +38,7 @@ class Values(KernelTest):
             self.shown("display(A())"), [("display", "", {"text/plain": b"A!", **expected})]
         )
 
-    def test_a_bundle_of_forms(self):
+    def test_a_value_can_return_a_mime_bundle(self):
         self.run_ok(
             "class B:\n"
             "  def __repr__(self): return 'B!'\n"
@@ -61,7 +61,7 @@ class Values(KernelTest):
         self.run_ok("B._repr_mimebundle_ = lambda self: {'text/html': 'never'}")
         self.assertEqual(self.run_ok("B()").mime["text/html"], b"own")
 
-    def test_what_is_no_form_is_left_out(self):
+    def test_a_representation_of_the_wrong_kind_is_left_out(self):
         for body in (
             "raise ValueError",
             "raise SystemExit(3)",
@@ -92,7 +92,7 @@ class Values(KernelTest):
         self.assertEqual(len(self.run_ok("A()").mime), 60)
         self.assert_usable()
 
-    def test_methods_are_found_in_classes_and_instances_and_nowhere_else(self):
+    def test_methods_come_from_classes_and_instances_only(self):
         self.run_ok("class A:\n  def _repr_html_(self): return 'instance of A'")
         self.assertEqual(self.run_ok("A").mime, {})
         self.assertEqual(self.run_ok("class B(A): pass\nB()").mime["text/html"], b"instance of A")
@@ -107,7 +107,7 @@ class Values(KernelTest):
         self.run_ok("class P:\n  _repr_html_ = property(lambda self: 1/0)")
         self.assertEqual(self.run_ok("P()").mime, {})
 
-    def test_objects_that_display_themselves(self):
+    def test_objects_can_display_themselves(self):
         self.run_ok(
             "class A:\n  def __repr__(self): return 'A!'\n  def _repr_html_(self): return 'never'\n"
             "  def _ipython_display_(self): display('inner')"
@@ -122,7 +122,7 @@ class Values(KernelTest):
 
 
 class Display(KernelTest):
-    def test_in_order_with_what_is_printed(self):
+    def test_displays_and_output_stay_in_order(self):
         answer = self.run_ok(
             "import os, sys\nprint('one', end='')\ndisplay(1)\nos.write(1, b'two')\ndisplay(2)\n"
             "sys.stdout.write('three')\ndisplay(3, 4)"
@@ -134,7 +134,7 @@ class Display(KernelTest):
         answer = self.run_ok("def f():\n  display('seen')\n  1/0\ntry: f()\nexcept Exception: pass")
         self.assertEqual(len(answer.displays), 1)
 
-    def test_ids_and_updates(self):
+    def test_a_display_can_be_updated_by_its_id(self):
         shown = self.shown(
             "h = display('a', display_id=True)\nh.update('b')\nh.display('c')\n"
             "update_display('d', display_id=h.display_id)\n"
@@ -148,7 +148,7 @@ class Display(KernelTest):
         self.run_error("update_display('a')", "TypeError")
         self.run_error("display(1, update=True)", "TypeError")
 
-    def test_clear(self):
+    def test_clear_output_clears_at_once_or_with_the_next_display(self):
         shown = self.shown("display(1)\nclear_output()\ndisplay(2)")
         self.assertEqual([kind for kind, _, _ in shown], ["display", "clear", "display"])
         self.assertEqual(shown[1][2], {})
@@ -160,7 +160,7 @@ class Display(KernelTest):
         self.assertEqual(self.shown("display\nclear_output(wait=True)"), [])
         self.assertEqual([kind for kind, _, _ in self.shown("display(3)")], ["display"])
 
-    def test_raw_and_chosen_forms(self):
+    def test_displays_raw_bundles_and_chosen_mime_types(self):
         self.assertEqual(
             self.shown("display({'text/html': '<i>', 'a/b': 5}, raw=True)"),
             [("display", "", {"text/html": b"<i>"})],
@@ -173,7 +173,7 @@ class Display(KernelTest):
         forms = self.shown("display(A(), exclude=['text/html', 'text/plain'])")[0][2]
         self.assertEqual(forms, {"text/latex": b"l"})
 
-    def test_names_of_the_tenant_come_first(self):
+    def test_variables_of_the_same_name_come_first(self):
         self.run_ok("display = print")
         self.assertEqual(self.run_ok("display('mine')").stdout, "mine\n")
         self.run_ok("del display")
@@ -181,7 +181,7 @@ class Display(KernelTest):
         code = "sorted(n for n in globals() if n[0] != '_')"
         self.assertEqual(self.run_ok(code).value, "[]")
 
-    def test_from_a_thread(self):
+    def test_a_thread_can_display(self):
         code = (
             "import threading\ndef show(i):\n  for j in range(200): display('%d-%d' % (i, j))\n"
             "threads = [threading.Thread(target=show, args=(i,)) for i in range(4)]\n"
@@ -197,7 +197,7 @@ class Display(KernelTest):
         self.run_ok(code)
         self.assertEqual(len(self.shown("gate.set(); t.join()")), 1)
 
-    def test_from_a_forked_child(self):
+    def test_a_forked_child_prints_its_displays(self):
         for fork in ("os.fork()", "ctypes.CDLL(None).fork()"):
             answer = self.run_ok(
                 "import os, ctypes\npid = %s\nif pid == 0:\n  display('child')\n"
@@ -208,7 +208,7 @@ class Display(KernelTest):
             self.assertEqual([d.mime for d in answer.displays], [{"text/plain": b"'parent'"}])
         self.assert_usable()
 
-    def test_from_a_signal_handler_and_a_finalizer(self):
+    def test_signal_handlers_and_finalizers_can_display(self):
         self.run_ok(
             "import signal\ndef handler(*a): display('tick')\nsignal.signal(signal.SIGALRM, handler)\n"
             "class D:\n  def __del__(self): display('gone')"
@@ -226,7 +226,7 @@ class Display(KernelTest):
 
 
 class Bounds(KernelTest):
-    def test_what_does_not_fit_is_left_out_and_told(self):
+    def test_what_does_not_fit_is_left_out_with_a_note(self):
         self.kernel.send(2, (100_000).to_bytes(8, "little"))
         answer = self.run_ok(
             "class A:\n  def _repr_html_(self): return 'x' * 200_000\n"
@@ -242,19 +242,19 @@ class Bounds(KernelTest):
         # Each execution has its own.
         self.assertEqual(len(self.shown("display({'text/html': 'x' * 90_000}, raw=True)")), 1)
 
-    def test_small_displays_are_bounded_in_number(self):
+    def test_the_number_of_small_displays_is_bounded(self):
         self.kernel.send(2, (100_000).to_bytes(8, "little"))
         answer = self.run_ok("for i in range(1000): clear_output()")
         self.assertEqual(len(answer.displays), 100_000 // 256)
 
-    def test_more_than_a_frame_may_hold(self):
+    def test_a_display_larger_than_a_frame_is_left_out(self):
         self.kernel.send(2, (2**64 - 1).to_bytes(8, "little"))
         forms = self.shown("display({'a/b': 'x' * (40 << 20)}, raw=True)")[0][2]
         self.assertEqual(len(forms["a/b"]), 40 << 20)
         self.assertEqual(self.shown("display({'a/b': 'x' * (50 << 20)}, raw=True)"), [])
         self.assert_usable()
 
-    def test_texts_are_cut(self):
+    def test_long_texts_are_truncated(self):
         forms = self.shown("display('x' * 3_000_000)")[0][2]
         self.assertEqual(len(forms["text/plain"]), 1 << 20)
         forms = self.shown("display({'text/html': '\\ud800'}, raw=True)")[0][2]
@@ -262,7 +262,7 @@ class Bounds(KernelTest):
 
 
 class Hostile(KernelTest):
-    def test_a_form_that_forks(self):
+    def test_a_method_may_fork(self):
         self.run_ok("import os\nclass A:\n  def _repr_html_(self): os.fork(); return 'x'")
         answer = self.run_ok("A()")
         self.assertEqual(answer.mime, {"text/html": b"x"})
@@ -271,11 +271,11 @@ class Hostile(KernelTest):
         self.run_ok("try:\n  while True: os.wait()\nexcept ChildProcessError: pass")
         self.assert_usable()
 
-    def test_a_form_that_exits(self):
+    def test_a_method_that_exits_is_left_out(self):
         self.run_ok("import os\nclass A:\n  def _repr_html_(self): os._exit(9)")
         self.assertEqual(self.kernel.run("A()").exited, 9)
 
-    def test_forms_that_tamper(self):
+    def test_methods_that_tamper_leave_the_session_usable(self):
         for body in (
             "import sys; sys.settrace(lambda *a: 1/0)",
             "import sys; sys.stdout.close()",
@@ -293,12 +293,12 @@ class Hostile(KernelTest):
                 self.assertIn(answer.completion, ("ok", "error"), answer)
                 self.assertEqual(self.run_ok("x = 1\nx").value, "1")
 
-    def test_an_answer_to_no_display(self):
+    def test_an_acknowledgement_without_a_display_is_ignored(self):
         self.kernel.send(5, bytes(8))
         self.assert_usable()
         self.assertEqual(len(self.shown("display(1); display(2)")), 2)
 
-    def test_an_interrupt_in_a_form_or_between_displays(self):
+    def test_a_display_can_be_interrupted(self):
         self.run_ok("class A:\n  def _repr_html_(self):\n    print('go')\n    while True: x = 5")
         for code in ("A()", "display(A())", "print('go')\nwhile True: display(1)"):
             answer = self.kernel.run(code, 1)
@@ -306,27 +306,27 @@ class Hostile(KernelTest):
             self.assertNotIn("vivarium", answer.traceback)
         self.assert_usable()
 
-    def test_storms_of_interrupts_between_displays(self):
+    def test_many_interrupts_between_displays_leave_the_session_usable(self):
         for _ in range(20):
             answer = self.kernel.run("print('go')\nfor i in range(100000): display(i)", 1)
             self.assertEqual(answer.completion, "interrupted", answer.completion)
         self.assert_usable()
 
-    def test_frames_of_ours_are_in_no_traceback(self):
+    def test_tracebacks_show_no_kernel_frames(self):
         self.run_ok("class S:\n  def __str__(self): 1/0")
         answer = self.run_error("display(1, display_id=S())", "ZeroDivisionError")
         self.assertNotIn("vivarium", answer.traceback)
 
 
 class History(KernelTest):
-    def test_the_last_three_values(self):
+    def test_underscores_are_the_last_three_values(self):
         for value in "123":
             self.run_ok(value)
         self.assertEqual(self.run_ok("_, __, ___").value, "(3, 2, 1)")
         self.run_ok("__ = 'mine'\n'next'")
         self.assertEqual(self.run_ok("_, __").value, "('next', 'mine')")
 
-    def test_in_and_out(self):
+    def test_in_and_out_hold_sources_and_values(self):
         self.assertEqual(self.run_ok("In").value, "['', 'In']")
         self.run_ok("40 + 2")
         self.run_ok("x = 1")
@@ -343,7 +343,7 @@ class History(KernelTest):
         self.assertEqual(self.run_ok("sum(1 for it in In if it)").value, "1000")
         self.assertEqual(self.run_ok("len(Out)").value, "100")
 
-    def test_large_values_are_not_kept_for_long(self):
+    def test_only_the_last_large_values_are_kept(self):
         self.run_ok("class A(bytes):\n  def __del__(self): print('freed')")
         for _ in range(3):
             self.assertEqual(self.run_ok("A(2_000_000)").stdout, "")
@@ -352,7 +352,7 @@ class History(KernelTest):
         self.run_ok("class B:\n  def __sizeof__(self): print('asked'); return 0")
         self.assertNotIn("asked", self.run_ok("B()").stdout)
 
-    def test_a_value_that_is_out(self):
+    def test_out_does_not_contain_itself(self):
         self.run_ok("1")
         self.assertEqual(self.run_ok("Out").value, "{1: 1}")
         self.assertEqual(self.run_ok("Out").value, "{1: 1}")

@@ -33,7 +33,7 @@ class Matplotlib(KernelTest):
 
 
 class Figures(Matplotlib):
-    def test_shown_saved_and_left_open_figures_once_each(self):
+    def test_figures_shown_saved_or_left_open_are_shown_once(self):
         for code, count in (
             ("plt.plot([1, 2])\nplt.show()", 1),
             ("plt.plot([1, 2])\nNone", 1),
@@ -64,12 +64,12 @@ class Figures(Matplotlib):
         (image,) = self.images("plt.plot([1]); plt.savefig('a.png', dpi=33)")
         self.assertEqual(image, pathlib.Path(self.workdir, "a.png").read_bytes())
 
-    def test_in_the_order_of_what_is_printed(self):
+    def test_figures_and_output_stay_in_order(self):
         answer = self.run_ok("print('a')\nplt.plot([1]); plt.show()\nprint('b')\nplt.plot([2])\n5")
         self.assertEqual([shown.stdout for shown in answer.displays], ["a\n", "a\nb\n"])
         self.assertEqual(answer.value, "5")
 
-    def test_a_figure_as_value_or_displayed_is_no_image_besides(self):
+    def test_a_figure_that_is_a_value_is_not_shown_again(self):
         self.run_ok("f, ax = plt.subplots(); _ = ax.plot([1, 2])\nplt.close()")
         for code in ("f", "f, ax = plt.subplots(); f"):
             answer = self.run_ok(code)
@@ -78,11 +78,11 @@ class Figures(Matplotlib):
         answer = self.run_ok("f, ax = plt.subplots(); display(f)")
         self.assertEqual([shown.kind for shown in answer.displays], ["display"])
 
-    def test_left_open_by_code_that_raises(self):
+    def test_a_figure_left_open_by_an_exception_is_shown(self):
         answer = self.run_error("plt.plot([1])\n1/0", "ZeroDivisionError")
         self.assertEqual([shown.kind for shown in answer.displays], ["image"])
 
-    def test_sizes_are_bounded(self):
+    def test_image_sizes_are_bounded(self):
         for code in (
             "plt.figure(figsize=(200, 200)); None",
             "plt.figure(figsize=(0.5, 600)); plt.text(0.5, 0.5, 'x'); None",
@@ -93,7 +93,7 @@ class Figures(Matplotlib):
                 width, height = size_of(image)
                 self.assertLessEqual(width * height, 17_000_000)
 
-    def test_what_can_not_be_drawn(self):
+    def test_a_figure_that_can_not_be_drawn_is_reported(self):
         bad = "plt.title(r'$\\frac{$')\n"
         answer = self.run_error(bad + "plt.show()", "ValueError")
         self.assertIn("    plt.show()", answer.traceback)
@@ -109,7 +109,7 @@ class Figures(Matplotlib):
         self.assertIn("could not be drawn: it took over 0.3 s", answer.stderr)
         self.assert_usable()
 
-    def test_an_interrupt_while_drawing(self):
+    def test_drawing_can_be_interrupted(self):
         self.run_ok(
             "class Slow(Figure):\n  def draw(self, renderer):\n    print('go')\n    while True: pass"
         )
@@ -120,7 +120,7 @@ class Figures(Matplotlib):
         self.run_ok("plt.close('all')")
         self.assert_usable()
 
-    def test_in_a_child_process(self):
+    def test_a_forked_child_prints_the_size_of_its_images(self):
         answer = self.run_ok(
             "import os\npid = os.fork()\nif pid == 0:\n  plt.plot([1]); plt.show()\n"
             "  import sys; sys.stdout.flush(); os._exit(0)\n_ = os.waitpid(pid, 0)"
@@ -128,7 +128,7 @@ class Figures(Matplotlib):
         self.assertEqual(answer.displays, [])
         self.assertIn("<image/png, ", answer.stdout)
 
-    def test_functions_look_as_before(self):
+    def test_replaced_functions_keep_name_and_signature(self):
         answer = self.run_ok(
             "import inspect\n[str(inspect.signature(it)) for it in (plt.show, Figure.savefig)]"
         )
@@ -150,13 +150,13 @@ class Animations(Matplotlib):
             self.assertIn(shown.kind, kinds)
         return [shown.mime["image/png"] for shown in answer.displays]
 
-    def test_shown(self):
+    def test_the_frames_of_a_shown_animation_are_shown(self):
         frames = self.frames(self.code % 3 + "plt.show()")
         self.assertEqual(len(set(frames)), 3)
         self.assertEqual(self.frames(self.code % 3), frames)
         self.assertEqual(len(self.frames(self.code % 3 + "a")), 3)
 
-    def test_saved(self):
+    def test_the_frames_of_a_saved_animation_are_shown_once(self):
         saved = "a.save('a.gif', writer='pillow')\n"
         self.assertEqual(len(self.frames(self.code % 3 + saved)), 3)
         self.assertTrue(pathlib.Path(self.workdir, "a.gif").read_bytes().startswith(b"GIF8"))
@@ -169,15 +169,15 @@ class Animations(Matplotlib):
         self.frames(self.code % 2 + progress)
         self.assertEqual(self.run_ok("calls").value, "[(0, 2), (1, 2)]")
 
-    def test_many_frames_are_bounded(self):
+    def test_the_number_of_frames_is_bounded(self):
         self.assertEqual(len(self.frames(self.code % 250 + "plt.show()")), 84)
         self.assertEqual(self.run_ok("seen[-1]").value, "249")
 
-    def test_an_endless_one(self):
+    def test_an_endless_animation_ends(self):
         code = self.code.replace("frames=%d", "frames=iter(int, 1), cache_frame_data=False")
         self.assertEqual(len(self.frames(code + "plt.show()")), 100)
 
-    def test_one_that_raises(self):
+    def test_an_animation_can_raise(self):
         code = self.code % 3 + "def bad(i): 1/0\nb = FuncAnimation(f, bad, frames=3)\n"
         self.run_error(code + "plt.show()", "ZeroDivisionError")
         self.assert_usable()
@@ -193,12 +193,12 @@ class Pillow(KernelTest):
                 self.assertEqual(list(answer.mime), ["image/png"])
                 self.assertEqual(size_of(answer.mime["image/png"]), (3, 2))
 
-    def test_show(self):
+    def test_show_displays_the_image(self):
         shown = self.shown("from PIL import Image\nImage.new('RGB', (3, 2)).show('title')")
         self.assertEqual([kind for kind, _, _ in shown], ["display"])
         self.assertIn("image/png", shown[0][2])
 
-    def test_one_that_is_too_large(self):
+    def test_an_image_that_is_too_large_is_left_out(self):
         self.kernel.send(2, (1000).to_bytes(8, "little"))
         answer = self.run_ok(
             "import os\nfrom PIL import Image\nImage.frombytes('L', (99, 99), os.urandom(9801))"

@@ -1,4 +1,4 @@
-"""Forks, deaths and tampering: an answer each time, and a usable session where one survives."""
+"""The kernel answers after forks, deaths and tampering, and the session stays usable."""
 
 import pathlib
 import signal
@@ -34,7 +34,7 @@ class Processes(KernelTest):
             self.assertEqual(answer.value, str(status), code)
         self.assert_usable()
 
-    def test_a_fork_behind_pythons_back(self):
+    def test_a_child_forked_by_libc_never_answers(self):
         code = (
             "import ctypes, os\npid = ctypes.CDLL(None).fork()\nif pid: os.waitpid(pid, 0)\n'done'"
         )
@@ -63,7 +63,7 @@ class Processes(KernelTest):
         )
         self.assertEqual(self.run_ok(code).value, "b'grandchild'")
 
-    def test_multiprocessing(self):
+    def test_multiprocessing_works_with_every_start_method(self):
         pathlib.Path(self.workdir, "work.py").write_text("def triple(x): return 3 * x")
         self.run_ok(
             "import multiprocessing as mp, work\nfrom concurrent.futures import ProcessPoolExecutor\ndef double(x): return 2 * x"
@@ -91,7 +91,7 @@ class Processes(KernelTest):
         self.assertEqual((answer.value, answer.stdout), ("0", "hi\n"))
         self.assert_usable()
 
-    def test_ways_to_die(self):
+    def test_the_kernel_ends_with_the_status_of_its_death(self):
         for code, status in (
             ("import os; os._exit(3)", 3),
             ("import os; os.abort()", -signal.SIGABRT),
@@ -110,14 +110,14 @@ class Processes(KernelTest):
         self.kernel.control.close()
         self.assertEqual(self.kernel.process.wait(TIMEOUT_S), 0)
 
-    def test_closed_output_still_answers(self):
+    def test_the_kernel_answers_after_its_output_is_closed(self):
         self.run_ok("import os\nos.close(1); os.close(2)")
         self.assertEqual(self.run_ok("1+1").value, "2")
         self.run_error("1/0", "ZeroDivisionError")
         self.run_error("print(1)", "OSError")
         self.assertEqual(self.run_ok("1+1").value, "2")
 
-    def test_a_control_socket_made_nonblocking(self):
+    def test_the_kernel_answers_after_its_socket_is_made_nonblocking(self):
         self.run_ok("import os; os.set_blocking(3, False)")
         time.sleep(0.1)
         self.assertEqual(
@@ -127,7 +127,7 @@ class Processes(KernelTest):
 
 
 class Tampering(KernelTest):
-    def test_the_session_is_usable_after(self):
+    def test_the_session_is_usable_after_tampering(self):
         everything = (
             "for n in dir(builtins):\n    if not n.startswith('_'): setattr(builtins, n, None)"
         )
@@ -178,7 +178,7 @@ class Tampering(KernelTest):
         )
         self.assert_usable()
 
-    def test_tracing_does_not_see_the_runner(self):
+    def test_tracing_does_not_see_the_kernel(self):
         self.run_ok(
             "import sys\nseen = []\nsys.settrace(lambda frame, *a: seen.append(frame.f_code.co_filename))\n(lambda: 1)()"
         )
@@ -186,13 +186,13 @@ class Tampering(KernelTest):
             self.run_ok("[name for name in seen if 'report' in name or 'wire' in name]").value, "[]"
         )
 
-    def test_tiny_recursion_limits(self):
+    def test_the_session_is_usable_after_tiny_recursion_limits(self):
         self.run_ok("import sys")
         for limit in (8, 12, 20, 50, 150):
             self.kernel.run("sys.setrecursionlimit(%d)" % limit)
             self.assert_usable()
 
-    def test_audit_hooks_that_raise(self):
+    def test_audit_hooks_may_raise(self):
         self.run_ok(
             "import sys\nbad = False\ndef hook(event, args):\n    if bad and event == 'compile': raise PermissionError('audited')\nsys.addaudithook(hook)"
         )
@@ -209,7 +209,7 @@ class Tampering(KernelTest):
         self.run_error("bad = True; display(1)", "PermissionError")
         self.assertEqual(len(self.run_ok("bad = False; display(1)").displays), 1)
 
-    def test_raising_into_the_runner_from_a_thread(self):
+    def test_the_session_is_usable_after_exceptions_set_by_a_thread(self):
         code = (
             "import ctypes, threading, time\nmain = threading.main_thread().ident\n"
             "def attack():\n  for i in range(50):\n    time.sleep(0.01)\n"

@@ -1,4 +1,4 @@
-"""Interrupts hit the code, all of it and nothing else."""
+"""Interrupts hit user code, all of it and nothing else."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ class Interrupts(KernelTest):
         self.assertNotIn("vivarium", answer.traceback)
         return answer
 
-    def test_loops_and_sleeps(self):
+    def test_loops_sleeps_and_locks_are_interrupted(self):
         self.run_ok("import time, threading, select, os")
         for code in (
             "while True: x = 5",
@@ -33,11 +33,11 @@ class Interrupts(KernelTest):
                 self.assertIn("<execution ", trace)
         self.assert_usable()
 
-    def test_what_was_printed_before_stays(self):
+    def test_earlier_output_stays(self):
         answer = self.assert_interrupted("print('go\\nbefore', end='')\nwhile True: x = 5")
         self.assertEqual(answer.stdout, "go\nbefore")
 
-    def test_state_is_kept_and_handlers_run(self):
+    def test_variables_stay_and_exception_handlers_run(self):
         # No bare loop here: in CPython 3.11 and 3.12 an interrupt can leave `while True` in a
         # `try` without running the handler, in any script.
         answer = self.assert_interrupted(
@@ -53,19 +53,19 @@ class Interrupts(KernelTest):
             "'caught'",
         )
 
-    def test_a_second_interrupt_counts(self):
+    def test_code_that_catches_one_interrupt_gets_the_next(self):
         self.assert_interrupted(
             "print('go')\ntry:\n    import time; time.sleep(100)\nexcept KeyboardInterrupt: print('go')\ntime.sleep(100)",
             2,
         )
 
-    def test_an_idle_kernel_ignores_it(self):
+    def test_an_idle_kernel_ignores_interrupts(self):
         for _ in range(50):
             os.killpg(self.kernel.process.pid, signal.SIGINT)
         self.assert_usable()
         self.assertEqual(self.run_ok("import time; time.sleep(0.2); 'slept'").value, "'slept'")
 
-    def test_storms_of_interrupts_hit_the_code_or_nothing(self):
+    def test_many_interrupts_hit_user_code_or_nothing(self):
         stop = time.monotonic() + 4
         code = "for i in range(200): pass\nprint(i)\ni"
         outcomes = set()
@@ -104,14 +104,14 @@ class Interrupts(KernelTest):
         )
         self.assertEqual(self.run_ok("time.sleep(0.3); 'undisturbed'").value, "'undisturbed'")
 
-    def test_other_signal_handlers_that_raise_between_executions(self):
+    def test_signal_handlers_may_raise_between_executions(self):
         self.run_ok(
             "import signal\ndef late(*a): raise TimeoutError\nsignal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)"
         )
         time.sleep(0.5)
         self.assert_usable()
 
-    def test_await_is_interrupted_and_tells_where(self):
+    def test_an_interrupted_await_has_its_traceback(self):
         answer = self.assert_interrupted(
             "import asyncio\nprint('go')\ntry:\n    await asyncio.sleep(100)\nfinally:\n    print('left')"
         )
@@ -119,7 +119,7 @@ class Interrupts(KernelTest):
         self.assertIn("    await asyncio.sleep(100)", answer.traceback)
         self.assertEqual(self.run_ok("await asyncio.sleep(0, 'on')").value, "'on'")
 
-    def test_a_long_compilation(self):
+    def test_an_interrupt_during_compilation_hits_the_code(self):
         answer = self.kernel.run("x = [" + "1," * 200_000 + "]\nprint('go')\nwhile True: x = 5", 2)
         self.assertEqual(answer.completion, "interrupted")
         self.assert_usable()

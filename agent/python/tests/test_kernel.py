@@ -1,4 +1,4 @@
-"""What honest code relies on: values, `__main__`, top-level await."""
+"""Values, `__main__`, parts and top-level await."""
 
 import pathlib
 import re
@@ -36,12 +36,12 @@ class Values(KernelTest):
                 answer = self.run_ok(code)
                 self.assertEqual((answer.value, answer.type), (value, kind))
 
-    def test_no_value(self):
+    def test_statements_have_no_value(self):
         for code in ("", " ", "\n\n", "# only a comment", "x = 1", "None", "def f(): pass", "pass"):
             with self.subTest(code):
                 self.assertIsNone(self.run_ok(code).value)
 
-    def test_underscore_is_the_last_value_unless_the_code_has_its_own(self):
+    def test_underscore_is_the_last_value_unless_assigned(self):
         self.run_ok("41")
         self.assertEqual(self.run_ok("_ + 1").value, "42")
         self.assertEqual(self.run_ok("None").value, None)
@@ -50,7 +50,7 @@ class Values(KernelTest):
         self.run_ok("7")
         self.assertEqual(self.run_ok("_").value, "'mine'")
 
-    def test_a_repr_that_raises_is_told_and_the_execution_is_ok(self):
+    def test_a_repr_that_raises_is_replaced_by_a_text(self):
         answer = self.run_ok("class A:\n  def __repr__(self): raise ValueError('no')\nA()")
         self.assertEqual(answer.value, "<unrepresentable A object: repr raised ValueError: no>")
         for body in ("raise SystemExit(1)", "return 5", "return repr(self)", "raise Odd()"):
@@ -67,7 +67,7 @@ class Values(KernelTest):
         self.assertIn("while True: x = 5", answer.traceback)
         self.assert_usable()
 
-    def test_reprs_of_odd_kinds(self):
+    def test_a_repr_may_return_a_subclass_of_str(self):
         code = "class S(str):\n  def encode(self, *a): 1/0\n  def __len__(self): return -1\n"
         self.run_ok(code + "class M(type):\n  __module__ = property(lambda s: 1/0)\n")
         self.assertEqual(
@@ -75,7 +75,7 @@ class Values(KernelTest):
         )
         self.assertEqual(self.run_ok("class A(metaclass=M): pass\nA()").type, "A")
 
-    def test_a_long_repr_is_cut(self):
+    def test_a_long_repr_is_truncated(self):
         answer = self.run_ok("'x' * 5_000_000")
         self.assertEqual(len(answer.value), 1 << 20)
         self.assertTrue(answer.value.endswith("[truncated: 5000002 characters in all]"))
@@ -85,7 +85,7 @@ class Values(KernelTest):
         answer = self.run_ok("'x' * 5_000_000")
         self.assertEqual(len(answer.value), 500)
 
-    def test_long_sources(self):
+    def test_long_sources_have_values_and_tracebacks(self):
         filler = "x = 1\n" * 100_000
         self.assertEqual(self.run_ok(filler + "x + 1").value, "2")
         self.assertEqual(self.run_ok(filler + "x + 2\n\n  # end\n").value, "3")
@@ -100,7 +100,7 @@ class Values(KernelTest):
 
 
 class Main(KernelTest):
-    def test_code_is_main(self):
+    def test_code_runs_as_main(self):
         self.assertEqual(self.run_ok("__name__").value, "'__main__'")
         self.assertEqual(
             self.run_ok("import sys; sys.modules['__main__'].__dict__ is globals()").value, "True"
@@ -113,7 +113,7 @@ class Main(KernelTest):
         self.assertEqual(self.run_ok("sys.argv").value, "['']")
         self.assertEqual(self.run_ok("sys.path[0]").value, "''")
 
-    def test_the_runner_is_in_no_module(self):
+    def test_the_kernel_is_not_in_sys_modules(self):
         answer = self.run_ok(
             "import sys\n[n for n, m in sys.modules.items() if n in"
             " ('loader', 'kernel', 'guard', 'wire', 'report', 'source_cache', 'show')]"
@@ -124,12 +124,12 @@ class Main(KernelTest):
             "[0, 1, 2, 3]",
         )
 
-    def test_state_stays(self):
+    def test_variables_stay(self):
         self.run_ok("x = 1\ndef f(): return x")
         self.run_ok("x = 2")
         self.assertEqual(self.run_ok("f()").value, "2")
 
-    def test_classes_pickle_and_hints_resolve(self):
+    def test_classes_pickle_and_type_hints_resolve(self):
         self.run_ok("class A:\n  b: 'A' = None\nimport pickle, typing, dataclasses")
         self.assertEqual(self.run_ok("type(pickle.loads(pickle.dumps(A()))) is A").value, "True")
         self.assertEqual(self.run_ok("typing.get_type_hints(A)['b'] is A").value, "True")
@@ -137,18 +137,18 @@ class Main(KernelTest):
             self.run_ok("@dataclasses.dataclass\nclass P:\n  x: int\nP(1)").value, "P(x=1)"
         )
 
-    def test_future_imports_last(self):
+    def test_future_imports_apply_to_later_executions(self):
         self.run_ok("from __future__ import annotations")
         self.assertEqual(
             self.run_ok("def f(a: missing): pass\nf.__annotations__").value, "{'a': 'missing'}"
         )
         self.assertEqual(self.start().run("1").value, "1")
 
-    def test_workdir_is_importable(self):
+    def test_modules_in_the_workdir_can_be_imported(self):
         pathlib.Path(self.workdir, "mine.py").write_text("x = 5")
         self.assertEqual(self.run_ok("import mine; mine.x").value, "5")
 
-    def test_files_in_the_workdir_never_shadow_the_runner(self):
+    def test_files_in_the_workdir_do_not_shadow_kernel_imports(self):
         for name in (
             "traceback",
             "linecache",
@@ -184,7 +184,7 @@ class Main(KernelTest):
         self.run_ok("async def f(): return 1")
         self.assertEqual(self.run_ok("await f()").value, "1")
 
-    def test_a_module_the_code_itself_shadowed_is_not_used(self):
+    def test_a_module_that_the_user_replaced_is_not_used(self):
         pathlib.Path(self.workdir, "traceback.py").write_text(
             "def format_exception(*a): return ['forged']"
         )
@@ -202,7 +202,7 @@ class Parts(KernelTest):
         carried = re.findall(r'\("(\w+)",\s*include_str!\("[./]+/python/\w+/\1\.py"\)\)', rust)
         self.assertEqual(carried, PARTS)
 
-    def test_little_is_loaded_before_it_is_needed(self):
+    def test_parts_are_loaded_when_they_are_needed(self):
         loaded = (
             "import gc, sys\nm = type(sys)\nsorted(it.__name__ for it in gc.get_objects()"
             " if type(it) is m and it.__name__ in %r)" % (PARTS,)
@@ -213,7 +213,7 @@ class Parts(KernelTest):
             self.run_ok(loaded.replace("sorted(", "str(sorted(") + ")").value, repr(str(EARLY))
         )
 
-    def test_no_module_is_loaded_that_python_has_not(self):
+    def test_the_kernel_loads_no_further_modules(self):
         arguments = ["-s", "-P", "-c"] if sys.version_info >= (3, 11) else ["-s", "-c"]
         script = "import sys; print(' '.join(sorted(sys.modules)))"
         bare = subprocess.run([sys.executable, *arguments, script], stdout=subprocess.PIPE)
@@ -222,7 +222,7 @@ class Parts(KernelTest):
 
 
 class Await(KernelTest):
-    def test_top_level_await(self):
+    def test_code_can_await_at_top_level(self):
         self.run_ok("import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x")
         self.assertEqual(self.run_ok("await f(1)").value, "1")
         self.assertEqual(self.run_ok("x = await f(2)\nx").value, "2")
@@ -234,7 +234,7 @@ class Await(KernelTest):
         self.assertEqual(self.run_ok("async for x in g(): print(x)").stdout, "1\n2\n")
         self.assertEqual(self.run_ok("(await asyncio.gather(f(1), f(2)))").value, "[1, 2]")
 
-    def test_one_loop_and_its_tasks_go_on(self):
+    def test_a_session_has_one_event_loop_whose_tasks_go_on(self):
         self.run_ok("import asyncio\nasync def me(): return asyncio.get_running_loop()")
         self.run_ok("a = await me()")
         self.assertEqual(self.run_ok("a is await me()").value, "True")
@@ -247,7 +247,7 @@ class Await(KernelTest):
         self.assertEqual(self.run_ok("asyncio.run(asyncio.sleep(0, 6))").value, "6")
         self.assertEqual(self.run_ok("await asyncio.sleep(0, 7)").value, "7")
 
-    def test_errors(self):
+    def test_exceptions_around_await_are_reported(self):
         self.run_ok("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    1/0")
         answer = self.run_error("await f()", "ZeroDivisionError")
         self.assertTrue(

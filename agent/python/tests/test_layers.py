@@ -60,7 +60,7 @@ class Layers(unittest.TestCase):
         ]
         self.assertEqual(upwards, [])
 
-    def test_what_is_loaded_late_imports_no_module_that_tenants_can_replace(self):
+    def test_late_parts_import_no_module_that_user_code_can_replace(self):
         scripts = {"loader", "template", "after_fork"}
         for name in {*PARTS} - {*EARLY} - scripts:
             self.assertLessEqual(self.imports[name], {*PARTS}, name)

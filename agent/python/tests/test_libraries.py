@@ -1,4 +1,4 @@
-"""Libraries whose objects are shown in forms of their own, where they are installed."""
+"""Objects of libraries have their own representations, where these are installed."""
 
 import json
 
@@ -15,12 +15,12 @@ class Pandas(KernelTest):
         self.assertEqual(self.run_ok("df.alpha").mime, {})
         self.assertIn(b"<table", self.shown("display(df)")[0][2]["text/html"])
 
-    def test_its_plots_are_images(self):
+    def test_plots_are_images(self):
         self.kernel = self.start(MPLBACKEND="Agg")
         answer = self.run_ok("import pandas as pd\npd.Series([1, 2]).plot()")
         self.assertEqual([shown.kind for shown in answer.displays], ["image"])
 
-    def test_large_temporaries_do_not_pile_up(self):
+    def test_large_values_do_not_pile_up(self):
         self.run_ok("import numpy as np, gc")
         for _ in range(10):
             self.run_ok("np.zeros(1_000_000)")
@@ -30,7 +30,7 @@ class Pandas(KernelTest):
 
 @needs("plotly")
 class Plotly(KernelTest):
-    def test_figures(self):
+    def test_figures_are_plots_and_pages(self):
         self.run_ok("import plotly.graph_objects as go, plotly.io as pio")
         kind = "application/vnd.plotly.v1+json"
         self.run_ok("fig = go.Figure(go.Scatter(x=[1, 2], y=[3, 4]))")
@@ -49,7 +49,7 @@ class Plotly(KernelTest):
 
 @needs("altair", "pandas")
 class Altair(KernelTest):
-    def test_charts(self):
+    def test_charts_are_plots_and_pages(self):
         self.run_ok("import altair as alt, pandas as pd")
         self.run_ok("c = alt.Chart(pd.DataFrame({'a': [1]})).mark_bar().encode(x='a:Q')")
         for forms in (self.run_ok("c").mime, self.shown("display(c)")[0][2]):
@@ -60,7 +60,7 @@ class Altair(KernelTest):
 
 @needs("sympy")
 class Sympy(KernelTest):
-    def test_expressions(self):
+    def test_expressions_are_latex(self):
         self.run_ok("import sympy\nx = sympy.Symbol('x')")
         self.assertEqual(self.run_ok("x ** 2").mime["text/latex"], b"$\\displaystyle x^{2}$")
         self.assertIn(b"matrix", self.run_ok("sympy.Matrix([x])").mime["text/latex"])
@@ -76,7 +76,7 @@ class Networkx(KernelTest):
 
 @needs("IPython")
 class IPython(KernelTest):
-    def test_the_real_one_displays_here(self):
+    def test_an_installed_ipython_displays_through_the_kernel(self):
         code = (
             "from IPython.display import display, HTML, clear_output, update_display\n"
             "import IPython\nh = display(HTML('<b>'), display_id=True)\nh.update(HTML('<i>'))\n"

@@ -1,4 +1,4 @@
-"""Lines of IPython's syntax: what works, what is told of, and that Python stays Python."""
+"""IPython's syntax is translated, or refused with a hint; Python stays Python."""
 
 import pathlib
 
@@ -6,7 +6,7 @@ from harness import KernelTest
 
 
 class Magics(KernelTest):
-    def test_commands(self):
+    def test_commands_run_in_a_shell(self):
         answer = self.run_ok("print('one', end=' ')\n!echo two; exit 3\nprint('three')\n5")
         self.assertEqual((answer.stdout, answer.value), ("one two\nthree\n", "5"))
         self.assertEqual(self.run_ok("if True:\n    !echo inner").stdout, "inner\n")
@@ -15,7 +15,7 @@ class Magics(KernelTest):
         self.assertEqual(self.run_ok("%%bash\necho $0\nfalse\necho b").stdout[-7:], "bash\nb\n")
         self.assertEqual(self.run_ok("!cat").stdout, "")
 
-    def test_times(self):
+    def test_time_prints_how_long_code_took(self):
         for code, value in (
             ("%%time\nx = 1\nx + 1", "2"),
             ("%time 5", "5"),
@@ -30,7 +30,7 @@ class Magics(KernelTest):
         self.assertIn("Wall time", answer.stdout)
         self.assertIn('", line 2, in <module>\n    1/0', answer.traceback)
 
-    def test_files_and_plots_and_help(self):
+    def test_writefile_matplotlib_and_help_work(self):
         self.assertEqual(self.run_ok("%%writefile a.py\nx = (\n").stdout, "Writing a.py\n")
         self.run_ok("%%writefile -a a.py\n1)")
         self.assertEqual(pathlib.Path(self.workdir, "a.py").read_text(), "x = (\n1)\n")
@@ -38,13 +38,13 @@ class Magics(KernelTest):
         self.assertIn("len(obj", self.run_ok("len?").stdout)
         self.assertIn("len(obj", self.run_ok("?len").stdout)
 
-    def test_pip_says_why_not_and_the_rest_goes_on(self):
+    def test_pip_says_why_not_and_the_rest_runs(self):
         for line in ("!pip install x", "%pip install x", "!python3 -m pip install x"):
             answer = self.run_ok(line + "\n5")
             self.assertEqual(answer.value, "5")
             self.assertIn("vivarium: not run: ", answer.stderr)
 
-    def test_others_are_errors_that_say_so(self):
+    def test_unknown_magics_are_errors_with_a_hint(self):
         for line in ("%timeit 5", "%%html", "%", "x = !ls", "%%time"):
             self.run_error("y = 1\n" + line, "SyntaxError")
         self.run_error("%%unknown\nx", "SyntaxError")
@@ -57,17 +57,17 @@ class Magics(KernelTest):
         self.assertIn("line 1\n    %time x = = 3\n", answer.traceback)
         self.assertNotIn("vivarium", answer.traceback)
 
-    def test_python_is_never_looked_at(self):
+    def test_valid_python_is_never_translated(self):
         self.assertEqual(self.run_ok("x = 7\nx \\\n%4").value, "3")
         self.assertEqual(self.run_ok("'''\n!ls\n%time\n'''").value, "'\\n!ls\\n%time\\n'")
         self.assertEqual(self.run_ok("(7\n%4)").value, "3")
 
-    def test_history_and_tracebacks_show_the_source_as_it_was(self):
+    def test_history_and_tracebacks_show_the_original_source(self):
         answer = self.run_error("!true\ndef f():\n    1/0\nf()", "ZeroDivisionError")
         self.assertIn('", line 4, in <module>\n    f()', answer.traceback)
         self.assertEqual(self.run_ok("In[-2][:5]").value, "'!true'")
 
-    def test_an_interrupt_of_a_command(self):
+    def test_a_command_can_be_interrupted(self):
         answer = self.kernel.run("!echo go; sleep 100", 1)
         self.assertEqual(answer.completion, "interrupted")
         self.assertNotIn("vivarium", answer.traceback)

@@ -1,4 +1,4 @@
-"""What code written for notebooks imports, without IPython."""
+"""Code written for notebooks runs without IPython."""
 
 import base64
 import pathlib
@@ -12,7 +12,7 @@ class StandIn(KernelTest):
         if interpreter_with(("IPython",)) == self.interpreter:
             self.skipTest("IPython is installed here")
 
-    def test_it_is_there_only_when_it_is_imported(self):
+    def test_ipython_appears_only_when_imported(self):
         self.assertEqual(self.run_ok("import sys; 'IPython' in sys.modules").value, "False")
         self.run_error("get_ipython()", "NameError")
         self.assertEqual(
@@ -23,11 +23,11 @@ class StandIn(KernelTest):
         self.run_error("import IPython.core.magic", "ModuleNotFoundError")
         self.run_error("import IPythonic", "ModuleNotFoundError")
 
-    def test_one_in_the_workdir_comes_first(self):
+    def test_an_ipython_in_the_workdir_comes_first(self):
         pathlib.Path(self.workdir, "IPython.py").write_text("x = 'mine'")
         self.assertEqual(self.run_ok("import IPython; IPython.x").value, "'mine'")
 
-    def test_names(self):
+    def test_common_names_can_be_imported(self):
         for module in ("IPython.display", "IPython.core.display"):
             self.run_ok(
                 "from %s import display, HTML, Image, Markdown, JSON, SVG, Latex, Math,"
@@ -38,7 +38,7 @@ class StandIn(KernelTest):
         self.run_ok("import builtins\nassert display is builtins.display")
         self.run_ok("from IPython.display import *\nset_matplotlib_formats('svg')")
 
-    def test_text(self):
+    def test_text_classes_render(self):
         self.run_ok("from IPython.display import *")
         pathlib.Path(self.workdir, "page.html").write_text("<p>\xe9", "utf-8")
         for code, kind, data in (
@@ -62,7 +62,7 @@ class StandIn(KernelTest):
         self.assertEqual(self.run_ok("Pretty('as it is')").value, "as it is")
         self.assertEqual(self.run_ok("ProgressBar(9)").value, "0/9")
 
-    def test_media(self):
+    def test_media_classes_render(self):
         self.run_ok("from IPython.display import *")
         png = b"\x89PNG\r\n"
         pathlib.Path(self.workdir, "a.png").write_bytes(png)
@@ -81,7 +81,7 @@ class StandIn(KernelTest):
         self.assertIn(b"youtube", self.run_ok("YouTubeVideo('x')").mime["text/html"])
         self.assertIn(b"'a.png'", self.run_ok("FileLink('a.png')").mime["text/html"])
 
-    def test_functions(self):
+    def test_display_functions_work(self):
         self.run_ok("from IPython.display import *")
         self.assertEqual(
             self.shown("display_html('<b>', raw=True); publish_display_data({'a/b': 'c'})"),

@@ -1,4 +1,4 @@
-"""What is told of exceptions, with which source lines."""
+"""Exceptions are reported with source lines."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ from harness import KernelTest
 
 
 class Sources(KernelTest):
-    def test_getsource(self):
+    def test_inspect_finds_sources_of_executions(self):
         self.run_ok(
             "def f():\n    return 'here'\n\nclass A:\n    def g(self):\n        return 'there'\n"
         )
@@ -22,14 +22,14 @@ class Sources(KernelTest):
             "return 'now'", self.run_ok("def f():\n    return 'now'\ninspect.getsource(f)").value
         )
 
-    def test_lines_in_the_codes_own_tracebacks(self):
+    def test_tracebacks_printed_by_user_code_have_lines(self):
         answer = self.run_ok(
             "import traceback\ntry:\n    1/0\nexcept Exception:\n    traceback.print_exc()"
         )
         self.assertIn('File "<execution 1>", line 3, in <module>\n    1/0', answer.stderr)
         self.assertNotIn("vivarium", answer.stderr)
 
-    def test_lines_of_earlier_executions(self):
+    def test_tracebacks_have_lines_of_earlier_executions(self):
         self.run_ok("\n\ndef f():\n    return 1/0  # here")
         trace = self.run_error("f()", "ZeroDivisionError").traceback
         self.assertIn('File "<execution 1>", line 4, in f\n    return 1/0  # here', trace)
@@ -40,7 +40,7 @@ class Sources(KernelTest):
         trace = self.run_error("a = '\x0c\x1c\u2028'\r\nb = 1\r1/0", "ZeroDivisionError").traceback
         self.assertIn("line 3, in <module>\n    1/0", trace)
 
-    def test_old_sources_are_forgotten(self):
+    def test_old_sources_are_evicted(self):
         self.run_ok("import linecache\ndef f(): 1/0")
         for _ in range(1010):
             self.run_ok("x = 1")
@@ -68,14 +68,14 @@ class Sources(KernelTest):
         self.assertIn("<execution 3>:2: SyntaxWarning: ", answer.stderr)
         self.assertIn("\n  x is 5\n", answer.stderr)
 
-    def test_hooked_modules_keep_their_loader(self):
+    def test_modules_with_hooks_keep_their_loader(self):
         code = "import %s as m\nvars(m.__loader__).get('exec_module'), m.__spec__.loader is m.__loader__"
         for module in ("threading", "inspect"):
             self.assertEqual(self.run_ok(code % module).value, "(None, True)")
 
 
 class Exceptions(KernelTest):
-    def test_every_kind_is_an_answer(self):
+    def test_every_kind_of_exception_is_reported(self):
         for code, kind, message in (
             ("1/0", "ZeroDivisionError", "division by zero"),
             ("raise SystemExit", "SystemExit", ""),
@@ -144,13 +144,13 @@ class Exceptions(KernelTest):
         )
         self.assert_usable()
 
-    def test_nesting_beyond_the_parser_is_an_answer(self):
+    def test_nesting_too_deep_for_the_parser_is_reported(self):
         for code in ("(" * 500 + ")" * 500, "-" * 3000 + "1", "+".join(["1"] * 20000)):
             answer = self.kernel.run(code)
             self.assertIn(answer.completion, ("ok", "error"), code[:10])
         self.assert_usable()
 
-    def test_an_exception_whose_str_raises_or_hangs(self):
+    def test_an_exception_whose_str_raises_or_hangs_is_reported(self):
         answer = self.run_error("class E(Exception):\n  def __str__(self): 1/0\nraise E", "E")
         self.assertEqual(answer.message, "<no message: str() raised ZeroDivisionError>")
         self.assertIn("    raise E", self.run_error("\nraise E", "E").traceback)
@@ -162,7 +162,7 @@ class Exceptions(KernelTest):
         self.run_error("class E(Exception):\n  def __str__(self): return 5\nraise E", "E")
         self.assert_usable()
 
-    def test_hostile_exception_classes(self):
+    def test_hostile_exception_classes_are_reported(self):
         code = (
             "class E(Exception):\n"
             "  __traceback__ = property(lambda s: 1/0, lambda s, v: 1/0)\n"
@@ -176,7 +176,7 @@ class Exceptions(KernelTest):
         self.assertEqual(answer.message, "odd")
         self.assert_usable()
 
-    def test_chains_and_loops_of_exceptions(self):
+    def test_long_and_circular_chains_are_reported(self):
         self.run_error(
             "e = ValueError('a'); f = KeyError('b')\ne.__cause__ = f; f.__cause__ = e\nraise e",
             "ValueError",
@@ -187,7 +187,7 @@ class Exceptions(KernelTest):
         self.assertIn("ValueError: 4999", answer.traceback)
 
     @unittest.skipIf(sys.version_info < (3, 11), "exception groups are of 3.11")
-    def test_exception_groups(self):
+    def test_exception_groups_show_no_kernel_frames(self):
         answer = self.run_error(
             "try:\n  input()\nexcept EOFError as e:\n  raise ExceptionGroup('g', [e, ValueError(2)])",
             "ExceptionGroup",
@@ -200,7 +200,7 @@ class Exceptions(KernelTest):
         )
         self.assert_as_python_prints(code, "ExceptionGroup")
 
-    def test_large_exceptions_are_cut(self):
+    def test_large_exceptions_are_truncated(self):
         answer = self.run_error("raise ValueError('x' * 3_000_000)", "ValueError")
         self.assertLessEqual(len(answer.message), 64 << 10)
         self.assertLessEqual(len(answer.traceback), 256 << 10)
@@ -208,7 +208,7 @@ class Exceptions(KernelTest):
         self.assertEqual(long_name.completion, "error")
         self.assertLessEqual(len(long_name.exception), 4 << 10)
 
-    def test_out_of_memory(self):
+    def test_the_kernel_reports_that_memory_is_used_up(self):
         self.run_ok("import resource\nsoft, hard = resource.getrlimit(resource.RLIMIT_AS)")
         fill = (
             "resource.setrlimit(resource.RLIMIT_AS, (200 << 20, hard))\n"

@@ -6,7 +6,7 @@ from harness import TIMEOUT_S, Answer, KernelTest
 
 
 class Streams(KernelTest):
-    def test_stdin_is_refused(self):
+    def test_reading_standard_input_raises(self):
         for code in (
             "input()",
             "input('prompt? ')",
@@ -57,7 +57,7 @@ class Streams(KernelTest):
         for _ in range(3):
             self.assertEqual(self.run_ok("logging.info('said')").stderr, "INFO:root:said\n")
 
-    def test_c_code_and_children_write_too_in_order(self):
+    def test_output_of_c_code_and_children_stays_in_order(self):
         answer = self.run_ok(
             "import os\nprint('one')\nos.system('echo two')\nos.write(1, b'three\\n')\nprint('four')"
         )
@@ -106,7 +106,7 @@ class Streams(KernelTest):
         self.run_ok("sys.stdout = None", 1)
         self.assert_usable()
 
-    def test_thread_output_comes_between_executions(self):
+    def test_threads_print_between_executions(self):
         self.run_ok(
             "import threading, time\ndef late():\n  time.sleep(0.2)\n  print('late')\nthreading.Thread(target=late).start()"
         )

@@ -1,9 +1,8 @@
-"""What tenants' signal handlers raise in the runner is told once, or hits nothing."""
+"""An exception that a signal handler raises in kernel code is reported once, or dropped."""
 
 from harness import KernelTest
 
-# `spoil("part.name", after)` has SIGALRM arrive before or after the next call of the runner's to that
-# function of its own.
+# `spoil("part.name", after)` raises SIGALRM before or after the kernel's next call of its function.
 PRELUDE = """
 import gc, signal, sys
 def handler(*_): raise TimeoutError(110, 'late')
@@ -20,7 +19,7 @@ def spoil(name, after):
         return result if after else real(*args)
     setattr(part, name, spoiled)
 """
-# In the order in which the runner comes by them, from the end of the code on.
+# In the order in which the kernel calls them, from the end of the code on.
 BEFORE_THE_ANSWER = (
     "kernel.getpid",
     "streams.call_user",
@@ -37,8 +36,8 @@ BEFORE_THE_ANSWER = (
     "guard.restore",
     "guard.signal",
 )
-# Not after a system call or what takes a frame: no signal comes between these and their result.
-BEHIND_THE_ANSWER = (
+# Not after a system call or `accept`: no signal comes between these and their result.
+AFTER_THE_ANSWER = (
     ("wire.write", False),
     ("wire.answer", True),
     ("kernel.finish", True),
@@ -52,7 +51,7 @@ BEHIND_THE_ANSWER = (
 )
 
 
-class Intruders(KernelTest):
+class SignalHandlers(KernelTest):
     def setUp(self):
         super().setUp()
         self.run_ok(PRELUDE)
@@ -69,7 +68,7 @@ class Intruders(KernelTest):
         self.assertIn("in handler", answer.traceback)
         self.assertNotIn("<vivarium/", answer.traceback)
 
-    def test_before_the_answer_it_is_told(self):
+    def test_an_exception_before_the_answer_is_reported(self):
         for name in BEFORE_THE_ANSWER:
             for after in (False, True):
                 with self.subTest(name, after=after):
@@ -79,11 +78,11 @@ class Intruders(KernelTest):
             self.assert_late(self.spoil(name, False))
         self.assert_usable()
 
-    def test_before_the_code_it_is_told_and_the_code_does_not_run(self):
+    def test_an_exception_before_the_code_keeps_it_from_running(self):
         self.run_ok("ran = False")
         for name in ("kernel.execute", "kernel.send", "wire.write", "kernel.run"):
             with self.subTest(name):
-                # Armed behind the answer, by the call that comes next.
+                # Armed after the answer, by the next call.
                 self.run_ok(
                     "real = parts['wire'].receive\ndef receive():\n"
                     "    parts['wire'].receive = real\n    frame = real()\n"
@@ -93,15 +92,15 @@ class Intruders(KernelTest):
                 self.assertEqual(self.run_ok("ran").value, "False")
         self.assert_usable()
 
-    def test_behind_the_answer_it_hits_nothing(self):
-        for name, after in BEHIND_THE_ANSWER:
+    def test_an_exception_after_the_answer_is_dropped(self):
+        for name, after in AFTER_THE_ANSWER:
             with self.subTest(name, after=after):
                 answer = self.spoil(name, after)
                 self.assertEqual((answer.completion, answer.value), ("ok", "2"), answer)
                 self.assertEqual(self.run_ok("1 + 1").value, "2")
         self.assert_usable()
 
-    def test_an_exception_of_the_code_is_behind_it(self):
+    def test_an_exception_of_the_code_becomes_its_context(self):
         answer = self.spoil("streams.flush", False, "1/0")
         self.assert_late(answer)
         self.assertIn("ZeroDivisionError", answer.traceback)
