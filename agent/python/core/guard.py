@@ -131,11 +131,11 @@ def is_kernel_code(code):
 
 def call_without_workdir(function, *args):
     """Calls what may import modules, with a `sys.path` that leads to no file of the user's."""
-    users, sys.path = sys.path, list(SAFE_PATH)
+    users_path, sys.path = sys.path, list(SAFE_PATH)
     try:
         return call_user(function, *args)
     finally:
-        sys.path = users
+        sys.path = users_path
 
 
 def load(name):

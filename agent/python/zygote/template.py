@@ -42,7 +42,7 @@ REASON_MAX_CHARS = 2000
 ADVICE = "make it in the session's code instead, or set this environment's template to off"
 
 
-class TemplateUnavailable(Exception):
+class TemplateError(Exception):
     """Why this environment gets no template."""
 
 
@@ -60,10 +60,10 @@ class Leftovers:
         return now
 
     def check(self):
-        """Raises TemplateUnavailable if there are any."""
+        """Raises TemplateError if there are any."""
         for (kind, identity), name in self.note("the imports").items():
             step = self.first_seen[kind, identity]
-            raise TemplateUnavailable("%s left %s: %s; %s" % (step, kind, name, ADVICE))
+            raise TemplateError("%s left %s: %s; %s" % (step, kind, name, ADVICE))
 
 
 def main():
@@ -76,11 +76,7 @@ def main():
     try:
         check(warm_up(warmup, modules))
     except BaseException as error:
-        reason = (
-            "%s: %s" % (type(error).__name__, error)
-            if type(error) is not TemplateUnavailable
-            else error
-        )
+        reason = error if type(error) is TemplateError else "%s: %s" % (type(error).__name__, error)
         reason = str(reason)[:REASON_MAX_CHARS].replace("\0", "")
         library.vivarium_template_unfit(reason.encode("utf-8", "backslashreplace"))
         os._exit(1)
@@ -119,19 +115,19 @@ def warm_up(warmup, modules):
             __import__(name)
         except BaseException as error:
             kind = type_name(type(error))
-            raise TemplateUnavailable("preimport %r: %s: %s" % (name, kind, error)) from error
+            raise TemplateError("preimport %r: %s: %s" % (name, kind, error)) from error
         leftovers.note("preimport %r" % name)
     try:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "__warmup__"})
     except BaseException as error:
         kind = type_name(type(error))
-        raise TemplateUnavailable("warmup: %s: %s" % (kind, error)) from error
+        raise TemplateError("warmup: %s: %s" % (kind, error)) from error
     leftovers.note("warmup")
     return leftovers
 
 
 def check(leftovers):
-    """Raises TemplateUnavailable if kernels must not be forked from this process."""
+    """Raises TemplateError if kernels must not be forked from this process."""
     leftovers.check()
     left = []
     for fd in os.listdir("/proc/self/fd"):
@@ -141,9 +137,7 @@ def check(leftovers):
         except OSError:
             pass  # The descriptor that listed the directory.
     if left:
-        raise TemplateUnavailable(
-            "the imports left open files, which kernels must not share: %s" % left
-        )
+        raise TemplateError("the imports left open files, which kernels must not share: %s" % left)
     # Forks as for each kernel. A thread that a library starts in the child would not be confined
     # with the kernel.
     pid = os.fork()
@@ -151,7 +145,7 @@ def check(leftovers):
         os._exit(1 if threads() else 0)
     status = os.waitpid(pid, 0)[1]
     if status != 0:
-        raise TemplateUnavailable(
+        raise TemplateError(
             "a fork of it does not come back with one thread (wait status %d)" % status
         )
     leftovers.note("a handler of os.register_at_fork")
