@@ -57,8 +57,6 @@ LEAST_RECURSION_LIMIT = 200
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     running = False
     interrupted = False
     signal_mask = ()

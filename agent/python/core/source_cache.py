@@ -19,8 +19,6 @@ sources: dict = {}
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     chars = 0
     linecache: Any = None
 

@@ -17,8 +17,6 @@ FRAMES_MAX = 100
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     save: Any = None
     writer: Any = None
     alive: Any = ()

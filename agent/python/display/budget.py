@@ -24,8 +24,6 @@ class RenderingTimeout(BaseException):
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     active = False
     expired = False
 

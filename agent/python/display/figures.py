@@ -20,8 +20,6 @@ PAD_INCHES = 0.1
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     savefig: Any = None
     # Figure -> the execution in which it was last shown.
     shown: Any = None

@@ -17,8 +17,6 @@ from streams import write_note
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     # pyplot's own `close`.
     close: Any = None
 

@@ -14,8 +14,6 @@ PLAIN = "text/plain"
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     # The execution whose next display carries out `clear_output(wait=True)`.
     clear_pending: "bytes | None" = None
     # The last execution that got a note about a display too large for its limit.

@@ -4,8 +4,6 @@ from guard import Any, call_user, load
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     loop: Any = None
 
 

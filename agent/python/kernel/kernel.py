@@ -76,8 +76,6 @@ class Execution:
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     execution = Execution()
     has_ast_types = False
     max_result_bytes = wire.RESULT_MAX_BYTES

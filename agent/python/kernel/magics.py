@@ -30,8 +30,6 @@ HELPER = "__vivarium_line__"
 
 
 class State:
-    """What changes during the life of the kernel."""
-
     # When a `%time` began: wall clock, CPU time.
     timing: "tuple[float, float] | None" = None
 
