@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::message::{BirthNumber, Program, Stream};
 
+use crate::kernel::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
 use crate::output::Output;
-use crate::spawn::{Arrival, Launcher, Progress, is_retry};
 use crate::stream::StreamError;
 use crate::usage;
 
@@ -32,8 +32,8 @@ pub(crate) struct Command {
 
 #[derive(Debug)]
 enum Stage {
-    /// Not yet its program.
-    Arriving(Arrival),
+    /// It does not run its program yet.
+    Pending(PendingProcess),
     /// Running, as this process.
     Up(Pid),
     /// It never became a program.
@@ -59,7 +59,7 @@ impl Command {
         program: Program,
         stdin: Vec<u8>,
         output_cap: Option<u64>,
-        launcher: &mut Launcher,
+        launcher: &mut LauncherClient,
     ) -> Result<Self, StreamError> {
         let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
         let (stdin_end, input) = channel()?;
@@ -67,15 +67,15 @@ impl Command {
         let (stderr, stderr_end) = channel()?;
         fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
         let descriptors = [stdin_end.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()];
-        let arrival = launcher.spawn(program, &descriptors)?;
+        let pending = launcher.spawn(program, &descriptors)?;
         let input = (!stdin.is_empty()).then(|| Input::new(input, stdin));
         Ok(Self {
             outputs: [
                 Output::new(stdout, Stream::Stdout, output_cap)?,
                 Output::new(stderr, Stream::Stderr, output_cap)?,
             ],
-            birth: arrival.birth(),
-            stage: Stage::Arriving(arrival),
+            birth: pending.birth(),
+            stage: Stage::Pending(pending),
             input,
             held: None,
             killed: false,
@@ -90,7 +90,7 @@ impl Command {
     /// The report to poll, until it has become its program.
     pub(crate) fn report(&self) -> Option<BorrowedFd<'_>> {
         match &self.stage {
-            Stage::Arriving(arrival) => Some(arrival.as_fd()),
+            Stage::Pending(pending) => Some(pending.as_fd()),
             Stage::Up(_) | Stage::Failed => None,
         }
     }
@@ -101,22 +101,22 @@ impl Command {
     }
 
     /// Reads its report: to the end, once the launcher has said that it is `gone`.
-    pub(crate) fn read_report(&mut self, gone: bool) -> Progress {
-        let Stage::Arriving(arrival) = &mut self.stage else {
-            return Progress::Pending;
+    pub(crate) fn read_report(&mut self, gone: bool) -> SpawnProgress {
+        let Stage::Pending(pending) = &mut self.stage else {
+            return SpawnProgress::Pending;
         };
-        let progress = if gone { arrival.read_to_end() } else { arrival.read() };
+        let progress = if gone { pending.read_to_end() } else { pending.read() };
         match &progress {
-            Progress::Pending => {}
-            Progress::Executed(confined) => {
-                self.stage = Stage::Up(confined.pid);
+            SpawnProgress::Pending => {}
+            SpawnProgress::Started(process) => {
+                self.stage = Stage::Up(process.pid);
                 match self.held.take() {
                     Some(Signal::SIGKILL) => self.kill(),
                     Some(signal) => self.signal(signal),
                     None => {}
                 }
             }
-            Progress::Failed(_) => self.stage = Stage::Failed,
+            SpawnProgress::Failed(_) => self.stage = Stage::Failed,
         }
         progress
     }
@@ -170,8 +170,8 @@ impl Command {
             Stage::Up(pid) => {
                 let _gone = kill(Pid::from_raw(-pid.as_raw()), signal).is_err();
             }
-            Stage::Arriving(_) if self.held != Some(Signal::SIGKILL) => self.held = Some(signal),
-            Stage::Arriving(_) | Stage::Failed => {}
+            Stage::Pending(_) if self.held != Some(Signal::SIGKILL) => self.held = Some(signal),
+            Stage::Pending(_) | Stage::Failed => {}
         }
     }
 }

@@ -22,14 +22,19 @@ use crate::kernel_wire::{self, FromKernel, Turn, WireError};
 use crate::launch::{failure, open_null};
 use crate::output::Output;
 use crate::sandbox::{self, Context};
-use crate::spawn::{Arrival, Confined, Launcher, Progress, is_retry};
 use crate::usage::Meter;
+
+pub(crate) mod launcher_client;
+
+use self::launcher_client::{
+    LauncherClient, PendingProcess, SpawnProgress, StartedProcess, is_retry,
+};
 
 /// How far a kernel has come.
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Not yet Python: its layers are being applied, and will be told here.
-    Confining(Arrival),
+    Confining(PendingProcess),
     /// Python, not yet ready.
     Booting,
     /// Waits for code, or runs some.
@@ -95,7 +100,7 @@ impl Kernel {
     pub(crate) fn spawn(
         context: &Context,
         generation: Generation,
-        launcher: &mut Launcher,
+        launcher: &mut LauncherClient,
     ) -> Result<Self, Failure> {
         let made = |error| failure("make a kernel's channels", error);
         let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
@@ -112,7 +117,7 @@ impl Kernel {
             control_end.as_fd(),
             program.as_fd(),
         ];
-        let arrival = launcher
+        let pending = launcher
             .spawn(Program::Kernel, &descriptors)
             .map_err(|error| failure("ask for a kernel", error))?;
         control.set_nonblocking(true).map_err(made)?;
@@ -120,8 +125,8 @@ impl Kernel {
         let result_cap = context.policy.limits.max_result_bytes.get();
         Ok(Self {
             generation,
-            birth: arrival.birth(),
-            stage: Stage::Confining(arrival),
+            birth: pending.birth(),
+            stage: Stage::Confining(pending),
             origin: Origin::Executed,
             protection: Vec::new(),
             outputs: [
@@ -168,12 +173,12 @@ impl Kernel {
 
     /// Reads its report on being confined. Nothing is pending where there is none to come.
     pub(crate) fn read_report(&mut self) -> Result<(), Failure> {
-        let Stage::Confining(arrival) = &mut self.stage else {
+        let Stage::Confining(pending) = &mut self.stage else {
             return Ok(());
         };
-        match arrival.read() {
-            Progress::Pending => Ok(()),
-            Progress::Executed(Confined { pid, origin, mut protection }) => {
+        match pending.read() {
+            SpawnProgress::Pending => Ok(()),
+            SpawnProgress::Started(StartedProcess { pid, origin, mut protection }) => {
                 sandbox::tell_of_agent(&mut protection);
                 self.pid = Some(pid);
                 self.origin = origin;
@@ -181,7 +186,7 @@ impl Kernel {
                 self.stage = Stage::Booting;
                 Ok(())
             }
-            Progress::Failed(failed) => Err(failed),
+            SpawnProgress::Failed(failed) => Err(failed),
         }
     }
 

@@ -14,7 +14,6 @@
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
 //! | [`kernel`] | PID 1 inside | one Python kernel and the agent's ends of its channels |
 //! | [`command`] | PID 1 inside | one command of a tenant's, beside the kernel |
-//! | [`spawn`] | PID 1 inside | asking the launcher for either |
 //! | [`files`] | PID 1 inside | the workdir's files, read and written for the API |
 //! | [`changes`] | PID 1 inside | which of them an execution made or changed |
 //! | [`children`] | everywhere | children that end, told and collected |
@@ -38,7 +37,6 @@ mod output;
 mod range;
 mod sandbox;
 mod session;
-mod spawn;
 mod stream;
 mod sys;
 mod template;

@@ -30,11 +30,11 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use crate::changes::Tracker;
 use crate::children::Children;
 use crate::files::Workdir;
+use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::kernel_wire::FromKernel;
 use crate::launch::failure;
 use crate::sandbox::{self, Context};
-use crate::spawn::Launcher;
 use crate::usage;
 
 use self::control::Control;
@@ -50,7 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Session<'a> {
     context: &'a Context,
     control: Control<'a>,
-    launcher: Launcher,
+    launcher: LauncherClient,
     children: Children,
     kernel: Kernel,
     running: Option<Running>,
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
         launcher: UnixStream,
     ) -> Result<Self, Failure> {
         let children = Children::watch().map_err(|error| failure("signalfd", error))?;
-        let mut launcher = Launcher::new(launcher);
+        let mut launcher = LauncherClient::new(launcher);
         let kernel = Kernel::spawn(context, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
         let workdir = open_workdir(context)?;
@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
     }
 
     fn hear_launcher(&mut self) -> Result<(), Failure> {
-        match self.launcher.hear() {
+        match self.launcher.recv() {
             Ok(FromLauncher::Exited { birth, end, usage }) if birth == self.kernel.birth() => {
                 self.kernel_ended(end, usage)
             }

@@ -10,8 +10,8 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use super::Session;
 use super::execution::{By, Running};
 use crate::command::Command;
+use crate::kernel::launcher_client::SpawnProgress;
 use crate::launch::failure;
-use crate::spawn::Progress;
 use crate::stream::StreamError;
 use crate::usage;
 
@@ -49,8 +49,8 @@ impl Session<'_> {
     pub(super) fn hear_command(&mut self, gone: bool) -> Result<(), Failure> {
         let command = self.running.as_mut().and_then(Running::command_mut);
         match command.map(|command| command.read_report(gone)) {
-            None | Some(Progress::Pending) => Ok(()),
-            Some(Progress::Executed(_)) => {
+            None | Some(SpawnProgress::Pending) => Ok(()),
+            Some(SpawnProgress::Started(_)) => {
                 let Some(mut running) = self.running.take() else {
                     return Ok(());
                 };
@@ -59,7 +59,7 @@ impl Session<'_> {
                 self.running = Some(running);
                 self.control.tell(&FromAgent::Started { execution })
             }
-            Some(Progress::Failed(failed)) => self.say_refused(&failed.to_string()),
+            Some(SpawnProgress::Failed(failed)) => self.say_refused(&failed.to_string()),
         }
     }
 

@@ -93,8 +93,8 @@ impl Session<'_> {
             readable(self.launcher.as_fd(), Event::Launcher),
             readable(self.children.as_fd(), Event::Children),
         ];
-        if let Stage::Confining(arrival) = &self.kernel.stage {
-            sources.push(readable(arrival.as_fd(), Event::Report));
+        if let Stage::Confining(pending) = &self.kernel.stage {
+            sources.push(readable(pending.as_fd(), Event::Report));
         }
         let command = self.running.as_ref().and_then(Running::command);
         if let Some(report) = command.and_then(|command| command.report()) {

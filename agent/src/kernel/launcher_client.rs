@@ -1,0 +1,180 @@
+//! The agent's connection to the launcher: asks for processes, and follows each until it runs its
+//! program.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use nix::unistd::Pid;
+use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
+use vivarium_protocol::layer::Report;
+use vivarium_protocol::message::{
+    BirthNumber, BirthReport, Failure, FromLauncher, Origin, Program, ToLauncher,
+};
+
+use crate::launch::failure;
+use crate::stream::{self, StreamError};
+
+#[derive(Debug)]
+pub(crate) struct LauncherClient {
+    socket: UnixStream,
+    last: BirthNumber,
+}
+
+impl LauncherClient {
+    pub(crate) const fn new(socket: UnixStream) -> Self {
+        Self { socket, last: 0 }
+    }
+
+    /// Asks for a process with these `descriptors`, numbered from 0.
+    ///
+    /// # Errors
+    /// [`StreamError::Frame`] if `program` is too long to send, else the launcher is gone.
+    pub(crate) fn spawn(
+        &mut self,
+        program: Program,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<PendingProcess, StreamError> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let birth = self.last.saturating_add(1);
+        let theirs_at_the_end = [theirs.as_fd()];
+        let fds: Vec<_> =
+            descriptors.iter().chain(&theirs_at_the_end).map(AsRawFd::as_raw_fd).collect();
+        let message = ToLauncher::Spawn { birth, program };
+        stream::send_with(&self.socket, &message, &fds, MAX_SPAWN_FRAME_BYTES)?;
+        self.last = birth;
+        let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
+        Ok(PendingProcess { birth, report: ours, decoder, started: None })
+    }
+
+    /// Receives the launcher's next message.
+    ///
+    /// # Errors
+    /// If the launcher is gone: there are then no more processes.
+    pub(crate) fn recv(&self) -> Result<FromLauncher, StreamError> {
+        stream::receive(&self.socket, MAX_SMALL_FRAME_BYTES)
+    }
+}
+
+impl AsFd for LauncherClient {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A process that was asked for and does not run its program yet.
+#[derive(Debug)]
+pub(crate) struct PendingProcess {
+    birth: BirthNumber,
+    report: UnixStream,
+    decoder: Decoder,
+    started: Option<StartedProcess>,
+}
+
+/// A process with every layer applied and read back.
+#[derive(Debug)]
+pub(crate) struct StartedProcess {
+    /// Its pid inside the session.
+    pub(crate) pid: Pid,
+    pub(crate) origin: Origin,
+    pub(crate) protection: Vec<Report>,
+}
+
+/// How far a [`PendingProcess`] has come.
+#[derive(Debug)]
+pub(crate) enum SpawnProgress {
+    Pending,
+    /// It runs its program.
+    Started(StartedProcess),
+    /// It will never run its program.
+    Failed(Failure),
+}
+
+impl PendingProcess {
+    pub(crate) const fn birth(&self) -> BirthNumber {
+        self.birth
+    }
+
+    /// Reads from its report socket once.
+    pub(crate) fn read(&mut self) -> SpawnProgress {
+        let mut buffer = [0; 4096];
+        let ended = match self.report.read(&mut buffer) {
+            Ok(0) => true,
+            Ok(count) => {
+                self.decoder.push(buffer.get(..count).unwrap_or_default());
+                false
+            }
+            Err(error) if is_retry(&error) => return SpawnProgress::Pending,
+            Err(error) => return SpawnProgress::Failed(failure("read a process's report", error)),
+        };
+        match self.decoder.next_message::<BirthReport>() {
+            Ok(Some(BirthReport::Confined { pid, origin, protection })) => {
+                let pid = Pid::from_raw(pid.try_into().unwrap_or_default());
+                self.started = Some(StartedProcess { pid, origin, protection });
+                SpawnProgress::Pending
+            }
+            Ok(Some(BirthReport::Failed(failed))) => SpawnProgress::Failed(failed),
+            Ok(None) if ended => match self.started.take() {
+                // execve closed the socket, so the process is now its program.
+                Some(process) => SpawnProgress::Started(process),
+                None => SpawnProgress::Failed(failure("start a process", "it said nothing")),
+            },
+            Ok(None) => SpawnProgress::Pending,
+            Err(error) => SpawnProgress::Failed(failure("read a process's report", error)),
+        }
+    }
+
+    /// Reads the rest of its report, once the launcher has said that the process has ended.
+    pub(crate) fn read_to_end(&mut self) -> SpawnProgress {
+        loop {
+            match self.read() {
+                SpawnProgress::Pending => {}
+                settled => return settled,
+            }
+        }
+    }
+}
+
+impl AsFd for PendingProcess {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.report.as_fd()
+    }
+}
+
+/// Whether to try a read or write again when poll(2) says so.
+pub(crate) fn is_retry(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn pending() -> (PendingProcess, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
+        (PendingProcess { birth: 1, report: ours, decoder, started: None }, theirs)
+    }
+
+    #[test]
+    fn end_of_file_after_the_confined_report_means_the_program_runs() {
+        let (mut pending, theirs) = pending();
+        assert!(matches!(pending.read(), SpawnProgress::Pending));
+        let report = BirthReport::Confined { pid: 7, origin: Origin::Executed, protection: vec![] };
+        stream::send(&theirs, &report, MAX_SMALL_FRAME_BYTES).unwrap();
+        assert!(matches!(pending.read(), SpawnProgress::Pending));
+        drop(theirs);
+        let SpawnProgress::Started(process) = pending.read_to_end() else { panic!("not started") };
+        assert_eq!(process.pid, Pid::from_raw(7));
+    }
+
+    #[test]
+    fn end_of_file_without_a_report_is_a_failure() {
+        let (mut pending, theirs) = pending();
+        drop(theirs);
+        assert!(matches!(pending.read(), SpawnProgress::Failed(_)));
+    }
+}
