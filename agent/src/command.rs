@@ -1,4 +1,4 @@
-//! One command of a tenant's, as the agent holds it: a process beside the kernel, born and
+//! One command of a tenant's, as the agent holds it: a process beside the kernel, started and
 //! confined exactly as that, with pipes for its three standard streams.
 //!
 //! Nothing it does or does not do holds up the agent: its input is written as far as it takes
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
-use vivarium_protocol::message::{BirthNumber, Program, Stream};
+use vivarium_protocol::message::{Program, SpawnNumber, Stream};
 
 use crate::kernel::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
 use crate::output::Output;
@@ -22,7 +22,7 @@ use crate::usage;
 pub(crate) struct Command {
     /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
-    birth: BirthNumber,
+    spawn_number: SpawnNumber,
     stage: Stage,
     input: Option<Input>,
     /// What is to be sent to it as soon as it has been executed.
@@ -74,7 +74,7 @@ impl Command {
                 Output::new(stdout, Stream::Stdout, output_cap)?,
                 Output::new(stderr, Stream::Stderr, output_cap)?,
             ],
-            birth: pending.birth(),
+            spawn_number: pending.number(),
             stage: Stage::Pending(pending),
             input,
             held: None,
@@ -83,8 +83,8 @@ impl Command {
     }
 
     /// Its number with the launcher.
-    pub(crate) const fn birth(&self) -> BirthNumber {
-        self.birth
+    pub(crate) const fn spawn_number(&self) -> SpawnNumber {
+        self.spawn_number
     }
 
     /// The report to poll, until it has become its program.

@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
-    BirthNumber, ExecutionNumber, Failure, Generation, Origin, Program, Stream,
+    ExecutionNumber, Failure, Generation, Origin, Program, SpawnNumber, Stream,
 };
 use vivarium_protocol::outcome::KernelEnd;
 
@@ -71,7 +71,7 @@ pub(crate) struct Kernel {
     pub(crate) doom: Option<KernelEnd>,
     /// When it is killed if its end has not been told by then: it let go of its channel.
     pub(crate) patience: Option<Instant>,
-    birth: BirthNumber,
+    spawn_number: SpawnNumber,
     pid: Option<Pid>,
     meter: Option<Meter>,
     control: UnixStream,
@@ -125,7 +125,7 @@ impl Kernel {
         let result_cap = context.policy.limits.max_result_bytes.get();
         Ok(Self {
             generation,
-            birth: pending.birth(),
+            spawn_number: pending.number(),
             stage: Stage::Confining(pending),
             origin: Origin::Executed,
             protection: Vec::new(),
@@ -151,8 +151,8 @@ impl Kernel {
     }
 
     /// Its number with the launcher.
-    pub(crate) const fn birth(&self) -> BirthNumber {
-        self.birth
+    pub(crate) const fn spawn_number(&self) -> SpawnNumber {
+        self.spawn_number
     }
 
     /// Its pid inside the session, once it is confined.

@@ -1,13 +1,13 @@
-//! The launcher: makes a session's namespaces and its agent, and stays outside them to let
-//! kernels and commands be born.
+//! The launcher: makes a session's namespaces and its agent, and stays outside them to spawn
+//! kernels and commands.
 //!
 //! It is single-threaded, and forked for the session by a process that was started with an empty
-//! environment ([`fork_server`]). A tenant's process has to be born outside: only a process
-//! outside can put it straight into its cgroup ([`crate::birth`]), and only one that has the id of
+//! environment ([`fork_server`]). A tenant's process has to start outside: only a process
+//! outside can put it straight into its cgroup ([`crate::spawn`]), and only one that has the id of
 //! the user namespace's owner can then enter the session. Where the environment has a template,
 //! kernels are forked from that ([`nursery`]), and executed only if that fails.
 //!
-//! It must never act on anything tenant code says: all it hears is `Spawn` from the agent.
+//! It must never act on anything tenant code says: the only message it takes is the agent's `Spawn`.
 
 mod fork_server;
 mod idmap;
@@ -29,15 +29,15 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
-    BirthNumber, Failure, FromAgent, FromLauncher, Launch, Passing, Program, ToLauncher,
+    Failure, FromAgent, FromLauncher, Launch, Passing, Program, SpawnNumber, ToLauncher,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
 use self::nursery::Nursery;
-use crate::birth;
 use crate::children::Children;
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
+use crate::spawn;
 use crate::stream::StreamError;
 use crate::sys::{self, Wait};
 use crate::{init, range, stream, usage};
@@ -123,7 +123,7 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     let (to_agent, to_launcher) =
         UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let leaf = context.policy.cgroup.as_ref();
-    let leaf = leaf.map(|scope| birth::open_cgroup(&scope.agent)).transpose()?;
+    let leaf = leaf.map(|scope| spawn::open_cgroup(&scope.agent)).transpose()?;
     let flags = u64::try_from(clone_flags(&context).bits()).unwrap_or_default();
     let cloned = sys::clone3(flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
         if flags == 0 {
@@ -152,7 +152,7 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     served
 }
 
-/// Finishes the session whose agent is there, and has kernels born in it until that ends.
+/// Finishes the session whose agent has started, and spawns processes in it until the agent ends.
 fn serve(
     control: &UnixStream,
     told: UnixStream,
@@ -174,7 +174,7 @@ fn serve(
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
     let told = Some(told);
-    Midwife { context, inside, agent, to_agent, told, nursery, born: Vec::new() }.serve()
+    Launcher { context, inside, agent, to_agent, told, nursery, children: Vec::new() }.serve()
 }
 
 /// What a launcher is given.
@@ -214,8 +214,8 @@ pub(crate) fn open_null() -> std::io::Result<OwnedFd> {
     Ok(std::fs::File::open("/dev/null")?.into())
 }
 
-/// A launcher whose session is there, and that gives birth for it.
-struct Midwife {
+/// A launcher whose session is made, and that spawns its processes.
+struct Launcher {
     context: Context,
     inside: Inside,
     agent: Pid,
@@ -223,11 +223,11 @@ struct Midwife {
     /// Until the supervisor lets go of it.
     told: Option<UnixStream>,
     nursery: Option<Nursery>,
-    /// Those that are this process's own children, once they have joined the session.
-    born: Vec<(BirthNumber, Pid)>,
+    /// The session's processes that are this process's own children.
+    children: Vec<(SpawnNumber, Pid)>,
 }
 
-impl Midwife {
+impl Launcher {
     /// Serves the agent until it ends.
     fn serve(mut self) -> Result<ExitCode, Failure> {
         let children = Children::watch().map_err(|error| failure("signalfd", error))?;
@@ -246,8 +246,8 @@ impl Midwife {
                 continue;
             }
             match stream::receive_with::<ToLauncher>(&self.to_agent, MAX_SPAWN_FRAME_BYTES) {
-                Ok((ToLauncher::Spawn { birth, program }, fds)) => {
-                    self.give_birth(birth, &program, &fds)?;
+                Ok((ToLauncher::Spawn { number, program }, fds)) => {
+                    self.spawn(number, &program, &fds)?;
                 }
                 // The agent's end of the socket closes with the agent: its end follows.
                 Err(_) => return Ok(await_end(self.agent)),
@@ -255,25 +255,25 @@ impl Midwife {
         }
     }
 
-    /// Has a process born: forked where it can be, else executed.
-    fn give_birth(
+    /// Starts a process: forked from the template where it can be, else executed.
+    fn spawn(
         &mut self,
-        birth: BirthNumber,
+        number: SpawnNumber,
         program: &Program,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
         let Self { context, inside, .. } = self;
         if let Some(nursery) = self.nursery.as_mut().filter(|_| *program == Program::Kernel) {
-            match nursery.fork(context, inside, birth, fds) {
+            match nursery.fork(context, inside, number, fds) {
                 Ok(()) => return Ok(()),
                 Err(failed) => complain(&failed),
             }
         }
-        match birth::give_birth(context, inside, program, fds)? {
-            Some(pid) => self.born.push((birth, pid)),
+        match spawn::spawn_process(context, inside, program, fds)? {
+            Some(pid) => self.children.push((number, pid)),
             None => {
-                let end = KernelEnd::NotStarted("it was not born".to_owned());
-                tell_end(&self.to_agent, birth, end, Usage::default());
+                let end = KernelEnd::NotStarted("it could not be spawned".to_owned());
+                tell_end(&self.to_agent, number, end, Usage::default());
             }
         }
         Ok(())
@@ -282,8 +282,8 @@ impl Midwife {
     /// Hears of kernels that the template forked and that have ended.
     fn hear_nursery(&mut self) {
         let ended = self.nursery.as_mut().map(Nursery::read).unwrap_or_default();
-        for (birth, end, usage) in ended {
-            tell_end(&self.to_agent, birth, end, usage);
+        for (number, end, usage) in ended {
+            tell_end(&self.to_agent, number, end, usage);
         }
     }
 
@@ -315,16 +315,16 @@ impl Midwife {
         let _gone = kill(self.agent, Signal::SIGKILL).is_err();
     }
 
-    /// Collects every child that has ended and tells the agent of those that were born for it;
+    /// Collects every child that has ended and tells the agent of those that it asked for;
     /// whether the agent itself is among them. Without a pid namespace the tenant's orphans come
     /// here too.
     fn reap(&mut self, children: &Children) -> bool {
         let mut agent_ended = false;
         for ended in children.ended() {
             agent_ended |= ended.pid == self.agent;
-            if let Some(index) = self.born.iter().position(|(_, pid)| *pid == ended.pid) {
-                let (birth, _) = self.born.swap_remove(index);
-                tell_end(&self.to_agent, birth, ended.end(), ended.usage());
+            if let Some(index) = self.children.iter().position(|(_, pid)| *pid == ended.pid) {
+                let (number, _) = self.children.swap_remove(index);
+                tell_end(&self.to_agent, number, ended.end(), ended.usage());
             }
         }
         agent_ended
@@ -348,7 +348,7 @@ fn complain(failed: &Failure) {
 }
 
 /// Waits for the agent's end. Everybody else's has to be collected meanwhile: a pid namespace,
-/// and PID 1 of it, end only after every process in it has been waited for, and those born here
+/// and PID 1 of it, end only after every process in it has been waited for, and those spawned here
 /// are the launcher's to wait for (pid_namespaces(7)).
 fn await_end(agent: Pid) -> ExitCode {
     while let Ok(Some(ended)) = sys::wait(Wait::ForAny) {
@@ -375,7 +375,7 @@ fn end_descendants() {
 
 /// Tells the agent how a process ended. An agent that is gone needs no telling: its own end
 /// comes next.
-fn tell_end(to_agent: &UnixStream, birth: BirthNumber, end: KernelEnd, usage: Usage) {
-    let told = FromLauncher::Exited { birth, end, usage };
+fn tell_end(to_agent: &UnixStream, number: SpawnNumber, end: KernelEnd, usage: Usage) {
+    let told = FromLauncher::Exited { number, end, usage };
     let _gone = stream::send(to_agent, &told, MAX_SMALL_FRAME_BYTES).is_err();
 }

@@ -6,10 +6,10 @@
 //!
 //! | module | where it runs | what it does |
 //! |---|---|---|
-//! | [`launch`] | outside | makes the namespaces and the agent; lets kernels and commands be born in them |
+//! | [`launch`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
 //! | [`range`] | outside | makes the user namespace of all subordinate ids, once per daemon |
 //! | [`template`] | outside | a warmed Python that kernels are forked from, and [`capi`], by which that calls it |
-//! | [`birth`] | on the way inside | how kernels and commands join a session and are confined |
+//! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
 //! | [`kernel`] | PID 1 inside | one Python kernel and the agent's ends of its channels |
@@ -22,7 +22,6 @@
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
 //! | [`sys`] | everywhere | the only `unsafe` code |
 
-mod birth;
 pub mod capi;
 mod changes;
 mod children;
@@ -37,6 +36,7 @@ mod output;
 mod range;
 mod sandbox;
 mod session;
+mod spawn;
 mod stream;
 mod sys;
 mod template;

@@ -188,10 +188,14 @@ impl<'a> Session<'a> {
 
     fn hear_launcher(&mut self) -> Result<(), Failure> {
         match self.launcher.recv() {
-            Ok(FromLauncher::Exited { birth, end, usage }) if birth == self.kernel.birth() => {
+            Ok(FromLauncher::Exited { number, end, usage })
+                if number == self.kernel.spawn_number() =>
+            {
                 self.kernel_ended(end, usage)
             }
-            Ok(FromLauncher::Exited { birth, end, usage }) => self.command_ended(birth, end, usage),
+            Ok(FromLauncher::Exited { number, end, usage }) => {
+                self.command_ended(number, end, usage)
+            }
             Ok(FromLauncher::Mapped) => Err(failure("hear the launcher", "it spoke out of turn")),
             // Without a launcher there are no more kernels.
             Err(error) => Err(failure("hear the launcher", error)),

@@ -144,7 +144,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (reader, writer) = nix::unistd::pipe().unwrap();
         let numbers = [writer.as_raw_fd()];
-        let spawn = ToLauncher::Spawn { birth: 1, program: Program::Kernel };
+        let spawn = ToLauncher::Spawn { number: 1, program: Program::Kernel };
         send_with(&ours, &spawn, &numbers, MAX_SMALL_FRAME_BYTES).unwrap();
         drop(writer);
         let (message, fds) = receive_with::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES).unwrap();

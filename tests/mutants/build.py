@@ -28,7 +28,7 @@ def listed(patterns):
     """The mutants of these files, those inside of sessions first."""
     chosen = [word for pattern in patterns for word in ("--file", pattern)]
     found = json.loads(output("cargo", "mutants", "--list", "--json", *chosen))
-    first = ("agent/src/sandbox", "agent/src/birth", "supervisor/engine/src/session", "")
+    first = ("agent/src/sandbox", "agent/src/spawn", "supervisor/engine/src/session", "")
     return sorted(found, key=lambda mutant: [not mutant["file"].startswith(s) for s in first])
 
 

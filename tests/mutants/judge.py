@@ -28,7 +28,7 @@ MACHINE_TESTS = [("engine-unit", "cgroup::"), ("executed", "attacks::cgroup atta
 
 # What passes without a mutation: of what is below, all of it once.
 BASELINE = [
-    ("agent-unit", "sandbox:: birth::"),
+    ("agent-unit", "sandbox:: spawn::"),
     ("engine-unit", "cgroup:: session::"),
     ("executed", "attacks::"),
     ("forked", f"{FIRST} attacks::commands"),
@@ -42,7 +42,7 @@ def tests_of(file):
         return [("engine-unit", "cgroup:: session::")]
     if file.startswith("supervisor"):
         return [("engine-unit", "cgroup:: session::"), ("executed", FIRST)]
-    tests = [("agent-unit", "sandbox:: birth::"), ("executed", FIRST)]
+    tests = [("agent-unit", "sandbox:: spawn::"), ("executed", FIRST)]
     layer = re.match(r"agent/src/sandbox/(\w+)", file)
     if layer:
         return [*tests, ("executed", f"attacks::{layer[1]}")]

@@ -3,7 +3,7 @@
 //! The supervisor has a launcher forked ([`ForkLauncher`]) and opens with [`Launch`] on that one's
 //! socket, a stream. The launcher makes the session, the agent inherits the socket, and from then
 //! on the supervisor sends [`ToAgent`] and the agent [`FromAgent`]. Agent and launcher share a second socket for
-//! [`ToLauncher`] and [`FromLauncher`]: new kernels are born outside the session, in their
+//! [`ToLauncher`] and [`FromLauncher`]: new kernels start outside the session, in their
 //! cgroup, and then join it.
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub use self::files::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
 };
 pub use self::fork_server::{ForkLauncher, LauncherForked};
-pub use self::launcher::{BirthNumber, BirthReport, FromLauncher, Origin, Program, ToLauncher};
+pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
 pub use self::range::{FromRange, RangeOrder};
 pub use self::template::{
     ForkNumber, FromNewborn, FromNursery, FromTemplate, Inheritance, TemplateOrder, ToNursery,

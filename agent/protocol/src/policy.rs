@@ -94,7 +94,7 @@ pub struct SubordinateIds {
     pub kernel: u32,
 }
 
-/// Where the session's processes are born.
+/// The cgroups that the session's processes start in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupPlacement {
     /// Absolute path of the agent's leaf on the host.

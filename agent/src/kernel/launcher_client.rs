@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
-    BirthNumber, BirthReport, Failure, FromLauncher, Origin, Program, ToLauncher,
+    Failure, FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
 };
 
 use crate::launch::failure;
@@ -18,7 +18,7 @@ use crate::stream::{self, StreamError};
 #[derive(Debug)]
 pub(crate) struct LauncherClient {
     socket: UnixStream,
-    last: BirthNumber,
+    last: SpawnNumber,
 }
 
 impl LauncherClient {
@@ -37,15 +37,15 @@ impl LauncherClient {
     ) -> Result<PendingProcess, StreamError> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let birth = self.last.saturating_add(1);
+        let number = self.last.saturating_add(1);
         let theirs_at_the_end = [theirs.as_fd()];
         let fds: Vec<_> =
             descriptors.iter().chain(&theirs_at_the_end).map(AsRawFd::as_raw_fd).collect();
-        let message = ToLauncher::Spawn { birth, program };
+        let message = ToLauncher::Spawn { number, program };
         stream::send_with(&self.socket, &message, &fds, MAX_SPAWN_FRAME_BYTES)?;
-        self.last = birth;
+        self.last = number;
         let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-        Ok(PendingProcess { birth, report: ours, decoder, started: None })
+        Ok(PendingProcess { number, report: ours, decoder, started: None })
     }
 
     /// Receives the launcher's next message.
@@ -66,7 +66,7 @@ impl AsFd for LauncherClient {
 /// A process that was asked for and does not run its program yet.
 #[derive(Debug)]
 pub(crate) struct PendingProcess {
-    birth: BirthNumber,
+    number: SpawnNumber,
     report: UnixStream,
     decoder: Decoder,
     started: Option<StartedProcess>,
@@ -92,8 +92,8 @@ pub(crate) enum SpawnProgress {
 }
 
 impl PendingProcess {
-    pub(crate) const fn birth(&self) -> BirthNumber {
-        self.birth
+    pub(crate) const fn number(&self) -> SpawnNumber {
+        self.number
     }
 
     /// Reads from its report socket once.
@@ -108,13 +108,13 @@ impl PendingProcess {
             Err(error) if is_retry(&error) => return SpawnProgress::Pending,
             Err(error) => return SpawnProgress::Failed(failure("read a process's report", error)),
         };
-        match self.decoder.next_message::<BirthReport>() {
-            Ok(Some(BirthReport::Confined { pid, origin, protection })) => {
+        match self.decoder.next_message::<SpawnReport>() {
+            Ok(Some(SpawnReport::Confined { pid, origin, protection })) => {
                 let pid = Pid::from_raw(pid.try_into().unwrap_or_default());
                 self.started = Some(StartedProcess { pid, origin, protection });
                 SpawnProgress::Pending
             }
-            Ok(Some(BirthReport::Failed(failed))) => SpawnProgress::Failed(failed),
+            Ok(Some(SpawnReport::Failed(failed))) => SpawnProgress::Failed(failed),
             Ok(None) if ended => match self.started.take() {
                 // execve closed the socket, so the process is now its program.
                 Some(process) => SpawnProgress::Started(process),
@@ -156,14 +156,14 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-        (PendingProcess { birth: 1, report: ours, decoder, started: None }, theirs)
+        (PendingProcess { number: 1, report: ours, decoder, started: None }, theirs)
     }
 
     #[test]
     fn end_of_file_after_the_confined_report_means_the_program_runs() {
         let (mut pending, theirs) = pending();
         assert!(matches!(pending.read(), SpawnProgress::Pending));
-        let report = BirthReport::Confined { pid: 7, origin: Origin::Executed, protection: vec![] };
+        let report = SpawnReport::Confined { pid: 7, origin: Origin::Executed, protection: vec![] };
         stream::send(&theirs, &report, MAX_SMALL_FRAME_BYTES).unwrap();
         assert!(matches!(pending.read(), SpawnProgress::Pending));
         drop(theirs);

@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{
-    BirthNumber, Failure, ForkNumber, FromNewborn, FromNursery, Inheritance, ToNursery,
+    Failure, ForkNumber, FromNewborn, FromNursery, Inheritance, SpawnNumber, ToNursery,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
@@ -21,7 +21,7 @@ use vivarium_protocol::policy::Policy;
 use super::failure;
 use crate::sandbox::{Context, Inside};
 use crate::stream;
-use crate::{birth, children, sys};
+use crate::{children, spawn, sys};
 
 /// How long a template may take to fork before the kernel is started without it: a hundred times
 /// what it takes. The supervisor, which hears of that, ends a template that hangs.
@@ -59,7 +59,7 @@ struct Asked {
 #[derive(Debug)]
 struct Born {
     fork: ForkNumber,
-    birth: BirthNumber,
+    birth: SpawnNumber,
     pidfd: OwnedFd,
 }
 
@@ -84,7 +84,7 @@ impl Nursery {
         &mut self,
         context: &Context,
         inside: &Inside,
-        birth: BirthNumber,
+        birth: SpawnNumber,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
         // It goes, whatever comes of this: a process that waits for a session has to end.
@@ -122,7 +122,7 @@ impl Nursery {
         inside: &Inside,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
-        let leaf = birth::open_leaf(context)?;
+        let leaf = spawn::open_leaf(context)?;
         if let (FromNewborn::Born, _) = hear(request)? {
             return Err(failure("fork a kernel", "it spoke out of turn"));
         }
@@ -145,7 +145,7 @@ impl Nursery {
     }
 
     /// Something is there to be read: which kernels have ended.
-    pub(super) fn read(&mut self) -> Vec<(BirthNumber, KernelEnd, Usage)> {
+    pub(super) fn read(&mut self) -> Vec<(SpawnNumber, KernelEnd, Usage)> {
         if self.is_open {
             match stream::receive::<FromNursery>(&self.socket, MAX_SMALL_FRAME_BYTES) {
                 Ok(FromNursery::Ended { fork, end, usage }) => {

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::FrameError;
 use vivarium_protocol::message::{
-    BirthNumber, Completion, ExecutionNumber, Failure, FromAgent, Program, Stream, Work,
+    Completion, ExecutionNumber, Failure, FromAgent, Program, SpawnNumber, Stream, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
@@ -67,11 +67,11 @@ impl Session<'_> {
     /// running, or one that went with a kernel before.
     pub(super) fn command_ended(
         &mut self,
-        birth: BirthNumber,
+        number: SpawnNumber,
         end: KernelEnd,
         lifetime: Usage,
     ) -> Result<(), Failure> {
-        let is_it = |command: &Command| command.birth() == birth;
+        let is_it = |command: &Command| command.spawn_number() == number;
         if !self.running.as_ref().and_then(Running::command).is_some_and(is_it) {
             return Ok(());
         }

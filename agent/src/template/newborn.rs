@@ -13,9 +13,9 @@ use nix::unistd::getpid;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromNewborn, Inheritance, Origin};
 
-use crate::birth::{self, Confined};
 use crate::launch::failure;
 use crate::sandbox::{Context, Inside, Outside};
+use crate::spawn::{self, Confined};
 use crate::sys::StartedWith;
 use crate::{stream, sys};
 
@@ -52,7 +52,7 @@ impl Entrant {
             sys::exit_now(1); // It was given up.
         }
         if let Err(failed) = newborn.confine(&self.started_with) {
-            sys::exit_now(birth::tell(&newborn.report, failed));
+            sys::exit_now(spawn::report_failure(&newborn.report, failed));
         }
         // Their descriptors are closed already, and their numbers may be others' by now. The context
         // is freed, and so overwritten: it names the session's cgroup and tenant.
@@ -84,7 +84,7 @@ impl Entrant {
         };
         let report = fds.next_back().ok_or_else(|| missing("there is no report socket"))?;
 
-        let process = birth::enter(&context, &inside, leaf.as_ref().map(AsFd::as_fd))?;
+        let process = spawn::join_session(&context, &inside, leaf.as_ref().map(AsFd::as_fd))?;
 
         stream::send(told, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the template of the birth", error))?;
@@ -103,7 +103,7 @@ impl Newborn {
         // With the directories of the daemon in it.
         started_with.overwrite();
         let Confined { environment, report } =
-            birth::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
+            spawn::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
         sys::set_environment(&environment)
             .map_err(|error| failure("set the environment", error))?;
         drop(report); // which says that it is a kernel now

@@ -1,4 +1,4 @@
-//! What agent and launcher say to each other, and a process that is being born to its agent.
+//! Messages between agent and launcher, and from a new process to the agent.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::Failure;
 use crate::layer::Report;
 use crate::outcome::{KernelEnd, Usage};
 
-/// Number of a process that the launcher was asked for, within its session, never reused.
-pub type BirthNumber = u64;
+/// Number of a process that the agent asked the launcher for, within its session, never reused.
+pub type SpawnNumber = u64;
 
-/// What a process in the session is to become.
+/// The program of a process in the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Program {
     /// The policy's interpreter, running the kernel program.
@@ -24,13 +24,13 @@ pub enum Program {
 }
 
 /// Agent to launcher. `Spawn` carries, as `SCM_RIGHTS`, what are to be descriptors 0, 1, 2, … of
-/// the new process, and after them the socket for its [`BirthReport`].
+/// the new process, and after them the socket for its [`SpawnReport`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToLauncher {
     /// Start a process in this session.
     Spawn {
-        /// Its number.
-        birth: BirthNumber,
+        /// Identifies the process.
+        number: SpawnNumber,
         /// What it becomes.
         program: Program,
     },
@@ -39,12 +39,12 @@ pub enum ToLauncher {
 /// Launcher to agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
-    /// The session's mappings are written and its kernel leaf is known: go on.
+    /// The session's id maps are written: go on.
     Mapped,
-    /// A process that was asked for has ended, or was not born: `wait4(2)`'s status and usage.
+    /// A process that was asked for has ended, or could not be started: `wait4(2)`'s status and usage.
     Exited {
-        /// Which.
-        birth: BirthNumber,
+        /// The number that the process was asked for by.
+        number: SpawnNumber,
         /// How.
         end: KernelEnd,
         /// What it used in all its life, with the children it waited for.
@@ -52,7 +52,7 @@ pub enum FromLauncher {
     },
 }
 
-/// How a process came about.
+/// How a process was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -65,7 +65,7 @@ pub enum Origin {
 /// What a process says, once, before it becomes its program. End of file after it means that it
 /// did, or that a command's program could not be executed, which it then tells as shells do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BirthReport {
+pub enum SpawnReport {
     /// Every layer was applied and read back.
     Confined {
         /// Its pid inside the session.

@@ -78,7 +78,7 @@ pub enum FromNursery {
 
 /// Launcher to the process that is to be the kernel. With it go, in this order, the session's
 /// namespaces, the cgroup that it is to be born in if there is one, what are to be descriptors 0 to
-/// 3, and the socket for its `BirthReport`.
+/// 3, and the socket for its `SpawnReport`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inheritance {
     /// The session's policy, without the kernel program, which is there already.

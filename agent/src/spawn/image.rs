@@ -1,7 +1,7 @@
 //! What a confined process becomes: Python with the kernel program, or a tenant's command.
 //!
-//! A kernel that can not be executed is a failure of ours and is reported. A command that can
-//! not is an answer: a line on its standard error and the exit code that shells give, as POSIX
+//! A kernel that can not be executed is our failure and is reported. A command that can not be
+//! executed is a result: a line on its standard error and the exit code that shells give, as POSIX
 //! has it (Shell Command Language, 2.8.2: 127 not found, 126 not executable).
 
 use std::convert::Infallible;
@@ -21,10 +21,10 @@ use crate::sandbox::Context;
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTABLE: i32 = 126;
 
-/// Where programs are looked for if the session has no PATH: execvp(3).
+/// The search path if the session has no PATH: execvp(3).
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What is to be executed, found out and turned into C strings while still outside.
+/// What to execute, resolved and turned into C strings while still outside.
 pub(super) enum Image {
     /// Python, with all that it is to run.
     Kernel {
@@ -34,10 +34,8 @@ pub(super) enum Image {
         /// The path as configured, by which Python finds its virtual environment, as long as
         /// that is in the session.
         name: PathBuf,
-        /// Its arguments.
         arguments: Vec<&'static str>,
     },
-    /// A command.
     Command {
         /// Its name and arguments; never empty.
         arguments: Vec<CString>,
@@ -47,10 +45,10 @@ pub(super) enum Image {
 }
 
 impl Image {
-    /// What `program` is in this session.
+    /// Resolves `program` for this session.
     ///
     /// # Errors
-    /// If it can not be named to the system.
+    /// If a name has a NUL byte, or a command has no name.
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
             Program::Kernel => {
@@ -74,8 +72,8 @@ impl Image {
         }
     }
 
-    /// Becomes it, with descriptors and confinement as they are. Gives the exit code of a
-    /// command that could not be executed, which has then said so on its standard error.
+    /// Executes it, with descriptors and confinement as they are. Returns the exit code of a command
+    /// that could not be executed, which has then said so on its standard error.
     ///
     /// # Errors
     /// If the kernel could not be executed.
@@ -94,7 +92,7 @@ impl Image {
     }
 }
 
-/// Becomes Python. What is given is why not.
+/// Executes Python, or returns why it could not.
 fn become_python(
     path: &Path,
     name: &Path,
@@ -126,8 +124,8 @@ impl Refusal {
     }
 }
 
-/// Goes to `cwd`, finds the program on PATH and becomes it. All that under the confinement, so
-/// there is nothing that the tenant's own code could not do as well.
+/// Changes to `cwd`, finds the program on PATH and executes it. All of it confined, so it does nothing
+/// that the tenant's own code could not do as well.
 fn execute_command(
     arguments: &[CString],
     cwd: &str,
@@ -166,8 +164,8 @@ fn execute_command(
     }
 }
 
-/// The directories of PATH. An empty one would mean the working directory, which is for no
-/// command to be found in by accident.
+/// The directories of PATH. An empty one would mean the working directory, where no command is to be
+/// found by accident.
 fn search_path(environment: &[CString]) -> impl Iterator<Item = &[u8]> {
     let path = environment
         .iter()
@@ -181,9 +179,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// None of these is executed.
     #[test]
-    fn a_command_that_is_not_there_and_one_that_is_no_program_have_their_codes() {
+    fn a_missing_command_exits_127_and_a_file_that_is_no_program_126() {
         let code = |path: &std::ffi::CStr| {
             execute_command(&[path.to_owned()], "", &[]).map_err(|refusal| refusal.code).err()
         };
@@ -193,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_parts_of_the_path_are_left_out() {
+    fn empty_directories_of_path_are_skipped() {
         let environment = [c"HOME=/".to_owned(), c"PATH=:/a::/b:".to_owned()];
         let found: Vec<_> = search_path(&environment).collect();
         assert_eq!(found, [b"/a", b"/b"]);

@@ -1,18 +1,18 @@
-//! How a tenant's process is born: into the session and its cgroup, then confined, then Python or
-//! a command.
+//! Starting a tenant's process: it joins the session and its cgroup, is confined, and becomes Python
+//! or a command.
 //!
 //! ```text
-//! launcher ── fork ──▶ entrant ── setns, go on as another ──▶ kernel or command
+//! launcher ── fork ──▶ forked child ── setns, continue in a clone ──▶ kernel or command
 //! ```
 //!
-//! An entrant is not its session's yet: setns(2) with a pid namespace takes effect for children
-//! only, and a process is put into a cgroup as it is born. So it goes on as a child of its
-//! parent's that has its memory ([`sys::go_on_as_another`]), and is gone.
+//! The forked child is not in the session yet: setns(2) with a pid namespace takes effect for
+//! children only, and only clone3(2) puts a process into a cgroup. So the child clones itself with its
+//! memory shared ([`sys::go_on_as_another`]), and ends.
 //! A template takes the launcher's place in this picture ([`crate::template`]), and the kernel
-//! then goes on as the Python that it was forked from instead of executing one.
+//! then continues as the Python that it was forked from instead of executing one.
 //!
-//! There is one way in, for kernels and commands alike: [`enter`], then [`confine`]. No layer is
-//! applied to them anywhere else.
+//! Kernels and commands alike come in by [`join_session`], then [`confine`]. No layer is applied to
+//! them anywhere else.
 
 mod image;
 
@@ -27,7 +27,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, chdir, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{BirthReport, Failure, Origin, Program};
+use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
 
 use self::image::Image;
 use crate::launch::{failure, failure_to_fork};
@@ -35,21 +35,21 @@ use crate::sandbox::{self, Context, Inside};
 use crate::stream;
 use crate::sys::{self, Wait};
 
-/// A process that is to be born.
-struct Birth<'a> {
+/// What a process is to become, and what it gets.
+struct SpawnRequest<'a> {
     image: Image,
     /// Its descriptors, from 0 on.
     descriptors: &'a [OwnedFd],
     report: &'a UnixStream,
 }
 
-/// Starts a process in the session whose agent is `inside`; its pid as seen from here, or
-/// `None` if it was not born. Why not is told on the report socket, as is that it could not be
-/// confined or executed.
+/// Starts a process in the session whose agent is `inside`. Returns its pid as seen from here, or
+/// `None` if it could not be started. The report socket gets the reason, also if the process could
+/// not be confined or executed.
 ///
 /// # Errors
 /// If the agent sent no descriptors.
-pub(crate) fn give_birth(
+pub(crate) fn spawn_process(
     context: &Context,
     inside: &Inside,
     program: &Program,
@@ -59,44 +59,49 @@ pub(crate) fn give_birth(
         return Err(failure("start a process", "the agent sent no descriptors"));
     };
     let report = report.try_clone().map_err(|error| failure("dup", error))?.into();
-    let born = Image::of(context, program).and_then(|image| {
-        start_entrant(context, inside, &Birth { image, descriptors, report: &report })
+    let started = Image::of(context, program).and_then(|image| {
+        fork_and_join(context, inside, &SpawnRequest { image, descriptors, report: &report })
     });
-    match born {
+    match started {
         Ok(process) => Ok(Some(process)),
         Err(failure) => {
-            tell(&report, failure);
+            report_failure(&report, failure);
             Ok(None)
         }
     }
 }
 
-/// Starts the entrant and waits for the word of the process that it has become.
-fn start_entrant(context: &Context, inside: &Inside, birth: &Birth<'_>) -> Result<Pid, Failure> {
+/// Forks a child that joins the session, and waits for the pid of the clone that it continues in.
+fn fork_and_join(
+    context: &Context,
+    inside: &Inside,
+    request: &SpawnRequest<'_>,
+) -> Result<Pid, Failure> {
     let leaf = open_leaf(context)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
-    let entrant = sys::fork().map_err(|error| failure_to_fork("fork for a birth", error))?;
-    let Some(entrant) = entrant else {
+    let child = sys::fork().map_err(|error| failure_to_fork("fork a process", error))?;
+    let Some(child) = child else {
         drop(ours);
-        let code = enter(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(|process| {
-            stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
-                .map_err(|error| failure("tell the launcher of the process", error))?;
-            become_program(context, birth)
-        });
-        sys::exit_now(code.unwrap_or_else(|failure| tell(birth.report, failure)));
+        let code =
+            join_session(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(|process| {
+                stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
+                    .map_err(|error| failure("tell the launcher of the process", error))?;
+                become_program(context, request)
+            });
+        sys::exit_now(code.unwrap_or_else(|failure| report_failure(request.report, failure)));
     };
     drop(theirs);
     let process: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
-    sys::wait(Wait::For(entrant)).map_err(|error| failure("wait for the entrant", error))?;
-    process.map(Pid::from_raw).map_err(|error| failure("hear of the process", error))
+    sys::wait(Wait::For(child)).map_err(|error| failure("wait for the forked child", error))?;
+    process.map(Pid::from_raw).map_err(|error| failure("receive the pid of the process", error))
 }
 
-/// Joins the session, and goes on in it as another process, born in the cgroup `leaf` if there is
-/// one; its pid as seen from outside.
+/// Joins the session, and continues in it as a clone, in the cgroup `leaf` if there is one. Returns
+/// the clone's pid as seen from outside.
 ///
 /// # Errors
-/// If the session can not be entered. The process must then end.
-pub(crate) fn enter(
+/// If the session can not be joined. The process must then end.
+pub(crate) fn join_session(
     context: &Context,
     inside: &Inside,
     leaf: Option<BorrowedFd<'_>>,
@@ -105,17 +110,17 @@ pub(crate) fn enter(
     yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
     // Where agent and kernel have one id, what tenant code left running in the session could
-    // otherwise take this process over before it has its filter. It stays so until it is confined:
-    // execve(2) ends it, and a forked kernel does.
+    // otherwise take this process over before it has its filter. It holds until the process is
+    // confined: execve(2) ends it, and a forked kernel does.
     sandbox::forbid_tracing()?;
-    // A handler of Python's would run on a stack that is the other's by then. [`confine`] undoes it.
+    // A handler of Python's would run on a stack that is the clone's by then. [`confine`] unblocks.
     SigSet::all().thread_block().map_err(|error| failure("block signals", error))?;
     sys::go_on_as_another(leaf)
         .map_err(|error| failure_to_fork("clone3 into the session and the kernel's cgroup", error))
 }
 
-/// Landlock and seccomp hold for the thread that asks for them: one that a library had started in a
-/// process that was forked would remain without, in the same memory as tenant code.
+/// Landlock and seccomp hold for the thread that asks for them: a thread that a library had started
+/// in a forked process would remain without, in the same memory as tenant code.
 fn check_alone() -> Result<(), Failure> {
     let path = "/proc/self/task";
     let threads =
@@ -127,8 +132,8 @@ fn check_alone() -> Result<(), Failure> {
 }
 
 /// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be
-/// killed for it and not agent, daemon or others: proc_pid_oom_score_adj(5). Inherited, and not
-/// for tenant code to lower: Landlock lets it write nothing in /proc.
+/// killed for it and not agent, daemon or others: proc_pid_oom_score_adj(5). Inherited, and tenant
+/// code can not lower it: Landlock lets it write nothing in /proc.
 fn yield_to_others(context: &Context) -> Result<(), Failure> {
     if !context.applies(Layer::Cgroup) {
         return Ok(());
@@ -137,19 +142,19 @@ fn yield_to_others(context: &Context) -> Result<(), Failure> {
     std::fs::write(path, "1000").map_err(|error| failure(&format!("write {path}"), error))
 }
 
-/// A process that is confined and has its descriptors, and nothing else of ours.
+/// What a process that is confined and has its descriptors still needs.
 pub(crate) struct Confined {
-    /// The environment that it is to have.
+    /// The environment to run with.
     pub(crate) environment: Vec<CString>,
-    /// Where it has reported. The end of this tells the agent that it is its program.
+    /// The report socket. Its end tells the agent that the process runs its program.
     pub(crate) report: OwnedFd,
 }
 
-/// The process, which is in the session: confines itself for good, puts `descriptors` at the
-/// numbers from 0 on, closes all others but the report socket, and says so on that.
+/// Confines the calling process, which is in the session, for good, puts `descriptors` at the numbers
+/// from 0 on, closes all others but the report socket, and reports there.
 ///
 /// # Errors
-/// What could not be done. The process must then say so ([`tell`]) and exit.
+/// What could not be done. The process must then say so ([`report_failure`]) and exit.
 pub(crate) fn confine(
     context: &Context,
     origin: Origin,
@@ -166,7 +171,7 @@ pub(crate) fn confine(
     let protection = sandbox::restrict(context)?;
     chdir(workdir).map_err(|error| failure("chdir to the workdir", error))?;
     let pid = u32::try_from(getpid().as_raw()).unwrap_or_default();
-    say(report, &BirthReport::Confined { pid, origin, protection })
+    send_report(report, &SpawnReport::Confined { pid, origin, protection })
         .map_err(|error| failure("report", error))?;
     // The report socket goes last and closes by itself: execve that worked is its end of file.
     let placed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
@@ -175,34 +180,37 @@ pub(crate) fn confine(
     Ok(Confined { environment, report })
 }
 
-/// The process: is confined and becomes its program. If it does not, what is left of it ends with
-/// the code that is given.
-fn become_program(context: &Context, birth: &Birth<'_>) -> Result<i32, Failure> {
+/// Confines the calling process and executes its program. If that fails, the process has to end with
+/// the returned code.
+fn become_program(context: &Context, request: &SpawnRequest<'_>) -> Result<i32, Failure> {
     let Confined { environment, report } =
-        confine(context, Origin::Executed, birth.descriptors, birth.report)?;
-    birth.image.execute(&environment).or_else(|failure| Ok(tell(&report.into(), failure)))
+        confine(context, Origin::Executed, request.descriptors, request.report)?;
+    request
+        .image
+        .execute(&environment)
+        .or_else(|failure| Ok(report_failure(&report.into(), failure)))
 }
 
-/// Gives the process the signals that were blocked in [`enter`], and by the launcher for its signalfd.
+/// Unblocks the signals that [`join_session`] blocked, and those that the launcher did for its signalfd.
 fn unblock_signals() -> Result<(), Failure> {
     SigSet::all().thread_unblock().map_err(|error| failure("unblock signals", error))
 }
 
-/// Says on the report socket why there is no process; the exit code to end with.
-pub(crate) fn tell(report: &UnixStream, failure: Failure) -> i32 {
-    if say(report, &BirthReport::Failed(failure)).is_ok() { 1 } else { 2 }
+/// Says on the report socket why there is no process. Returns the exit code to end with.
+pub(crate) fn report_failure(report: &UnixStream, failure: Failure) -> i32 {
+    if send_report(report, &SpawnReport::Failed(failure)).is_ok() { 1 } else { 2 }
 }
 
-fn say(report: &UnixStream, what: &BirthReport) -> Result<(), stream::StreamError> {
-    stream::send(report, what, MAX_SMALL_FRAME_BYTES)
+fn send_report(report: &UnixStream, message: &SpawnReport) -> Result<(), stream::StreamError> {
+    stream::send(report, message, MAX_SMALL_FRAME_BYTES)
 }
 
-/// Opens the cgroup that kernels and commands are born in; `None` if there is no cgroup layer.
+/// Opens the cgroup that kernels and commands start in; `None` if there is no cgroup layer.
 pub(crate) fn open_leaf(context: &Context) -> Result<Option<OwnedFd>, Failure> {
     context.policy.cgroup.as_ref().map(|scope| open_cgroup(&scope.kernel)).transpose()
 }
 
-/// Opens a cgroup to be born in.
+/// Opens a cgroup for `CLONE_INTO_CGROUP`.
 pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
     let opened = OpenOptions::new()
         .read(true)
@@ -236,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    fn tenant_code_is_to_be_killed_first_where_there_is_a_cgroup() {
-        let name = "::tenant_code_is_to_be_killed_first_where_there_is_a_cgroup";
+    fn the_oom_killer_prefers_tenant_code_where_there_is_a_cgroup() {
+        let name = "::the_oom_killer_prefers_tenant_code_where_there_is_a_cgroup";
         fixture::in_child(&format!("{}{name}", module_path!()), || {
             let score = || std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
             let context =
@@ -252,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_that_were_blocked_come_again() {
+    fn blocked_signals_are_unblocked() {
         SigSet::all().thread_block().unwrap();
         assert_ne!(SigSet::thread_get_mask().unwrap(), SigSet::empty());
         unblock_signals().unwrap();
@@ -260,18 +268,18 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_tells_whether_the_failure_was_told() {
+    fn the_exit_code_says_whether_the_failure_was_reported() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let why = || failure("test", "a reason");
-        assert_eq!(tell(&theirs, why()), 1);
-        let said: BirthReport = stream::receive(&ours, MAX_SMALL_FRAME_BYTES).unwrap();
-        assert!(matches!(said, BirthReport::Failed(failure) if failure.reason == "a reason"));
+        assert_eq!(report_failure(&theirs, why()), 1);
+        let said: SpawnReport = stream::receive(&ours, MAX_SMALL_FRAME_BYTES).unwrap();
+        assert!(matches!(said, SpawnReport::Failed(failure) if failure.reason == "a reason"));
         drop(ours);
-        assert_eq!(tell(&theirs, why()), 2, "nobody hears it");
+        assert_eq!(report_failure(&theirs, why()), 2, "nobody reads it");
     }
 
     #[test]
-    fn a_leaf_is_opened_where_there_is_one_and_is_a_directory() {
+    fn a_cgroup_leaf_must_be_a_directory() {
         let mut context = fixture::context(&[], Network::None, Path::new("/"));
         assert!(open_leaf(&context).unwrap().is_none());
         context.policy.cgroup = Some(CgroupPlacement {
