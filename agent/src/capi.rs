@@ -1,6 +1,6 @@
 //! The C-ABI edge: what a template's Python calls of this library, by ctypes.
 //!
-//! Thin: each function takes and gives numbers or a string, and does one thing of [`crate::template`].
+//! Thin: each function takes and gives numbers or a string, and does one thing of [`crate::zygote`].
 //! The calls come in this order and in no other: `serve`; if that says so, a fork, after which the
 //! parent calls `forked` and `serve` again, and the child `become_kernel`.
 #![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::FromTemplate;
 
-use crate::template::nursery::{Left, Nursery};
+use crate::zygote::server::{Left, Nursery};
 use crate::{stream, sys};
 
 /// The loop was left because the supervisor let go.

@@ -5,13 +5,13 @@
 //! environment ([`fork_server`]). A tenant's process has to start outside: only a process
 //! outside can put it straight into its cgroup ([`crate::spawn`]), and only one that has the id of
 //! the user namespace's owner can then enter the session. Where the environment has a template,
-//! kernels are forked from that ([`nursery`]), and executed only if that fails.
+//! kernels are forked from that ([`zygote_client`]), and executed only if that fails.
 //!
 //! It must never act on anything tenant code says: the only message it takes is the agent's `Spawn`.
 
 mod fork_server;
 mod idmap;
-mod nursery;
+mod zygote_client;
 
 use std::any::Any;
 use std::fmt::Display;
@@ -34,7 +34,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
-use self::nursery::Nursery;
+use self::zygote_client::Nursery;
 use crate::children::Children;
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::spawn;

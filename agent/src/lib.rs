@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`launch`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
 //! | [`range`] | outside | makes the user namespace of all subordinate ids, once per daemon |
-//! | [`template`] | outside | a warmed Python that kernels are forked from, and [`capi`], by which that calls it |
+//! | [`zygote`] | outside | a warmed Python that kernels are forked from, and [`capi`], by which that calls it |
 //! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
@@ -39,8 +39,8 @@ mod session;
 mod spawn;
 mod stream;
 mod sys;
-mod template;
 mod usage;
+mod zygote;
 
 use std::process::ExitCode;
 
@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next(), arguments.next()) {
         (Some(command), None, None) if command == "launch" => launch::main(),
-        (Some(command), None, None) if command == "template" => template::main(),
+        (Some(command), None, None) if command == "template" => zygote::main(),
         (Some(command), None, None) if command == "range" => range::main(),
         (Some(command), Some(path), None) if command == "inspect" => {
             inspect::main_inspect(path.as_ref())

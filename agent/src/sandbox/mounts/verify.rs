@@ -132,7 +132,7 @@ fn not_isolated(context: &Context, mountinfo: &str) -> Vec<String> {
 }
 
 /// A kernel that was forked goes on as its template's program, whose file is on a mount of the
-/// template's ([`crate::template`]) and none of the session's root.
+/// template's ([`crate::zygote`]) and none of the session's root.
 fn verify_own_program() -> Result<(), LayerError> {
     let path = "/proc/self/exe";
     let mount = statvfs(path).map_err(|errno| LayerError::new(format!("statvfs {path}"), errno))?;

@@ -1,20 +1,20 @@
 //! A template: a warmed Python, one per environment, that kernels are forked from.
 //!
 //! ```text
-//! supervisor ── exec ──▶ template ── exec ──▶ Python, its imports, then [`nursery`]
+//! supervisor ── exec ──▶ template ── exec ──▶ Python, its imports, then [`server`]
 //! nursery ── os.fork ──▶ entrant ── setns, go on as another ──▶ kernel
 //! ```
 //!
 //! This module is what runs before Python: it takes nothing from its parent but one socket, gives
 //! up what it does not need, and executes the interpreter with the agent's library at hand. What
-//! runs inside Python, through that library, is [`nursery`] and [`newborn`].
+//! runs inside Python, through that library, is [`server`] and [`forked_child`].
 //!
 //! It must never run tenant code, nor hold anything of a session.
 
-pub(crate) mod newborn;
-pub(crate) mod nursery;
+pub(crate) mod forked_child;
 mod pages;
 mod read_only;
+pub(crate) mod server;
 
 use std::ffi::{CString, NulError};
 use std::io::{Seek, Write};

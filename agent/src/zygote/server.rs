@@ -22,7 +22,7 @@ use vivarium_protocol::message::{
     ForkNumber, FromNewborn, FromNursery, FromTemplate, ToNursery, ToTemplate,
 };
 
-use super::newborn::Entrant;
+use super::forked_child::Entrant;
 use super::pages;
 use crate::children::Children;
 use crate::launch::failure_to_fork;
