@@ -12,21 +12,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::FromTemplate;
 
-use crate::zygote::server::{Left, Nursery};
+use crate::zygote::server::{ServeOutcome, ZygoteServer};
 use crate::{stream, sys};
 
-/// The loop was left because the supervisor let go.
+/// `serve`: the supervisor closed its socket.
 const OVER: c_int = 0;
-/// The process is to be forked.
+/// `serve`: the caller has to fork.
 const TO_FORK: c_int = 1;
-/// The template can not go on.
+/// `serve`: a system call failed.
 const FAILED: c_int = -1;
 
-/// The template, between two calls.
-static NURSERY: Mutex<Option<Nursery>> = Mutex::new(None);
+/// The server, between two calls.
+static SERVER: Mutex<Option<ZygoteServer>> = Mutex::new(None);
 
-fn nursery() -> MutexGuard<'static, Option<Nursery>> {
-    NURSERY.lock().unwrap_or_else(PoisonError::into_inner)
+fn server() -> MutexGuard<'static, Option<ZygoteServer>> {
+    SERVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells the supervisor at descriptor 3 that there is no template, for the reason that `reason`
@@ -46,13 +46,13 @@ pub extern "C" fn vivarium_template_unfit(reason: *const c_char) {
 // JUSTIFICATION: ctypes finds functions by their names.
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_template_serve() -> c_int {
-    let mut nursery = nursery();
-    if nursery.is_none() {
-        *nursery = Nursery::open(UnixStream::from(sys::take_inherited(3))).ok();
+    let mut server = server();
+    if server.is_none() {
+        *server = ZygoteServer::open(UnixStream::from(sys::take_inherited(3))).ok();
     }
-    match nursery.as_mut().map(Nursery::serve) {
-        Some(Ok(Left::Over)) => OVER,
-        Some(Ok(Left::ToFork)) => TO_FORK,
+    match server.as_mut().map(ZygoteServer::serve) {
+        Some(Ok(ServeOutcome::Closed)) => OVER,
+        Some(Ok(ServeOutcome::Fork)) => TO_FORK,
         Some(Err(_)) | None => FAILED,
     }
 }
@@ -61,10 +61,10 @@ pub extern "C" fn vivarium_template_serve() -> c_int {
 // SAFETY, JUSTIFICATION: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_template_forked(pid: c_int) {
-    match nursery().as_mut() {
-        Some(nursery) if pid > 0 => nursery.forked(),
-        Some(nursery) => {
-            nursery.not_forked(std::io::Error::from_raw_os_error(pid.saturating_neg()));
+    match server().as_mut() {
+        Some(server) if pid > 0 => server.forked(),
+        Some(server) => {
+            server.fork_failed(std::io::Error::from_raw_os_error(pid.saturating_neg()));
         }
         None => {}
     }
@@ -75,8 +75,8 @@ pub extern "C" fn vivarium_template_forked(pid: c_int) {
 // SAFETY, JUSTIFICATION: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_template_become_kernel() {
-    match nursery().take().and_then(Nursery::entrant) {
-        Some(entrant) => entrant.become_kernel(),
+    match server().take().and_then(ZygoteServer::into_forked_child) {
+        Some(child) => child.become_kernel(),
         None => sys::exit_now(1),
     }
 }

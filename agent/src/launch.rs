@@ -5,7 +5,7 @@
 //! environment ([`fork_server`]). A tenant's process has to start outside: only a process
 //! outside can put it straight into its cgroup ([`crate::spawn`]), and only one that has the id of
 //! the user namespace's owner can then enter the session. Where the environment has a template,
-//! kernels are forked from that ([`zygote_client`]), and executed only if that fails.
+//! its zygote forks the kernels ([`zygote_client`]), and they are executed only if that fails.
 //!
 //! It must never act on anything tenant code says: the only message it takes is the agent's `Spawn`.
 
@@ -34,7 +34,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
-use self::zygote_client::Nursery;
+use self::zygote_client::ZygoteClient;
 use crate::children::Children;
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::spawn;
@@ -114,7 +114,7 @@ pub(crate) fn agree(protocol_version: u32) -> Result<(), Failure> {
 
 fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
-    let nursery = template.map(|socket| Nursery::new(socket, &policy));
+    let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     let context = Context { policy, outside, program: Some(program) };
 
@@ -133,14 +133,14 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
         }
     })?;
     let Some(agent) = cloned else {
-        drop((to_agent, nursery));
+        drop((to_agent, zygote));
         let code = init::main(&context, control, to_launcher);
         drop(told); // with the agent, and not before
         return Ok(code);
     };
     drop(to_launcher);
     let has_pid_namespace = context.applies(Layer::Namespaces);
-    let served = serve(control, told, context, agent, to_agent, nursery);
+    let served = serve(control, told, context, agent, to_agent, zygote);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
         let _gone = kill(agent, Signal::SIGKILL).is_err();
@@ -159,7 +159,7 @@ fn serve(
     context: Context,
     agent: Pid,
     to_agent: UnixStream,
-    nursery: Option<Nursery>,
+    zygote: Option<ZygoteClient>,
 ) -> Result<ExitCode, Failure> {
     if context.applies(Layer::Namespaces) {
         idmap::write(&context, agent)?;
@@ -174,7 +174,7 @@ fn serve(
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
     let told = Some(told);
-    Launcher { context, inside, agent, to_agent, told, nursery, children: Vec::new() }.serve()
+    Launcher { context, inside, agent, to_agent, told, zygote, children: Vec::new() }.serve()
 }
 
 /// What a launcher is given.
@@ -222,7 +222,7 @@ struct Launcher {
     to_agent: UnixStream,
     /// Until the supervisor lets go of it.
     told: Option<UnixStream>,
-    nursery: Option<Nursery>,
+    zygote: Option<ZygoteClient>,
     /// The session's processes that are this process's own children.
     children: Vec<(SpawnNumber, Pid)>,
 }
@@ -235,12 +235,12 @@ impl Launcher {
             if self.reap(&children) {
                 return Ok(ExitCode::SUCCESS);
             }
-            let Ready { message: has_message, news, over } = self.wait(children.as_fd())?;
+            let Ready { message: has_message, zygote, over } = self.wait(children.as_fd())?;
             if over {
                 self.end_agent();
             }
-            if news {
-                self.hear_nursery();
+            if zygote {
+                self.recv_zygote();
             }
             if !has_message {
                 continue;
@@ -263,8 +263,8 @@ impl Launcher {
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
         let Self { context, inside, .. } = self;
-        if let Some(nursery) = self.nursery.as_mut().filter(|_| *program == Program::Kernel) {
-            match nursery.fork(context, inside, number, fds) {
+        if let Some(zygote) = self.zygote.as_mut().filter(|_| *program == Program::Kernel) {
+            match zygote.fork(context, inside, number, fds) {
                 Ok(()) => return Ok(()),
                 Err(failed) => complain(&failed),
             }
@@ -279,9 +279,9 @@ impl Launcher {
         Ok(())
     }
 
-    /// Hears of kernels that the template forked and that have ended.
-    fn hear_nursery(&mut self) {
-        let ended = self.nursery.as_mut().map(Nursery::read).unwrap_or_default();
+    /// Passes on which kernels of the zygote's have ended.
+    fn recv_zygote(&mut self) {
+        let ended = self.zygote.as_mut().map(ZygoteClient::read).unwrap_or_default();
         for (number, end, usage) in ended {
             tell_end(&self.to_agent, number, end, usage);
         }
@@ -293,18 +293,18 @@ impl Launcher {
         // Without it, once more something that is waited for anyway.
         let told = self.told.as_ref().map_or(children, AsFd::as_fd);
         let mut fds = vec![readable(self.to_agent.as_fd()), readable(children), readable(told)];
-        fds.extend(self.nursery.iter().flat_map(Nursery::fds).map(readable));
+        fds.extend(self.zygote.iter().flat_map(ZygoteClient::fds).map(readable));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(failure("poll", error)),
         }
         let has = |fd: &PollFd<'_>| fd.any() == Some(true);
-        let [message, child, told, news @ ..] = fds.as_slice() else {
+        let [message, child, told, zygote @ ..] = fds.as_slice() else {
             return Ok(Ready::default());
         };
         Ok(Ready {
             message: !has(child) && has(message),
-            news: news.iter().any(has),
+            zygote: zygote.iter().any(has),
             over: self.told.is_some() && has(told),
         })
     }
@@ -336,8 +336,8 @@ impl Launcher {
 struct Ready {
     /// There is a message of the agent's.
     message: bool,
-    /// There is news of the template's, or of kernels that it forked.
-    news: bool,
+    /// The zygote wrote, or a kernel that it forked has ended.
+    zygote: bool,
     /// The supervisor let go.
     over: bool,
 }

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`launch`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
 //! | [`range`] | outside | makes the user namespace of all subordinate ids, once per daemon |
-//! | [`zygote`] | outside | a warmed Python that kernels are forked from, and [`capi`], by which that calls it |
+//! | [`zygote`] | outside | a warmed Python that forks kernels, and [`capi`], by which Python calls it |
 //! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |

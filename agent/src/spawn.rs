@@ -8,7 +8,7 @@
 //! The forked child is not in the session yet: setns(2) with a pid namespace takes effect for
 //! children only, and only clone3(2) puts a process into a cgroup. So the child clones itself with its
 //! memory shared ([`sys::go_on_as_another`]), and ends.
-//! A template takes the launcher's place in this picture ([`crate::zygote`]), and the kernel
+//! A zygote takes the launcher's place in this picture ([`crate::zygote`]), and the kernel
 //! then continues as the Python that it was forked from instead of executing one.
 //!
 //! Kernels and commands alike come in by [`join_session`], then [`confine`]. No layer is applied to

@@ -1,13 +1,13 @@
-//! A template: a warmed Python, one per environment, that kernels are forked from.
+//! The zygote: the process of a template, a warmed Python, one per environment, that forks kernels.
 //!
 //! ```text
-//! supervisor ── exec ──▶ template ── exec ──▶ Python, its imports, then [`server`]
-//! nursery ── os.fork ──▶ entrant ── setns, go on as another ──▶ kernel
+//! supervisor ── exec ──▶ zygote ── exec ──▶ Python, its imports, then [`server`]
+//! server ── os.fork ──▶ forked child ── setns, continue in a clone ──▶ kernel
 //! ```
 //!
-//! This module is what runs before Python: it takes nothing from its parent but one socket, gives
-//! up what it does not need, and executes the interpreter with the agent's library at hand. What
-//! runs inside Python, through that library, is [`server`] and [`forked_child`].
+//! This module runs before Python: it takes nothing from its parent but one socket, gives up what it
+//! does not need, and executes the interpreter with the agent's library at hand. [`server`] and
+//! [`forked_child`] run inside Python, through that library.
 //!
 //! It must never run tenant code, nor hold anything of a session.
 
@@ -33,7 +33,7 @@ use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{execve, execveat};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
-use vivarium_protocol::message::{Failure, FromTemplate, TemplateOrder};
+use vivarium_protocol::message::{Failure, FromTemplate, StartTemplate};
 
 use crate::launch::{agree, failure, open_null, sanitise};
 use crate::{inspect, range, stream, sys};
@@ -61,9 +61,9 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     if let Some(range) = range {
         range::enter(range)?;
     }
-    // What kernels inherit from here, and what a pre-import can not undo. Of the layers, the
-    // namespaces can not be had: setns(2) into a session asks for the rights of its parent.
-    // Neither can Landlock's rules: a session's own files could not be named in them.
+    // What kernels inherit from here, and what a pre-import can not undo. The zygote can not have the
+    // namespaces layer: setns(2) into a session asks for the rights of its parent. Nor Landlock's
+    // rules: a session's own files could not be named in them.
     prctl::set_no_new_privs().map_err(|error| failure("prctl(NO_NEW_PRIVS)", error))?;
     // It has a socket for each session.
     let (_, most) =
@@ -71,7 +71,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     setrlimit(Resource::RLIMIT_NOFILE, most, most)
         .map_err(|error| failure("setrlimit(NOFILE)", error))?;
     sys::default_signals().map_err(|error| failure("reset the signals", error))?;
-    // Kernels could not go on as another process with libc's state right.
+    // Without it kernels could not continue in a clone with libc's state right.
     sys::thread_id_address().map_err(|error| Failure {
         fix: "use a kernel that was built with CONFIG_CHECKPOINT_RESTORE".to_owned(),
         ..failure("prctl(GET_TID_ADDRESS)", error)
@@ -103,15 +103,14 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     };
     let failed = failure(&format!("execute {}", path.to_string_lossy()), errno);
     let unfit = FromTemplate::Unfit(failed.to_string());
-    // Where it was placed; nothing else is ours by now.
+    // Descriptor 3 is where it was placed; every other descriptor is closed by now.
     let control = UnixStream::from(sys::take_inherited(3));
     let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
     sys::exit_now(1)
 }
 
-/// The interpreter at `path` on a read-only mount. Sessions have mounts of their own, so what keeps it
-/// from being opened passes (`user.max_user_namespaces` was reached): the process ends, and unlike one
-/// that is unfit it is tried again.
+/// The interpreter at `path` on a read-only mount. If it can not be opened, the reason is a passing one
+/// (`user.max_user_namespaces` was reached): the process ends, and unlike an unfit one is tried again.
 #[allow(clippy::print_stderr)] // the supervisor logs it
 fn open_read_only(path: &Path) -> read_only::Program {
     read_only::open(path).unwrap_or_else(|failed| {
@@ -121,10 +120,10 @@ fn open_read_only(path: &Path) -> read_only::Program {
 }
 
 /// Nobody reads the socket until the imports are done, and they may take for ever: the end of the
-/// supervisor ends them. Until the template says that it is ready nothing else comes.
+/// supervisor ends them. Nothing else comes on the socket until the zygote says that it is ready.
 fn end_with_supervisor(control: &UnixStream) -> std::io::Result<()> {
     sys::kill_when_readable(control.as_fd())?;
-    // What was there before sends no signal.
+    // An end that came before sends no signal.
     let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
     match recv(control.as_raw_fd(), &mut [0], flags) {
         Err(Errno::EAGAIN) => Ok(()),
@@ -133,9 +132,9 @@ fn end_with_supervisor(control: &UnixStream) -> std::io::Result<()> {
     }
 }
 
-/// What it is to be, the library, and the namespace of the subordinate ids if there is one.
-fn receive(control: &UnixStream) -> Result<(TemplateOrder, OwnedFd, Option<OwnedFd>), Failure> {
-    let (order, fds) = stream::receive_with::<TemplateOrder>(control, MAX_FRAME_BYTES)
+/// The order, the library, and the namespace of the subordinate ids if there is one.
+fn receive(control: &UnixStream) -> Result<(StartTemplate, OwnedFd, Option<OwnedFd>), Failure> {
+    let (order, fds) = stream::receive_with::<StartTemplate>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
     agree(order.protocol_version)?;
     let mut fds = fds.into_iter();
@@ -145,7 +144,7 @@ fn receive(control: &UnixStream) -> Result<(TemplateOrder, OwnedFd, Option<Owned
 
 /// The interpreter, its arguments, and its environment.
 fn image(
-    order: &TemplateOrder,
+    order: &StartTemplate,
     path: &Path,
 ) -> Result<(CString, Vec<CString>, Vec<CString>), NulError> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());

@@ -15,8 +15,8 @@ pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
 pub use self::range::{FromRange, RangeOrder};
 pub use self::template::{
-    ForkNumber, FromNewborn, FromNursery, FromTemplate, Inheritance, TemplateOrder, ToNursery,
-    ToTemplate,
+    ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
+    ToZygote,
 };
 use crate::layer::{Layer, Report};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};

@@ -1,9 +1,10 @@
-//! The launcher's way to the template that its session's kernels are forked from.
+//! The launcher's connection to the zygote, the process of a template, which forks the session's
+//! kernels.
 //!
-//! The template forks, and nothing of the session passes through its memory: policy and
-//! descriptors go to the process that is to be the kernel, over a socket made for that. It goes on
-//! only when the launcher, having heard that it is there, tells it to; so a birth that was given up
-//! and done again without a template never leaves two kernels.
+//! Nothing of the session passes through the zygote's memory: policy and descriptors go to the forked
+//! child, over a socket made for that child. The child continues only when the launcher, having
+//! received that it has joined the session, says so; so a fork that was given up and replaced by an
+//! executed kernel never leaves two kernels.
 
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -13,7 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{
-    Failure, ForkNumber, FromNewborn, FromNursery, Inheritance, SpawnNumber, ToNursery,
+    Failure, ForkNumber, FromForkedChild, FromZygote, Handoff, SpawnNumber, ToZygote,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
@@ -23,107 +24,105 @@ use crate::sandbox::{Context, Inside};
 use crate::stream;
 use crate::{children, spawn, sys};
 
-/// How long a template may take to fork before the kernel is started without it: a hundred times
-/// what it takes. The supervisor, which hears of that, ends a template that hangs.
-const PATIENCE_MS: u16 = 1000;
+/// How long a zygote may take to fork before the kernel is executed instead: a hundred times what a
+/// fork takes. The supervisor, which is told, ends a zygote that hangs.
+const FORK_TIMEOUT_MS: u16 = 1000;
 
-/// How long who collects the children of a template that has ended may take for it. The agent looks
-/// at what is not collected by then.
-const COLLECTED_WITHIN_MS: u16 = 100;
+/// How long the process that inherits the children of a zygote that has ended may take to reap them.
+/// The agent looks at those that are not reaped by then.
+const REAP_TIMEOUT_MS: u16 = 100;
 
-/// Where the kernel program is among the descriptors of a kernel that is executed. One that is
-/// forked has it already.
+/// The index of the kernel program among the descriptors of an executed kernel. A forked kernel has it
+/// already.
 const PROGRAM: usize = 4;
 
-/// A template, and the kernels that it forked for this session.
+/// A zygote, and the kernels that it forked for this session.
 #[derive(Debug)]
-pub(super) struct Nursery {
+pub(super) struct ZygoteClient {
     socket: UnixStream,
     is_open: bool,
-    inheritance: Inheritance,
+    handoff: Handoff,
     forks: ForkNumber,
-    /// The first kernel, which was asked for before there is a session for it.
-    first: Option<Asked>,
-    born: Vec<Born>,
+    /// The first kernel, requested before its session exists.
+    first: Option<PendingFork>,
+    kernels: Vec<ForkedKernel>,
 }
 
-/// A kernel that was asked for.
+/// A kernel that was requested.
 #[derive(Debug)]
-struct Asked {
+struct PendingFork {
     fork: ForkNumber,
-    /// To and from the process that is to be it.
-    request: UnixStream,
+    /// To and from the forked child.
+    child: UnixStream,
 }
 
-/// A kernel that is there.
+/// A kernel that has joined the session.
 #[derive(Debug)]
-struct Born {
+struct ForkedKernel {
     fork: ForkNumber,
-    birth: SpawnNumber,
+    number: SpawnNumber,
     pidfd: OwnedFd,
 }
 
-impl Nursery {
-    /// The template at the other end of `socket`, which forks the first kernel while its session is
-    /// being made. That process waits, and has nothing of a session yet; if it is not needed it ends
-    /// with this.
+impl ZygoteClient {
+    /// Requests the first kernel at once, so that the zygote forks it while its session is being made.
+    /// That child waits, and has nothing of a session yet; if it is not needed it ends with this.
     pub(super) fn new(socket: UnixStream, policy: &Policy) -> Self {
-        let inheritance = Inheritance { policy: policy.clone() };
-        let (forks, first, born) = (0, None, Vec::new());
-        let mut nursery = Self { socket, is_open: true, inheritance, forks, first, born };
-        // What is wrong is found when the kernel is needed.
-        nursery.first = nursery.ask().ok();
-        nursery
+        let handoff = Handoff { policy: policy.clone() };
+        let (forks, first, kernels) = (0, None, Vec::new());
+        let mut zygote = Self { socket, is_open: true, handoff, forks, first, kernels };
+        // An error is found when the kernel is needed.
+        zygote.first = zygote.request_fork().ok();
+        zygote
     }
 
-    /// Has a kernel forked, with descriptors as for one that is executed.
+    /// Has a kernel forked, with descriptors as for an executed one.
     ///
     /// # Errors
-    /// Why there is none. It has then left nothing behind.
+    /// Why there is no kernel. Nothing is left of it then.
     pub(super) fn fork(
         &mut self,
         context: &Context,
         inside: &Inside,
-        birth: SpawnNumber,
+        number: SpawnNumber,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
-        // It goes, whatever comes of this: a process that waits for a session has to end.
+        // Taken also if this fails: a child that waits for a session has to end.
         let first = self.first.take();
         if !self.is_open {
             return Err(failure("fork a kernel", "its template has ended"));
         }
-        let Asked { fork, request } = match first {
-            Some(asked) => asked,
-            None => self.ask()?,
+        let PendingFork { fork, child } = match first {
+            Some(pending) => pending,
+            None => self.request_fork()?,
         };
-        self.hand_over(&request, context, inside, fds)?;
-        let pidfd = hear_born(&request)?;
-        (&request).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
-        self.born.push(Born { fork, birth, pidfd });
+        self.hand_over(&child, context, inside, fds)?;
+        let pidfd = recv_joined(&child)?;
+        (&child).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
+        self.kernels.push(ForkedKernel { fork, number, pidfd });
         Ok(())
     }
 
-    /// Asks for a process that is to be a kernel.
-    fn ask(&mut self) -> Result<Asked, Failure> {
-        let (request, theirs) =
-            UnixStream::pair().map_err(|error| failure("make a socket for a birth", error))?;
+    fn request_fork(&mut self) -> Result<PendingFork, Failure> {
+        let (child, theirs) =
+            UnixStream::pair().map_err(|error| failure("make a socket for a fork", error))?;
         self.forks += 1;
-        let message = ToNursery::Fork(self.forks);
+        let message = ToZygote::Fork(self.forks);
         stream::send_with(&self.socket, &message, &[theirs.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("ask for a fork", error))?;
-        Ok(Asked { fork: self.forks, request })
+        Ok(PendingFork { fork: self.forks, child })
     }
 
-    /// Waits until it is there, and hands it what belongs to the session.
+    /// Waits until the child has started, and hands it what belongs to the session.
     fn hand_over(
         &self,
-        request: &UnixStream,
+        child: &UnixStream,
         context: &Context,
         inside: &Inside,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
         let leaf = spawn::open_leaf(context)?;
-        if let (FromNewborn::Born, _) = hear(request)? {
+        if let (FromForkedChild::Joined, _) = recv(child)? {
             return Err(failure("fork a kernel", "it spoke out of turn"));
         }
         let own = fds.iter().enumerate().filter(|(index, _)| *index != PROGRAM);
@@ -131,51 +130,48 @@ impl Nursery {
         let joined = inside.descriptors().map(|fd| fd.as_raw_fd());
         let leaf = leaf.iter().map(AsRawFd::as_raw_fd);
         let given: Vec<RawFd> = joined.chain(leaf).chain(own).collect();
-        stream::send_with(request, &self.inheritance, &given, MAX_FRAME_BYTES)
+        stream::send_with(child, &self.handoff, &given, MAX_FRAME_BYTES)
             .map_err(|error| failure("hand over what belongs to the session", error))
     }
 
-    /// What to poll: the template's socket, or, where the template has ended, the kernels that it
-    /// left, whose end nobody else will tell.
+    /// What to poll: the zygote's socket, or, where the zygote has ended, the kernels that it left,
+    /// whose end nobody else reports.
     pub(super) fn fds(&self) -> Vec<BorrowedFd<'_>> {
         if self.is_open {
             return vec![self.socket.as_fd()];
         }
-        self.born.iter().map(|kernel| kernel.pidfd.as_fd()).collect()
+        self.kernels.iter().map(|kernel| kernel.pidfd.as_fd()).collect()
     }
 
-    /// Something is there to be read: which kernels have ended.
+    /// Reads what [`Self::fds`] were polled for: which kernels have ended.
     pub(super) fn read(&mut self) -> Vec<(SpawnNumber, KernelEnd, Usage)> {
         if self.is_open {
-            match stream::receive::<FromNursery>(&self.socket, MAX_SMALL_FRAME_BYTES) {
-                Ok(FromNursery::Ended { fork, end, usage }) => {
-                    let ended = self.born.iter().position(|kernel| kernel.fork == fork);
-                    let ended = ended.map(|index| self.born.swap_remove(index));
-                    return ended
-                        .map(|Born { birth, .. }| (birth, end, usage))
-                        .into_iter()
-                        .collect();
+            match stream::receive::<FromZygote>(&self.socket, MAX_SMALL_FRAME_BYTES) {
+                Ok(FromZygote::Ended { fork, end, usage }) => {
+                    let ended = self.kernels.iter().position(|kernel| kernel.fork == fork);
+                    let ended = ended.map(|index| self.kernels.swap_remove(index));
+                    return ended.map(|kernel| (kernel.number, end, usage)).into_iter().collect();
                 }
                 Err(_) => self.is_open = false,
             }
         }
-        let (ended, alive): (Vec<_>, Vec<_>) = std::mem::take(&mut self.born)
+        let (ended, alive): (Vec<_>, Vec<_>) = std::mem::take(&mut self.kernels)
             .into_iter()
             .partition(|kernel| is_readable(kernel.pidfd.as_fd(), PollTimeout::ZERO));
-        self.born = alive;
-        let told = |kernel: Born| (kernel.birth, end_by(&kernel.pidfd), Usage::default());
+        self.kernels = alive;
+        let told = |kernel: ForkedKernel| (kernel.number, end_of(&kernel.pidfd), Usage::default());
         ended.into_iter().map(told).collect()
     }
 }
 
-/// How a kernel ended that somebody else collects. The host's kernel tells by the pidfd, as soon as
-/// that is done (Linux 6.15).
-fn end_by(pidfd: &OwnedFd) -> KernelEnd {
+/// How a kernel ended that another process reaps. The host's kernel says so by the pidfd once it has
+/// been reaped (Linux 6.15).
+fn end_of(pidfd: &OwnedFd) -> KernelEnd {
     match sys::exit_status(pidfd.as_fd()) {
         Ok(None) => {
-            // POLLHUP, which is always looked for.
+            // POLLHUP, which poll(2) always reports.
             let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::empty())];
-            let _late = poll(&mut fds, PollTimeout::from(COLLECTED_WITHIN_MS)).is_err();
+            let _late = poll(&mut fds, PollTimeout::from(REAP_TIMEOUT_MS)).is_err();
             sys::exit_status(pidfd.as_fd()).ok().flatten()
         }
         known => known.ok().flatten(),
@@ -183,25 +179,25 @@ fn end_by(pidfd: &OwnedFd) -> KernelEnd {
     .map_or(KernelEnd::Unseen, children::end)
 }
 
-/// Waits for the word that the kernel is in the session; its pidfd.
-fn hear_born(socket: &UnixStream) -> Result<OwnedFd, Failure> {
-    let (_, fds) = hear(socket)?;
+/// Waits until the kernel has joined the session. Returns its pidfd.
+fn recv_joined(child: &UnixStream) -> Result<OwnedFd, Failure> {
+    let (_, fds) = recv(child)?;
     fds.into_iter().next().ok_or_else(|| failure("fork a kernel", "it sent no pidfd"))
 }
 
-/// Waits for a word of the process that is to be the kernel, unless that is that it will not be.
-fn hear(socket: &UnixStream) -> Result<(FromNewborn, Vec<OwnedFd>), Failure> {
-    if !is_readable(socket.as_fd(), PollTimeout::from(PATIENCE_MS)) {
-        return Err(failure("fork a kernel", format!("no answer within {PATIENCE_MS} ms")));
+/// Waits for the forked child's next message; [`FromForkedChild::Failed`] is an error.
+fn recv(socket: &UnixStream) -> Result<(FromForkedChild, Vec<OwnedFd>), Failure> {
+    if !is_readable(socket.as_fd(), PollTimeout::from(FORK_TIMEOUT_MS)) {
+        return Err(failure("fork a kernel", format!("no answer within {FORK_TIMEOUT_MS} ms")));
     }
-    match stream::receive_with::<FromNewborn>(socket, MAX_SMALL_FRAME_BYTES) {
-        Ok((FromNewborn::Failed(failed), _)) => Err(failed),
-        Ok(word) => Ok(word),
-        Err(error) => Err(failure("hear of a fork", error)),
+    match stream::receive_with::<FromForkedChild>(socket, MAX_SMALL_FRAME_BYTES) {
+        Ok((FromForkedChild::Failed(failed), _)) => Err(failed),
+        Ok(received) => Ok(received),
+        Err(error) => Err(failure("receive from a forked kernel", error)),
     }
 }
 
-/// Whether there is something to be read, its end included, within this time.
+/// Whether something can be read, end of file included, within this time.
 fn is_readable(fd: BorrowedFd<'_>, timeout: PollTimeout) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     loop {

@@ -1,8 +1,8 @@
-//! The process that a template forks: it joins the session, goes on there as the kernel's, and is
-//! confined.
+//! The process that a zygote forks: it joins the session, continues there in a clone, and is confined as
+//! the kernel.
 //!
-//! What belongs to the session is received here and not in the template, whose memory all kernels
-//! of the environment share.
+//! It receives here what belongs to the session, and not in the zygote, whose memory all kernels of the
+//! environment share.
 
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use nix::sys::prctl;
 use nix::unistd::getpid;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
-use vivarium_protocol::message::{Failure, FromNewborn, Inheritance, Origin};
+use vivarium_protocol::message::{Failure, FromForkedChild, Handoff, Origin};
 
 use crate::launch::failure;
 use crate::sandbox::{Context, Inside, Outside};
@@ -19,58 +19,57 @@ use crate::spawn::{self, Confined};
 use crate::sys::StartedWith;
 use crate::{stream, sys};
 
-/// A process that was forked for a birth and has done nothing yet.
+/// A forked process that has not joined a session.
 #[derive(Debug)]
-pub(crate) struct Entrant {
-    /// To and from the launcher.
-    pub(super) request: UnixStream,
-    /// To the template.
-    pub(super) told: UnixStream,
-    /// What the template was executed with.
+pub(crate) struct ForkedChild {
+    pub(super) launcher: UnixStream,
+    /// To the zygote, which waits for the kernel's pid.
+    pub(super) pid_sender: UnixStream,
+    /// What the zygote was executed with.
     pub(super) started_with: StartedWith,
 }
 
-/// A process in its session, with what is to be its own there.
-struct Newborn {
+/// A process in its session, which is not confined yet.
+struct JoinedChild {
     context: Context,
     descriptors: Vec<OwnedFd>,
     report: UnixStream,
 }
 
-impl Entrant {
-    /// Joins the session, and becomes its kernel once the launcher has it go on: confined for good,
-    /// every descriptor but the kernel's own closed, and the environment the kernel's. If that
-    /// does not work it says so and ends.
+impl ForkedChild {
+    /// Joins the session, and becomes its kernel once the launcher says so: confined for good, every
+    /// descriptor but the kernel's own closed, and with the kernel's environment. If that fails, the
+    /// process says so and ends.
     pub(crate) fn become_kernel(self) {
-        let newborn = self.be_born().unwrap_or_else(|failed| {
-            let failed = FromNewborn::Failed(failed);
+        let joined = self.join().unwrap_or_else(|failed| {
+            let failed = FromForkedChild::Failed(failed);
             // A launcher that is gone needs no telling.
-            let _gone = stream::send(&self.request, &failed, MAX_SMALL_FRAME_BYTES).is_err();
+            let _gone = stream::send(&self.launcher, &failed, MAX_SMALL_FRAME_BYTES).is_err();
             sys::exit_now(1)
         });
-        if (&self.request).read_exact(&mut [0]).is_err() {
-            sys::exit_now(1); // It was given up.
+        if (&self.launcher).read_exact(&mut [0]).is_err() {
+            sys::exit_now(1); // The launcher gave this kernel up.
         }
-        if let Err(failed) = newborn.confine(&self.started_with) {
-            sys::exit_now(spawn::report_failure(&newborn.report, failed));
+        if let Err(failed) = joined.confine(&self.started_with) {
+            sys::exit_now(spawn::report_failure(&joined.report, failed));
         }
-        // Their descriptors are closed already, and their numbers may be others' by now. The context
-        // is freed, and so overwritten: it names the session's cgroup and tenant.
-        let Newborn { context, descriptors, report } = newborn;
+        // Their descriptors are closed already, and the numbers may be in use again. The context is
+        // freed, and so overwritten: it names the session's cgroup and tenant.
+        let JoinedChild { context, descriptors, report } = joined;
         drop(context);
         std::mem::forget((self, descriptors, report));
     }
 
-    /// Joins the session, and tells launcher and template of the process that it is there.
-    fn be_born(&self) -> Result<Newborn, Failure> {
-        let Self { request, told, .. } = self;
-        // Of the template's: other sessions' sockets, as many as there are sessions.
-        sys::close_all_but(&[request.as_fd(), told.as_fd()])
+    /// Joins the session, and tells launcher and zygote so.
+    fn join(&self) -> Result<JoinedChild, Failure> {
+        let Self { launcher, pid_sender, .. } = self;
+        // The zygote's descriptors: other sessions' sockets, as many as there are sessions.
+        sys::close_all_but(&[launcher.as_fd(), pid_sender.as_fd()])
             .map_err(|error| failure("close the template's descriptors", error))?;
-        stream::send(request, &FromNewborn::Here, MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("tell the launcher of the birth", error))?;
+        stream::send(launcher, &FromForkedChild::Started, MAX_SMALL_FRAME_BYTES)
+            .map_err(|error| failure("tell the launcher of the fork", error))?;
         let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
-        let (Inheritance { policy }, fds) = stream::receive_with(request, MAX_FRAME_BYTES)
+        let (Handoff { policy }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
             .map_err(|error| failure("receive what belongs to the session", error))?;
         policy.validate().map_err(|error| failure("validate the policy", error))?;
         let context = Context { policy, outside, program: None };
@@ -86,27 +85,27 @@ impl Entrant {
 
         let process = spawn::join_session(&context, &inside, leaf.as_ref().map(AsFd::as_fd))?;
 
-        stream::send(told, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("tell the template of the birth", error))?;
+        stream::send(pid_sender, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
+            .map_err(|error| failure("tell the template of the kernel", error))?;
         let pidfd = sys::pidfd_open(getpid()).map_err(|error| failure("pidfd_open", error))?;
-        let born = FromNewborn::Born;
-        stream::send_with(request, &born, &[pidfd.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("tell the launcher of the birth", error))?;
-        Ok(Newborn { context, descriptors: fds.collect(), report: report.into() })
+        let joined = FromForkedChild::Joined;
+        stream::send_with(launcher, &joined, &[pidfd.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
+            .map_err(|error| failure("tell the launcher of the kernel", error))?;
+        Ok(JoinedChild { context, descriptors: fds.collect(), report: report.into() })
     }
 }
 
-impl Newborn {
+impl JoinedChild {
     fn confine(&self, started_with: &StartedWith) -> Result<(), Failure> {
-        // The template's own is not the session's, and the layers check that nothing is inherited.
+        // The zygote's environment is not the session's, and the layers check that nothing is inherited.
         sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
-        // With the directories of the daemon in it.
+        // Its arguments and environment name directories of the daemon.
         started_with.overwrite();
         let Confined { environment, report } =
             spawn::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
         sys::set_environment(&environment)
             .map_err(|error| failure("set the environment", error))?;
-        drop(report); // which says that it is a kernel now
+        drop(report); // tells the agent that this is a kernel now
         // As execve would have: without it the kernel's own files in /proc are not its
         // (proc_pid(5)). After the report socket, by which nobody but this process may speak.
         if prctl::set_dumpable(true).is_err() {

@@ -1,6 +1,6 @@
-//! The loop of a template that is ready: it says when to fork for a launcher, and tells launchers
-//! how their kernels ended. It runs inside Python's process and calls nothing of Python's; the fork
-//! itself, which Python has to prepare for, is the caller's to make.
+//! The loop of a zygote that is ready: it returns when a launcher wants a fork, and tells launchers how
+//! their kernels ended. It runs inside Python's process and calls nothing of Python's; the fork itself,
+//! which Python has to prepare for, is the caller's to make.
 //!
 //! It is single-threaded and waits for nobody: what it reads comes from the supervisor and from
 //! launchers, in small messages sent at once.
@@ -19,10 +19,10 @@ use nix::sys::prctl;
 use nix::unistd::Pid;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::{
-    ForkNumber, FromNewborn, FromNursery, FromTemplate, ToNursery, ToTemplate,
+    ForkNumber, FromForkedChild, FromTemplate, FromZygote, ToTemplate, ToZygote,
 };
 
-use super::forked_child::Entrant;
+use super::forked_child::ForkedChild;
 use super::pages;
 use crate::children::Children;
 use crate::launch::failure_to_fork;
@@ -30,67 +30,65 @@ use crate::sandbox;
 use crate::stream::{self, StreamError};
 use crate::sys::{self, Ended, StartedWith};
 
-/// A launcher, by its number.
-type LinkNumber = u64;
+type LauncherId = u64;
 
-/// What epoll gives for the supervisor's socket, and for the end of children.
-const CONTROL: LinkNumber = 0;
-const CHILDREN: LinkNumber = 1;
+/// The epoll data of the supervisor's socket, and of the signalfd.
+const CONTROL: LauncherId = 0;
+const CHILDREN: LauncherId = 1;
 
-/// Why the loop is left.
+/// Why [`ZygoteServer::serve`] returned.
 #[derive(Debug)]
-pub(crate) enum Left {
-    /// The process is to be forked for a birth. [`Nursery::forked`] or [`Nursery::not_forked`] has
-    /// to follow, or, in the process that is forked, [`Nursery::entrant`].
-    ToFork,
-    /// The supervisor let go.
-    Over,
+pub(crate) enum ServeOutcome {
+    /// The caller has to fork, and to call [`ZygoteServer::forked`] or [`ZygoteServer::fork_failed`], or,
+    /// in the child, [`ZygoteServer::into_forked_child`].
+    Fork,
+    /// The supervisor closed its socket.
+    Closed,
 }
 
-/// A birth that was asked for.
+/// A fork that a launcher requested.
 #[derive(Debug)]
-struct Asked {
-    link: LinkNumber,
+struct ForkRequest {
+    launcher: LauncherId,
     fork: ForkNumber,
-    /// The launcher's, for this birth.
+    /// The launcher's socket for this fork.
     request: UnixStream,
-    /// Where the kernel says which process it is.
-    told: UnixStream,
+    /// Where the kernel sends its pid.
+    pid_receiver: UnixStream,
     /// The kernel's end of that.
-    tells: UnixStream,
+    pid_sender: UnixStream,
 }
 
-/// A birth whose process was forked and has not said yet which one is the kernel.
+/// A forked child that has not sent the kernel's pid yet.
 #[derive(Debug)]
-struct Entering {
-    link: LinkNumber,
+struct Joining {
+    launcher: LauncherId,
     fork: ForkNumber,
-    told: UnixStream,
+    pid_receiver: UnixStream,
 }
 
-/// The state of a template.
 #[derive(Debug)]
-pub(crate) struct Nursery {
+pub(crate) struct ZygoteServer {
     control: UnixStream,
     epoll: Epoll,
     children: Children,
-    links: BTreeMap<LinkNumber, UnixStream>,
-    last_link: LinkNumber,
-    asked: Option<Asked>,
-    entering: Vec<Entering>,
-    born: BTreeMap<Pid, (LinkNumber, ForkNumber)>,
+    launchers: BTreeMap<LauncherId, UnixStream>,
+    last_launcher: LauncherId,
+    requested: Option<ForkRequest>,
+    joining: Vec<Joining>,
+    kernels: BTreeMap<Pid, (LauncherId, ForkNumber)>,
     started_with: StartedWith,
 }
 
-impl Nursery {
-    /// Says that the template is ready.
+impl ZygoteServer {
+    /// Prepares this process, and says that it is ready.
     ///
     /// # Errors
     /// If the system refuses what it needs, or the supervisor is gone.
     pub(crate) fn open(control: UnixStream) -> Result<Self, StreamError> {
-        // Where there is no pid namespace a kernel's orphans become ours, who collects them: prctl(2).
+        // Where there is no pid namespace a kernel's orphans become ours to reap: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
-        // Executed by descriptor, it has the descriptor's number for a name before Linux 6.14.
+        // Before Linux 6.14 a process executed by descriptor has the descriptor's number for a name.
         let program = std::fs::read_link("/proc/self/exe")?;
         let name = program.file_name().unwrap_or_default().as_bytes();
         let name = CString::new(name).map_err(io::Error::from)?;
@@ -98,7 +96,7 @@ impl Nursery {
         let children = Children::watch()?;
         let started_with = StartedWith::find()?;
         sandbox::prepare().map_err(|failed| io::Error::other(failed.to_string()))?;
-        // For those that are forked: what they receive is not their tenants' to find.
+        // For the forked children: what they receive is not for their tenants to find.
         sys::overwrite_freed_memory();
         pages::fill_gaps();
         pages::collapse();
@@ -106,27 +104,27 @@ impl Nursery {
         for (fd, number) in [(control.as_fd(), CONTROL), (children.as_fd(), CHILDREN)] {
             epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number)).map_err(io::Error::from)?;
         }
-        // Requests come from now on, and the end is read where they are: see super::end_with_supervisor.
+        // Requests come from now on, and with them the end: see super::end_with_supervisor.
         fcntl(&control, FcntlArg::F_SETFL(OFlag::empty())).map_err(io::Error::from)?;
         stream::send(&control, &FromTemplate::Ready, MAX_SMALL_FRAME_BYTES)?;
         Ok(Self {
             control,
             epoll,
             children,
-            links: BTreeMap::new(),
-            last_link: CHILDREN,
-            asked: None,
-            entering: Vec::new(),
-            born: BTreeMap::new(),
+            launchers: BTreeMap::new(),
+            last_launcher: CHILDREN,
+            requested: None,
+            joining: Vec::new(),
+            kernels: BTreeMap::new(),
             started_with,
         })
     }
 
-    /// Serves until a birth is asked for, or the supervisor lets go.
+    /// Serves until a launcher wants a fork, or the supervisor closes its socket.
     ///
     /// # Errors
-    /// If the system fails it; the template is then to end.
-    pub(crate) fn serve(&mut self) -> Result<Left, StreamError> {
+    /// If a system call fails; the zygote then has to end.
+    pub(crate) fn serve(&mut self) -> Result<ServeOutcome, StreamError> {
         loop {
             let mut events = [EpollEvent::empty(); 32];
             let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
@@ -139,19 +137,19 @@ impl Nursery {
                         &self.control,
                         MAX_SMALL_FRAME_BYTES,
                     ) {
-                        Ok((ToTemplate::Serve, fds)) => self.add(fds)?,
+                        Ok((ToTemplate::Serve, fds)) => self.add_launchers(fds)?,
                         Ok((ToTemplate::Ping(number), _)) => {
                             let pong = FromTemplate::Pong(number);
                             stream::send(&self.control, &pong, MAX_SMALL_FRAME_BYTES)?;
                         }
-                        Err(StreamError::Closed) => return Ok(Left::Over),
+                        Err(StreamError::Closed) => return Ok(ServeOutcome::Closed),
                         Err(error) => return Err(error),
                     },
                     CHILDREN => self.reap(),
-                    link => {
-                        self.hear(link)?;
-                        if self.asked.is_some() {
-                            return Ok(Left::ToFork);
+                    launcher => {
+                        self.recv(launcher)?;
+                        if self.requested.is_some() {
+                            return Ok(ServeOutcome::Fork);
                         }
                     }
                 }
@@ -159,93 +157,95 @@ impl Nursery {
         }
     }
 
-    /// Takes up a launcher.
-    fn add(&mut self, fds: Vec<OwnedFd>) -> io::Result<()> {
+    fn add_launchers(&mut self, fds: Vec<OwnedFd>) -> io::Result<()> {
         for fd in fds {
             let socket = UnixStream::from(fd);
-            // One that does not read is not waited for.
+            // A launcher that does not read is not waited for.
             socket.set_nonblocking(true)?;
-            self.last_link = self.last_link.saturating_add(1);
-            self.epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, self.last_link))?;
-            self.links.insert(self.last_link, socket);
+            self.last_launcher = self.last_launcher.saturating_add(1);
+            self.epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, self.last_launcher))?;
+            self.launchers.insert(self.last_launcher, socket);
         }
         Ok(())
     }
 
-    /// Hears a launcher.
-    fn hear(&mut self, number: LinkNumber) -> io::Result<()> {
-        let Some(link) = self.links.get(&number) else { return Ok(()) };
-        match stream::receive_with::<ToNursery>(link, MAX_SMALL_FRAME_BYTES) {
-            Ok((ToNursery::Fork(fork), fds)) => {
+    /// Receives a launcher's message.
+    fn recv(&mut self, launcher: LauncherId) -> io::Result<()> {
+        let Some(socket) = self.launchers.get(&launcher) else { return Ok(()) };
+        match stream::receive_with::<ToZygote>(socket, MAX_SMALL_FRAME_BYTES) {
+            Ok((ToZygote::Fork(fork), fds)) => {
                 if let Some(request) = fds.into_iter().next().map(UnixStream::from) {
-                    let (told, tells) = UnixStream::pair()?;
-                    told.set_nonblocking(true)?;
-                    self.asked = Some(Asked { link: number, fork, request, told, tells });
+                    let (pid_receiver, pid_sender) = UnixStream::pair()?;
+                    pid_receiver.set_nonblocking(true)?;
+                    self.requested =
+                        Some(ForkRequest { launcher, fork, request, pid_receiver, pid_sender });
                 }
             }
             Err(_) => {
-                // It is gone, and its session with it. Closing takes it out of the epoll set.
-                self.links.remove(&number);
+                // It has ended, and its session too. Closing takes it out of the epoll set.
+                self.launchers.remove(&launcher);
             }
         }
         Ok(())
     }
 
-    /// The process was forked that was to be.
+    /// In the parent: the caller has forked.
     pub(crate) fn forked(&mut self) {
-        let asked = self.asked.take();
-        self.entering.extend(asked.map(|Asked { link, fork, told, .. }| Entering {
-            link,
-            fork,
-            told,
-        }));
+        let requested = self.requested.take();
+        self.joining.extend(requested.map(
+            |ForkRequest { launcher, fork, pid_receiver, .. }| Joining {
+                launcher,
+                fork,
+                pid_receiver,
+            },
+        ));
     }
 
-    /// It could not be.
-    pub(crate) fn not_forked(&mut self, reason: io::Error) {
-        if let Some(Asked { request, .. }) = self.asked.take() {
-            let failed = FromNewborn::Failed(failure_to_fork("fork for a birth", reason));
+    /// The caller could not fork.
+    pub(crate) fn fork_failed(&mut self, reason: io::Error) {
+        if let Some(ForkRequest { request, .. }) = self.requested.take() {
+            let failed = FromForkedChild::Failed(failure_to_fork("fork a kernel", reason));
             // A launcher that is gone needs no telling.
             let _gone = stream::send(&request, &failed, MAX_SMALL_FRAME_BYTES).is_err();
         }
     }
 
-    /// What the process is that was forked. Its descriptors are closed by that, with all others.
-    pub(crate) fn entrant(mut self) -> Option<Entrant> {
-        let asked = self.asked.take();
+    /// In the child. [`ForkedChild`] closes the server's descriptors with all others.
+    pub(crate) fn into_forked_child(mut self) -> Option<ForkedChild> {
+        let requested = self.requested.take();
         let started_with = self.started_with.clone();
         std::mem::forget(self);
-        asked.map(|Asked { request, told, tells, .. }| {
-            std::mem::forget(told);
-            Entrant { request, told: tells, started_with }
+        requested.map(|ForkRequest { request, pid_receiver, pid_sender, .. }| {
+            std::mem::forget(pid_receiver);
+            ForkedChild { launcher: request, pid_sender, started_with }
         })
     }
 
-    /// Collects every child that has ended, and tells of the kernels among them.
+    /// Reaps every child that has ended, and tells launchers of the kernels among them.
     fn reap(&mut self) {
         let ended = self.children.ended();
-        // A kernel says who it is before it can end.
-        self.entering.retain(|Entering { link, fork, told }| {
-            match stream::receive::<i32>(told, MAX_SMALL_FRAME_BYTES) {
+        // A kernel sends its pid before it can end.
+        self.joining.retain(|Joining { launcher, fork, pid_receiver }| {
+            match stream::receive::<i32>(pid_receiver, MAX_SMALL_FRAME_BYTES) {
                 Ok(pid) => {
-                    self.born.insert(Pid::from_raw(pid), (*link, *fork));
+                    self.kernels.insert(Pid::from_raw(pid), (*launcher, *fork));
                     false
                 }
                 Err(StreamError::Io(error)) => error.kind() == io::ErrorKind::WouldBlock,
-                // There is none: why, the launcher was told.
+                // There is no kernel; the launcher was told why.
                 Err(_) => false,
             }
         });
         for ended in ended {
-            self.tell(&ended);
+            self.send_end(&ended);
         }
     }
 
-    fn tell(&mut self, ended: &Ended) {
-        let Some((link, fork)) = self.born.remove(&ended.pid) else { return };
-        let Some(link) = self.links.get(&link) else { return };
-        let told = FromNursery::Ended { fork, end: ended.end(), usage: ended.usage() };
+    fn send_end(&mut self, ended: &Ended) {
+        let Some((launcher, fork)) = self.kernels.remove(&ended.pid) else { return };
+        let Some(launcher) = self.launchers.get(&launcher) else { return };
+        let message = FromZygote::Ended { fork, end: ended.end(), usage: ended.usage() };
         // A launcher that does not listen any more is on its way out.
-        let _gone = stream::send(link, &told, MAX_SMALL_FRAME_BYTES).is_err();
+        let _gone = stream::send(launcher, &message, MAX_SMALL_FRAME_BYTES).is_err();
     }
 }

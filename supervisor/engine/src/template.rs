@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, watch};
 use vivarium_metrics::Metrics;
-use vivarium_protocol::message::{TemplateOrder, ToTemplate};
+use vivarium_protocol::message::{StartTemplate, ToTemplate};
 
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
@@ -47,7 +47,7 @@ const READ_AT_START: [&str; 13] = [
 #[derive(Debug, Clone)]
 pub struct Build {
     /// What it is told, but for its directories.
-    pub order: TemplateOrder,
+    pub order: StartTemplate,
     /// Where it gets a directory of its own, for HOME and TMPDIR.
     pub workdirs: Arc<Workdirs>,
     /// The ids of the sessions it forks for, if they have their own: it has to be in the

@@ -1,10 +1,10 @@
-//! What is said to and by a template: a warmed Python that kernels are forked from.
+//! Messages to and from a template's process, the zygote: a warmed Python that forks kernels.
 //!
-//! Supervisor and template share one socket. Each session's launcher shares another with the
-//! template, made by the supervisor; over that go [`ToNursery`] and [`FromNursery`]. What is of
-//! one session (its policy, its descriptors) goes over a third socket, made by the launcher for one
-//! birth, and is read only by the process that is to be the kernel: [`Inheritance`] and
-//! [`FromNewborn`]. So a template's memory never holds anything of a session.
+//! Supervisor and zygote share one socket. Each session's launcher shares another with the zygote, made
+//! by the supervisor; [`ToZygote`] and [`FromZygote`] use that. What belongs to one session (its policy,
+//! its descriptors) goes over a third socket, made by the launcher for one fork, and only the forked
+//! child reads it: [`Handoff`] and [`FromForkedChild`]. So a zygote's memory never holds anything of a
+//! session.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::policy::{Interpreter, Policy};
 /// which the template loads, and, where there is one, the user namespace that holds the
 /// subordinate ids: only from there can the sessions be entered that are made in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TemplateOrder {
+pub struct StartTemplate {
     /// [`crate::PROTOCOL_VERSION`] of the supervisor.
     pub protocol_version: u32,
     /// What to run.
@@ -28,7 +28,7 @@ pub struct TemplateOrder {
     /// Its environment, complete.
     pub env: Vec<(String, String)>,
     /// Whether to execute the interpreter from a read-only mount: `/proc/self/exe` of a kernel, which
-    /// is the template's, leads there, past a root of the session's own.
+    /// is the template's, leads there, past the session's own root.
     pub read_only: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct TemplateOrder {
 pub enum ToTemplate {
     /// Serve the launcher at the other end of the socket that goes with this.
     Serve,
-    /// Say that you are there.
+    /// Answer with [`FromTemplate::Pong`].
     Ping(u64),
 }
 
@@ -46,55 +46,54 @@ pub enum ToTemplate {
 pub enum FromTemplate {
     /// Everything is imported, and kernels can be forked.
     Ready,
-    /// There is no template for this environment, for this reason. The last message.
+    /// Why there is no template for this environment. The last message.
     Unfit(String),
     /// The answer to [`ToTemplate::Ping`].
     Pong(u64),
 }
 
-/// Number of a fork that a launcher has asked its template for, never reused.
+/// Number of a fork that a launcher has requested, never reused.
 pub type ForkNumber = u64;
 
-/// Launcher to template.
+/// Launcher to zygote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ToNursery {
-    /// Fork a kernel. With this goes the socket for its [`Inheritance`].
+pub enum ToZygote {
+    /// Fork a kernel. With this goes the socket for its [`Handoff`].
     Fork(ForkNumber),
 }
 
-/// Template to launcher.
+/// Zygote to launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FromNursery {
-    /// A kernel that was forked has ended.
+pub enum FromZygote {
+    /// A forked kernel has ended.
     Ended {
-        /// Which.
+        /// The number of its fork.
         fork: ForkNumber,
-        /// How.
+        /// How it ended.
         end: KernelEnd,
         /// What it used in all its life.
         usage: Usage,
     },
 }
 
-/// Launcher to the process that is to be the kernel. With it go, in this order, the session's
-/// namespaces, the cgroup that it is to be born in if there is one, what are to be descriptors 0 to
-/// 3, and the socket for its `SpawnReport`.
+/// Launcher to the forked child. With it go, in this order, the session's namespaces, the cgroup to
+/// start in if there is one, the kernel's descriptors 0 to 3, and the socket for its `SpawnReport`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Inheritance {
+pub struct Handoff {
     /// The session's policy, without the kernel program, which is there already.
     pub policy: Policy,
 }
 
-/// That process to the launcher.
+/// Forked child to launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FromNewborn {
-    /// It is there, and to be sent its [`Inheritance`]. Not before: what is of the session, its
-    /// report socket for one, would wait in the template for as long as that hangs.
-    Here,
-    /// It is born, in its cgroup and in the session's namespaces. With this goes its pidfd. The
-    /// launcher answers with one byte: go on. If the socket ends instead, it has been given up and
-    /// must end.
-    Born,
-    /// It could not be.
+pub enum FromForkedChild {
+    /// It runs, and awaits its [`Handoff`]. Not sent before: what belongs to the session, its report
+    /// socket for one, would wait in a zygote that hangs.
+    Started,
+    /// It is in its cgroup and in the session's namespaces. With this goes its pidfd. The launcher
+    /// answers with one byte: continue. If the socket ends instead, the kernel was given up and must
+    /// end.
+    Joined,
+    /// It could not join.
     Failed(Failure),
 }

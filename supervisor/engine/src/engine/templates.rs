@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vivarium_api_types::{SessionSpec, TemplateInfo};
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{Origin, TemplateOrder};
+use vivarium_protocol::message::{Origin, StartTemplate};
 use vivarium_protocol::{PROTOCOL_VERSION, error_chain};
 
 use super::environment::Prepared;
@@ -100,7 +100,7 @@ fn build(wanted: &Environment, prepared: &Prepared, home: &Path, workdirs: Arc<W
         .or_insert_with(|| home.join(".local").to_string_lossy().into_owned());
     env.extend(ONE_THREAD.map(|name| (name.to_owned(), "1".to_owned())));
     env.entry(ARROW.0.to_owned()).or_insert_with(|| ARROW.1.to_owned());
-    let order = TemplateOrder {
+    let order = StartTemplate {
         protocol_version: PROTOCOL_VERSION,
         interpreter: prepared.interpreter.clone(),
         preimport: wanted.preimport.clone(),

@@ -10,7 +10,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, encode};
-use vivarium_protocol::message::{FromTemplate, TemplateOrder, ToTemplate};
+use vivarium_protocol::message::{FromTemplate, StartTemplate, ToTemplate};
 
 use super::Suspicion;
 use crate::backend::ids::IdPool;
@@ -85,7 +85,7 @@ impl Process {
     pub(super) async fn start(
         backend: &dyn Backend,
         environment: &str,
-        order: &TemplateOrder,
+        order: &StartTemplate,
         ids: Option<&IdPool>,
     ) -> Result<Self, TemplateError> {
         let Some(parts) = backend.template(environment)? else {
@@ -165,7 +165,7 @@ impl Process {
 
 async fn send_order(
     stream: &mut UnixStream,
-    order: &TemplateOrder,
+    order: &StartTemplate,
     alongside: &[OwnedFd],
 ) -> Result<(), TemplateError> {
     let bytes = encode(order, MAX_FRAME_BYTES)?;
