@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`launch`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
 //! | [`range`] | outside | makes the user namespace of all subordinate ids, once per daemon |
-//! | [`zygote`] | outside | a warmed Python that forks kernels, and [`capi`], by which Python calls it |
+//! | [`zygote`] | outside | a warmed Python that forks kernels, and [`ffi`], by which Python calls it |
 //! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
 //! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
@@ -22,10 +22,10 @@
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
 //! | [`sys`] | everywhere | the only `unsafe` code |
 
-pub mod capi;
 mod changes;
 mod children;
 mod command;
+pub mod ffi;
 mod files;
 mod init;
 mod inspect;

@@ -7,7 +7,7 @@
 //!
 //! The forked child is not in the session yet: setns(2) with a pid namespace takes effect for
 //! children only, and only clone3(2) puts a process into a cgroup. So the child clones itself with its
-//! memory shared ([`sys::go_on_as_another`]), and ends.
+//! memory shared ([`sys::continue_in_clone`]), and ends.
 //! A zygote takes the launcher's place in this picture ([`crate::zygote`]), and the kernel
 //! then continues as the Python that it was forked from instead of executing one.
 //!
@@ -115,7 +115,7 @@ pub(crate) fn join_session(
     sandbox::forbid_tracing()?;
     // A handler of Python's would run on a stack that is the clone's by then. [`confine`] unblocks.
     SigSet::all().thread_block().map_err(|error| failure("block signals", error))?;
-    sys::go_on_as_another(leaf)
+    sys::continue_in_clone(leaf)
         .map_err(|error| failure_to_fork("clone3 into the session and the kernel's cgroup", error))
 }
 

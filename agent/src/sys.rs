@@ -1,24 +1,24 @@
-//! The only `unsafe` code of the workspace, with [`memory`], [`process`] and [`rebirth`]: thin wrappers over
+//! The only `unsafe` code of the workspace, with [`memory`], [`process`] and [`clone_vm`]: thin wrappers over
 //! system calls that have no safe wrapper in a library we use.
 //!
 //! Nothing here decides anything. Each block says which invariants hold (SAFETY) and why there
 //! is no safe way (JUSTIFICATION).
 #![allow(unsafe_code)]
 
+mod clone_vm;
 mod memory;
 mod process;
-mod rebirth;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
     Ended, Wait, clone3, exit_now, exit_status, fork, fork_sibling, kill_when_readable, pidfd_open,
     probe_clone3, set_cpu_soft_limit, wait,
 };
-pub(crate) use rebirth::{go_on_as_another, thread_id_address};
 
 /// Turns a system call's result into [`io::Result`].
 fn check(result: c_long) -> io::Result<c_long> {

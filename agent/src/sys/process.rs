@@ -23,7 +23,7 @@ fn child_or_parent(result: c_long) -> io::Result<Option<Pid>> {
     Ok((pid != 0).then(|| Pid::from_raw(pid)))
 }
 
-/// clone3(2) without shared memory: like `fork`, with namespaces `flags`, and born in `cgroup`
+/// clone3(2) without shared memory: like `fork`, with namespaces `flags`, and in `cgroup`
 /// (`CLONE_INTO_CGROUP`) if given. `None` in the child.
 ///
 /// The child is a raw clone, so libc's cached thread id is its parent's. Nothing that uses it
@@ -49,7 +49,6 @@ pub(crate) fn fork_sibling() -> io::Result<Option<Pid>> {
     })
 }
 
-/// None of them.
 pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
     flags: 0,
     pidfd: 0,

@@ -1,9 +1,9 @@
-//! Going on as another process: what setns(2) with a pid namespace and `CLONE_INTO_CGROUP` do for
-//! a child, for the caller itself.
+//! Continuing in a clone: what setns(2) with a pid namespace and `CLONE_INTO_CGROUP` do for a child, for
+//! the caller itself.
 //!
-//! A child that shares the caller's memory (`CLONE_VM`) goes on where the caller was, once the
-//! caller has ended without having touched that memory again. So nothing is copied, however large
-//! the process is; clone(2), clone3(2). A part of [`super`], where unsafe code may stand.
+//! A child that shares the caller's memory (`CLONE_VM`) continues where the caller was, once the
+//! caller has ended without touching that memory again. So nothing is copied, however large the process
+//! is; clone(2), clone3(2). A part of [`super`], where unsafe code may stand.
 
 use std::arch::asm;
 use std::ffi::{c_int, c_long, c_uint};
@@ -17,18 +17,18 @@ use nix::unistd::Pid;
 use super::check;
 use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS};
 
-/// Has the calling process go on as a new one: in the pid namespace that was joined for its
-/// children, in `cgroup` if given, with the caller's parent as its parent. The pid that it has
-/// where the caller was; the caller is gone with exit code 0.
+/// Continues the calling process in a clone: in the pid namespace that was joined for its children, in
+/// `cgroup` if given, with the caller's parent as its parent. Returns, in the clone, its pid in the
+/// caller's pid namespace; the caller has ended with exit code 0.
 ///
 /// To be called in a process with one thread that was forked by libc, with all signals blocked: the
 /// caller has no stack any more for a handler. After an error that process has to end, as libc's
 /// state in the kernel is given up by then. Where the kernel does not tell [`thread_id_address`], libc
 /// takes the thread for the caller's until it executes a program.
-pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
+pub(crate) fn continue_in_clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
     // The kernel writes 0 there when the caller can not come back to this memory.
     let is_there = AtomicU32::new(1);
-    let libc_state = LibcState::give_up(&is_there)?;
+    let libc_state = LibcState::unregister(&is_there)?;
     let (born_in, cgroup) = match cgroup {
         Some(fd) => (CLONE_INTO_CGROUP, u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX)),
         None => (0, 0),
@@ -50,20 +50,20 @@ pub(crate) fn go_on_as_another(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid
         ..NO_CLONE_ARGUMENTS
     };
     clone_and_exit(&arguments)?;
-    // Until then it would run what stands in this memory, and that will be tenant code's, with the
-    // rights that it has.
+    // Until then the caller would run what is in this memory, which will be tenant code's, with the
+    // caller's rights.
     while is_there.load(Ordering::Acquire) != 0 {
         // SAFETY: the word outlives the call.
         // JUSTIFICATION: libc has no wrapper of this call.
         let waited = check(unsafe {
             libc::syscall(libc::SYS_futex, is_there.as_ptr(), libc::FUTEX_WAIT, 1, null::<()>())
         });
-        // It may have ended meanwhile (EAGAIN), which the loop finds.
+        // The caller may have ended meanwhile (EAGAIN), which the loop finds.
         if waited.is_err() {
             std::thread::yield_now();
         }
     }
-    libc_state.take_up()?;
+    libc_state.register()?;
     // SAFETY: `pid` lives until the end of this function.
     // JUSTIFICATION: the kernel has written it, which the compiler does not know.
     Ok(Pid::from_raw(unsafe { std::ptr::read_volatile(&raw const pid) }))
@@ -82,24 +82,24 @@ struct LibcState {
 
 impl LibcState {
     /// Has the kernel forget it, and set `is_there` to 0 as this process ends.
-    fn give_up(is_there: &AtomicU32) -> io::Result<Self> {
+    fn unregister(is_there: &AtomicU32) -> io::Result<Self> {
         // linux/rseq.h
         const RSEQ_FLAG_UNREGISTER: c_int = 1;
         let (head, len) = robust_list()?;
         let thread_id_address = thread_id_address().unwrap_or(0);
-        // SAFETY: the word is written to only while this memory is another's too, who waits for it.
+        // SAFETY: the word is written to only while this memory is the clone's too, which waits for it.
         // JUSTIFICATION: libc has no wrapper of this call.
         check(unsafe { libc::syscall(libc::SYS_set_tid_address, is_there.as_ptr()) })?;
         // SAFETY: nothing is written to a null address.
         // JUSTIFICATION: as above.
         check(unsafe { libc::syscall(libc::SYS_set_robust_list, null::<c_int>(), len) })?;
-        // One that is not registered as we think is not ours to register again.
+        // An area that is not registered as we think is not ours to register again.
         let rseq = rseq().filter(|area| register_rseq(*area, RSEQ_FLAG_UNREGISTER).is_ok());
         Ok(Self { thread_id_address, robust_list: (head, len), rseq })
     }
 
-    /// Tells it of the process that goes on. Its thread id was told with its birth.
-    fn take_up(&self) -> io::Result<()> {
+    /// Registers it for the clone, whose thread id the kernel has from clone3(2).
+    fn register(&self) -> io::Result<()> {
         let (head, len) = self.robust_list;
         // SAFETY: libc's own list, where it was before.
         // JUSTIFICATION: libc has no wrapper of this call.
@@ -230,7 +230,7 @@ fn clone_and_exit(arguments: &libc::clone_args) -> io::Result<()> {
     failed_call(result)
 }
 
-/// The kernel's own way to say an error: its number, negative.
+/// An error as the kernel returns it: a negative number.
 fn failed_call(result: c_long) -> io::Result<()> {
     if result == 0 {
         return Ok(());
