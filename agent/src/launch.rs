@@ -40,7 +40,7 @@ use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flag
 use crate::spawn;
 use crate::stream::StreamError;
 use crate::sys::{self, Wait};
-use crate::{init, range, stream, usage};
+use crate::{id_namespace, init, stream, usage};
 
 pub(crate) use fork_server::main;
 
@@ -196,7 +196,7 @@ fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
         fds.next().ok_or_else(|| failure("receive the kernel program", "there is none"))?;
     if launch.policy.ids.is_some() {
         let missing = || failure("receive the range of subordinate ids", "there is none");
-        range::enter(fds.next().ok_or_else(missing)?)?;
+        id_namespace::enter(fds.next().ok_or_else(missing)?)?;
     }
     let template = fds.next().map(UnixStream::from);
     Ok(Received { policy: launch.policy, program, template })

@@ -7,7 +7,7 @@
 //! | module | where it runs | what it does |
 //! |---|---|---|
 //! | [`launch`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
-//! | [`range`] | outside | makes the user namespace of all subordinate ids, once per daemon |
+//! | [`id_namespace`] | outside | makes the user namespace of all subordinate ids, once per daemon |
 //! | [`zygote`] | outside | a warmed Python that forks kernels, and [`ffi`], by which Python calls it |
 //! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
@@ -27,13 +27,13 @@ mod children;
 mod command;
 pub mod ffi;
 mod files;
+mod id_namespace;
 mod init;
 mod inspect;
 mod kernel;
 mod kernel_wire;
 mod launch;
 mod output;
-mod range;
 mod sandbox;
 mod session;
 mod spawn;
@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
     match (arguments.next(), arguments.next(), arguments.next()) {
         (Some(command), None, None) if command == "launch" => launch::main(),
         (Some(command), None, None) if command == "template" => zygote::main(),
-        (Some(command), None, None) if command == "range" => range::main(),
+        (Some(command), None, None) if command == "range" => id_namespace::main(),
         (Some(command), Some(path), None) if command == "inspect" => {
             inspect::main_inspect(path.as_ref())
         }

@@ -36,7 +36,7 @@ use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromTemplate, StartTemplate};
 
 use crate::launch::{agree, failure, open_null, sanitise};
-use crate::{inspect, range, stream, sys};
+use crate::{id_namespace, inspect, stream, sys};
 
 /// Where the library is for Python. No session ever sees this descriptor.
 const LIBRARY: &str = "/proc/self/fd/5";
@@ -54,12 +54,12 @@ pub(crate) fn main() -> ExitCode {
 fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     sanitise()?;
     umask(Mode::from_bits_truncate(0o022));
-    let (order, library, range) = receive(control)?;
+    let (order, library, ids) = receive(control)?;
     let name = &order.interpreter.path;
     let path = name.canonicalize().unwrap_or_else(|_| name.clone());
     let read_only = order.read_only.then(|| open_read_only(&path));
-    if let Some(range) = range {
-        range::enter(range)?;
+    if let Some(ids) = ids {
+        id_namespace::enter(ids)?;
     }
     // What kernels inherit from here, and what a pre-import can not undo. The zygote can not have the
     // namespaces layer: setns(2) into a session asks for the rights of its parent. Nor Landlock's

@@ -12,8 +12,8 @@ pub use self::files::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
 };
 pub use self::fork_server::{ForkLauncher, LauncherForked};
+pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
 pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
-pub use self::range::{FromRange, RangeOrder};
 pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
     ToZygote,
@@ -24,8 +24,8 @@ use crate::policy::Policy;
 
 mod files;
 mod fork_server;
+mod id_namespace;
 mod launcher;
-mod range;
 mod template;
 
 /// The supervisor's first message to a launcher. With it go (`SCM_RIGHTS`), in this order: a file with the kernel

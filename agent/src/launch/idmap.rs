@@ -1,7 +1,7 @@
 //! The ids of a session: user_namespaces(7).
 //!
 //! With subordinate ids, two of them are mapped, one for the agent and one for the kernel, which
-//! the launcher may do because it is in the namespace that holds them all ([`crate::range`]). The
+//! the launcher may do because it is in the namespace that holds them all ([`crate::id_namespace`]). The
 //! daemon's own id is then not in the session at all. Without, the daemon's own id is the only
 //! one mapped, which needs no privilege. Host id 0 is never mapped: the policy's validation
 //! refuses it, and the daemon never runs as root.

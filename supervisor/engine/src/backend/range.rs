@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{Decoder, FrameError, MAX_SMALL_FRAME_BYTES, encode};
-use vivarium_protocol::message::{Failure, FromRange, RangeOrder};
+use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 
 use super::{Backend, LaunchError, Launched};
 use crate::hear::hear;
@@ -54,13 +54,15 @@ pub async fn make(
 async fn ask(launched: &mut Launched, ranges: &[(u32, u32)]) -> Result<OwnedFd, RangeError> {
     let closed = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
     let stream = launched.stream.as_mut().ok_or_else(closed)?;
-    let order = RangeOrder { protocol_version: PROTOCOL_VERSION, ranges: ranges.to_vec() };
+    let order = CreateIdNamespace { protocol_version: PROTOCOL_VERSION, ranges: ranges.to_vec() };
     stream.write_all(&encode(&order, MAX_SMALL_FRAME_BYTES)?).await?;
     let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
     match hear::<_, RangeError>(stream, &mut decoder).await? {
         // The process is there, and its number its own, until the socket is closed.
-        Some(FromRange::Made { pid }) => Ok(File::open(format!("/proc/{pid}/ns/user"))?.into()),
-        Some(FromRange::Failed(failure)) => Err(RangeError::Failed(failure)),
+        Some(FromIdNamespace::Created { pid }) => {
+            Ok(File::open(format!("/proc/{pid}/ns/user"))?.into())
+        }
+        Some(FromIdNamespace::Failed(failure)) => Err(RangeError::Failed(failure)),
         None => Err(closed().into()),
     }
 }

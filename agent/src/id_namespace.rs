@@ -1,6 +1,6 @@
 //! The user namespace that holds a daemon's whole range of subordinate ids: user_namespaces(7).
 //!
-//! Sessions get two ids each, mapped by their launcher, which has the right to because it is in this
+//! Sessions get two ids each, mapped by their launcher, which may do so because it is in this
 //! namespace. So the set-user-id helpers of package `uidmap`, which check /etc/subuid and
 //! /etc/subgid, run once per daemon and not once per session. Every id is mapped to itself.
 //!
@@ -15,7 +15,7 @@ use nix::sched::{CloneFlags, setns};
 use nix::unistd::{Pid, getegid, geteuid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{Failure, FromRange, RangeOrder};
+use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 
 use crate::launch::{agree, failure, sanitise};
 use crate::{stream, sys};
@@ -23,10 +23,10 @@ use crate::{stream, sys};
 /// The `range` subcommand.
 pub(crate) fn main() -> ExitCode {
     let control = UnixStream::from(sys::take_inherited(0));
-    match make(&control) {
+    match create(&control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            let failed = FromRange::Failed(failed);
+            let failed = FromIdNamespace::Failed(failed);
             // If the supervisor is gone there is nobody left to tell.
             let _gone = stream::send(&control, &failed, MAX_SMALL_FRAME_BYTES).is_err();
             ExitCode::FAILURE
@@ -34,36 +34,36 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Enters the namespace that `range` leads to, as its owner may from outside.
+/// Enters `namespace`, as its owner may from outside.
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn enter(range: impl AsFd) -> Result<(), Failure> {
-    setns(range, CloneFlags::CLONE_NEWUSER)
+pub(crate) fn enter(namespace: impl AsFd) -> Result<(), Failure> {
+    setns(namespace, CloneFlags::CLONE_NEWUSER)
         .map_err(|error| failure("setns into the range of subordinate ids", error))
         .map_err(|failed| Failure { layer: Some(Layer::Credentials), ..failed })
 }
 
-fn make(control: &UnixStream) -> Result<(), Failure> {
+fn create(control: &UnixStream) -> Result<(), Failure> {
     sanitise()?;
-    let order: RangeOrder = stream::receive(control, MAX_SMALL_FRAME_BYTES)
+    let order: CreateIdNamespace = stream::receive(control, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
     agree(order.protocol_version)?;
     let flags = u64::try_from(CloneFlags::CLONE_NEWUSER.bits()).unwrap_or_default();
     let inside =
         sys::clone3(flags, None).map_err(|error| failure("clone3 with a user namespace", error))?;
     let Some(inside) = inside else {
-        // Is in the namespace, until the supervisor has opened it.
+        // Keeps the namespace until the supervisor has opened it.
         let _closed = stream::receive::<()>(control, MAX_SMALL_FRAME_BYTES).is_err();
         sys::exit_now(0);
     };
     map(inside, &order.ranges)?;
     let pid = u32::try_from(inside.as_raw()).unwrap_or_default();
-    stream::send(control, &FromRange::Made { pid }, MAX_SMALL_FRAME_BYTES)
+    stream::send(control, &FromIdNamespace::Created { pid }, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("tell of the namespace", error))
 }
 
-/// Has the helpers map our own id and the ranges, each to itself.
+/// Has the helpers map our own id and the ranges of subordinate ids, each to itself.
 fn map(process: Pid, ranges: &[(u32, u32)]) -> Result<(), Failure> {
     let helpers = [("newuidmap", geteuid().as_raw()), ("newgidmap", getegid().as_raw())];
     for (helper, own) in helpers {
@@ -86,7 +86,7 @@ fn map(process: Pid, ranges: &[(u32, u32)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Subordinate ids that were promised and are not given.
+/// A helper's failure to map the ids.
 fn refused(helper: &str, error: impl std::fmt::Display + 'static) -> Failure {
     Failure {
         layer: Some(Layer::Credentials),

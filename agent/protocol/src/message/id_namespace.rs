@@ -1,27 +1,27 @@
-//! What is said to and by `vivarium-agent range`, which makes the user namespace that holds the
-//! whole range of subordinate ids.
+//! Messages to and from `vivarium-agent range`, which makes the user namespace that holds the daemon's
+//! subordinate ids.
 
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
 
-/// The supervisor's message.
+/// Supervisor to `vivarium-agent range`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RangeOrder {
+pub struct CreateIdNamespace {
     /// [`crate::PROTOCOL_VERSION`] of the supervisor.
     pub protocol_version: u32,
     /// Host ids, first and last of each range, for users and groups alike.
     pub ranges: Vec<(u32, u32)>,
 }
 
-/// The answer.
+/// `vivarium-agent range` to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FromRange {
+pub enum FromIdNamespace {
     /// This process is in the namespace until the socket is closed.
-    Made {
+    Created {
         /// Its pid.
         pid: u32,
     },
-    /// There is none.
+    /// The namespace could not be made.
     Failed(Failure),
 }
