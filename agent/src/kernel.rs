@@ -67,10 +67,10 @@ pub(crate) struct Kernel {
     pub(crate) protection: Vec<Report>,
     /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
-    /// Why it is being killed, where the signal alone would not tell.
-    pub(crate) doom: Option<KernelEnd>,
-    /// When it is killed if its end has not been told by then: it let go of its channel.
-    pub(crate) patience: Option<Instant>,
+    /// Why the agent is killing it, where the signal alone would not tell.
+    pub(crate) kill_reason: Option<KernelEnd>,
+    /// Set when it closes its channel: if its end is not reported by then, it is killed.
+    pub(crate) exit_deadline: Option<Instant>,
     spawn_number: SpawnNumber,
     pid: Option<Pid>,
     meter: Option<Meter>,
@@ -133,8 +133,8 @@ impl Kernel {
                 Output::new(stdout, Stream::Stdout, output_cap).map_err(made)?,
                 Output::new(stderr, Stream::Stderr, output_cap).map_err(made)?,
             ],
-            doom: None,
-            patience: None,
+            kill_reason: None,
+            exit_deadline: None,
             pid: None,
             meter: None,
             control,
@@ -147,7 +147,7 @@ impl Kernel {
 
     /// Whether it is there to be given code.
     pub(crate) const fn is_up(&self) -> bool {
-        matches!(self.stage, Stage::Up) && self.doom.is_none()
+        matches!(self.stage, Stage::Up) && self.kill_reason.is_none()
     }
 
     /// Its number with the launcher.

@@ -42,8 +42,8 @@ use self::execution::{Request, Running};
 use self::transfers::Transfers;
 use self::wait::Event;
 
-/// How long the end of a kernel that let go of its channel may take to be told.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end of a kernel that closed its channel may take to be reported.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A session, from its first kernel to its end.
 #[derive(Debug)]
@@ -208,7 +208,7 @@ impl<'a> Session<'a> {
             Err(failed) if !self.ever_ready => Err(failed),
             Err(failed) => {
                 self.kernel.stage = Stage::Booting; // its report is over
-                self.doom(KernelEnd::NotStarted(failed.to_string()));
+                self.kill_kernel(KernelEnd::NotStarted(failed.to_string()));
                 Ok(())
             }
         }
@@ -220,7 +220,7 @@ impl<'a> Session<'a> {
         }
         if readable && self.read_kernel()? == Heard::Closed {
             // Most often it is dying, and wait(2) tells how in a moment.
-            self.kernel.patience = Some(Instant::now() + PATIENCE);
+            self.kernel.exit_deadline = Some(Instant::now() + EXIT_TIMEOUT);
         }
         Ok(())
     }
@@ -228,11 +228,11 @@ impl<'a> Session<'a> {
     /// Reads from the kernel once, and acts on what it said.
     fn read_kernel(&mut self) -> Result<Heard, Failure> {
         let heard = self.kernel.read();
-        while self.kernel.doom.is_none() {
+        while self.kernel.kill_reason.is_none() {
             match self.kernel.next_message() {
                 Ok(Some(message)) => self.kernel_said(message)?,
                 Ok(None) => break,
-                Err(error) => self.doom(KernelEnd::Protocol(error.to_string())),
+                Err(error) => self.kill_kernel(KernelEnd::Protocol(error.to_string())),
             }
         }
         Ok(heard)
@@ -268,7 +268,10 @@ impl<'a> Session<'a> {
     fn replace(&mut self) -> Result<(), Failure> {
         match self.kernel.stage {
             Stage::Up => {
-                self.doom(KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: true });
+                self.kill_kernel(KernelEnd::Signaled {
+                    signal: Signal::SIGKILL as i32,
+                    by_agent: true,
+                });
                 Ok(())
             }
             Stage::Gone => self.next_kernel(),
@@ -289,8 +292,8 @@ impl<'a> Session<'a> {
         if is_due(self.changes.due()) {
             self.changes.read(&self.workdir);
         }
-        if is_due(self.kernel.patience) {
-            self.give_up_kernel(now)?;
+        if is_due(self.kernel.exit_deadline) {
+            self.exit_overdue(now)?;
         }
         self.check_cpu(now)
     }

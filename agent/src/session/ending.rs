@@ -10,7 +10,7 @@ use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use super::execution::Running;
-use super::{PATIENCE, Session};
+use super::{EXIT_TIMEOUT, Session};
 use crate::children;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::launch::failure;
@@ -18,31 +18,31 @@ use crate::sys::{self, Wait};
 use crate::usage::{self, Fate};
 
 impl Session<'_> {
-    /// Kills the kernel and all the session's processes; `end` is what is told of it, unless
-    /// it turns out to have ended by itself before.
-    pub(super) fn doom(&mut self, end: KernelEnd) {
-        if self.kernel.doom.is_none() {
-            self.kernel.doom = Some(end);
-        }
-        self.kernel.patience = None;
+    /// Kills the kernel and all the session's processes. Reports `reason` as its end, unless it turns
+    /// out to have ended by itself before.
+    pub(super) fn kill_kernel(&mut self, reason: KernelEnd) {
+        self.kernel.kill_reason.get_or_insert(reason);
+        self.kernel.exit_deadline = None;
         kill_all();
     }
 
-    /// The kernel let go of its channel, and its end was not told in time. Unless it is dead already
+    /// The kernel closed its channel, and its end was not reported in time. Unless it is dead already
     /// it has broken the protocol.
-    pub(super) fn give_up_kernel(&mut self, now: Instant) -> Result<(), Failure> {
-        self.kernel.patience = None;
+    pub(super) fn exit_overdue(&mut self, now: Instant) -> Result<(), Failure> {
+        self.kernel.exit_deadline = None;
         let is_forked = self.kernel.origin == Origin::Forked;
         match self.kernel.pid().filter(|_| is_forked).map_or(Fate::Lives, usage::fate) {
             Fate::Lives => {
-                self.doom(KernelEnd::Protocol("it closed its channel to the agent".to_owned()));
+                self.kill_kernel(KernelEnd::Protocol(
+                    "it closed its channel to the agent".to_owned(),
+                ));
                 Ok(())
             }
-            // Its template, which is to collect it and to tell, hangs.
+            // Its zygote, which is to reap and report it, hangs.
             Fate::Dead(status) => self.kernel_ended(children::end(status), Usage::default()),
-            // Its end is being told.
+            // Its end is being reported.
             Fate::Gone => {
-                self.kernel.patience = Some(now + PATIENCE);
+                self.kernel.exit_deadline = Some(now + EXIT_TIMEOUT);
                 Ok(())
             }
         }
@@ -55,7 +55,7 @@ impl Session<'_> {
             (end, _) => end,
         };
         // It may have said that it was done before it ended.
-        while self.kernel.doom.is_none() && self.read_kernel()? == Heard::Something {}
+        while self.kernel.kill_reason.is_none() && self.read_kernel()? == Heard::Something {}
         clear_processes();
         let usage = self.usage_of_the_dead(lifetime);
         if !self.ever_ready {
@@ -68,13 +68,13 @@ impl Session<'_> {
             return Err(failure("start the first kernel", reason));
         }
         let killed_by_us = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
-        let end = match self.kernel.doom.take() {
-            Some(doom)
+        let end = match self.kernel.kill_reason.take() {
+            Some(reason)
                 if end == killed_by_us
                     || matches!(end, KernelEnd::Unseen)
-                    || matches!(doom, KernelEnd::NotStarted(_)) =>
+                    || matches!(reason, KernelEnd::NotStarted(_)) =>
             {
-                doom
+                reason
             }
             _ if !matches!(self.kernel.stage, Stage::Up) => {
                 KernelEnd::NotStarted(format!("it ended before it was ready: {end:?}"))

@@ -131,7 +131,7 @@ impl Session<'_> {
     /// When something has to be looked at though nothing happens.
     fn deadline(&self) -> Option<Instant> {
         let cpu = self.running.as_ref().and_then(|running| running.next_cpu_check);
-        [cpu, self.kernel.patience, self.changes.due()].into_iter().flatten().min()
+        [cpu, self.kernel.exit_deadline, self.changes.due()].into_iter().flatten().min()
     }
 }
 
