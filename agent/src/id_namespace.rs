@@ -17,7 +17,8 @@ use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 
-use crate::launch::{agree, failure, sanitise};
+use crate::failure::failure;
+use crate::startup::{check_protocol, sanitise};
 use crate::{stream, sys};
 
 /// The `range` subcommand.
@@ -48,7 +49,7 @@ fn create(control: &UnixStream) -> Result<(), Failure> {
     sanitise()?;
     let order: CreateIdNamespace = stream::receive(control, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
-    agree(order.protocol_version)?;
+    check_protocol(order.protocol_version)?;
     let flags = u64::try_from(CloneFlags::CLONE_NEWUSER.bits()).unwrap_or_default();
     let inside =
         sys::clone3(flags, None).map_err(|error| failure("clone3 with a user namespace", error))?;

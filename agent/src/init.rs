@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Passing};
 
-use crate::launch::failure;
+use crate::failure::failure;
 use crate::sandbox::{self, Context};
 use crate::session::Session;
 use crate::stream;

@@ -216,7 +216,7 @@ pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::print_line(&error);
+            crate::log::print_line(&error);
             ExitCode::FAILURE
         }
     }

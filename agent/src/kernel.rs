@@ -18,10 +18,11 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::KernelEnd;
 
+use crate::failure::failure;
 use crate::kernel_wire::{self, FromKernel, Turn, WireError};
-use crate::launch::{failure, open_null};
 use crate::output::Output;
 use crate::sandbox::{self, Context};
+use crate::sys;
 use crate::usage::Meter;
 
 pub(crate) mod launcher_client;
@@ -104,7 +105,7 @@ impl Kernel {
     ) -> Result<Self, Failure> {
         let made = |error| failure("make a kernel's channels", error);
         let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
-        let stdin = open_null().map_err(made)?;
+        let stdin = sys::open_null().map_err(made)?;
         let (stdout, stdout_end) = channel().map_err(made)?;
         let (stderr, stderr_end) = channel().map_err(made)?;
         let (control, control_end) = UnixStream::pair().map_err(made)?;

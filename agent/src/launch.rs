@@ -13,9 +13,6 @@ mod fork_server;
 mod idmap;
 mod zygote_client;
 
-use std::any::Any;
-use std::fmt::Display;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -25,20 +22,20 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
-use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
-    Failure, FromAgent, FromLauncher, Launch, Passing, Program, SpawnNumber, ToLauncher,
+    Failure, FromAgent, FromLauncher, Launch, Program, SpawnNumber, ToLauncher,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
+use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::spawn;
-use crate::stream::StreamError;
+use crate::startup::check_protocol;
 use crate::sys::{self, Wait};
 use crate::{id_namespace, init, stream, usage};
 
@@ -55,61 +52,6 @@ fn launch(control: &UnixStream, told: UnixStream) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// A failure that is no layer's.
-pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {
-    Failure {
-        layer: None,
-        operation: operation.to_owned(),
-        reason: error.to_string(),
-        fix: String::new(),
-        passing: passing(&error),
-    }
-}
-
-/// A failure of fork(2) or clone(2).
-pub(crate) fn failure_to_fork(operation: &str, error: io::Error) -> Failure {
-    let passing = error.raw_os_error().and_then(Passing::of_fork);
-    Failure { passing, ..failure(operation, error) }
-}
-
-/// Why an error may pass by itself.
-fn passing(error: &dyn Any) -> Option<Passing> {
-    match error.downcast_ref() {
-        Some(StreamError::Closed) => Some(Passing::Killed),
-        _ => errno(error).and_then(Passing::of),
-    }
-}
-
-/// The system's word behind an error, if it is one that carries it.
-pub(crate) fn errno(error: &dyn Any) -> Option<i32> {
-    let of_io = |error: &io::Error| error.raw_os_error();
-    if let Some(StreamError::Io(error)) = error.downcast_ref() {
-        return of_io(error);
-    }
-    let errno = error.downcast_ref::<Errno>().map(|errno| *errno as i32);
-    errno.or_else(|| error.downcast_ref().and_then(of_io))
-}
-
-/// What every command of the supervisor's does first: nothing inherited is looked at before it is
-/// gone.
-pub(crate) fn sanitise() -> Result<(), Failure> {
-    sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
-    sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
-    sandbox::abort_core_dumps()
-}
-
-/// Refuses a supervisor of another release.
-pub(crate) fn agree(protocol_version: u32) -> Result<(), Failure> {
-    if protocol_version == PROTOCOL_VERSION {
-        return Ok(());
-    }
-    let reason = format!(
-        "the supervisor speaks version {protocol_version}, this agent {PROTOCOL_VERSION}: install \
-         both from the same release"
-    );
-    Err(failure("agree on the protocol", reason))
 }
 
 fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
@@ -189,7 +131,7 @@ struct Received {
 fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
     let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the policy", error))?;
-    agree(launch.protocol_version)?;
+    check_protocol(launch.protocol_version)?;
     launch.policy.validate().map_err(|error| failure("validate the policy", error))?;
     let mut fds = fds.into_iter();
     let program =
@@ -204,14 +146,9 @@ fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
 
 /// Lets go of the launcher's copy of the control socket: /dev/null takes its number.
 fn release(control: &UnixStream) -> Result<(), Failure> {
-    let null = open_null().map_err(|error| failure("open /dev/null", error))?;
+    let null = sys::open_null().map_err(|error| failure("open /dev/null", error))?;
     sys::replace(control.as_fd(), null.as_fd())
         .map_err(|error| failure("release the control socket", error))
-}
-
-/// /dev/null, for reading.
-pub(crate) fn open_null() -> std::io::Result<OwnedFd> {
-    Ok(std::fs::File::open("/dev/null")?.into())
 }
 
 /// A launcher whose session is made, and that spawns its processes.
@@ -344,7 +281,9 @@ struct Ready {
 
 /// Says on standard error, which the supervisor logs, why a kernel was not forked.
 fn complain(failed: &Failure) {
-    crate::print_line(&format!("a kernel is executed and not forked from its template: {failed}"));
+    crate::log::print_line(&format!(
+        "a kernel is executed and not forked from its template: {failed}"
+    ));
 }
 
 /// Waits for the agent's end. Everybody else's has to be collected meanwhile: a pid namespace,

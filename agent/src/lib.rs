@@ -25,6 +25,7 @@
 mod changes;
 mod children;
 mod command;
+mod failure;
 pub mod ffi;
 mod files;
 mod id_namespace;
@@ -33,10 +34,12 @@ mod inspect;
 mod kernel;
 mod kernel_wire;
 mod launch;
+mod log;
 mod output;
 mod sandbox;
 mod session;
 mod spawn;
+mod startup;
 mod stream;
 mod sys;
 mod usage;
@@ -57,13 +60,6 @@ pub fn main() -> ExitCode {
         }
         _ => usage_error(),
     }
-}
-
-/// Prints a line for the supervisor's log by one write(2): others may have the same standard error.
-/// Where that is gone nobody waits for the words.
-fn print_line(what: &dyn std::fmt::Display) {
-    use std::io::Write;
-    let _unheard = std::io::stderr().write_all(format!("{what}\n").as_bytes()).is_err();
 }
 
 #[allow(clippy::print_stderr)] // the only words this program has for a person

@@ -28,7 +28,7 @@ use vivarium_protocol::layer::{Layer, Report, Status};
 use vivarium_protocol::message::{Failure, Passing};
 use vivarium_protocol::policy::Policy;
 
-use crate::launch::{self, errno};
+use crate::failure::{errno, failure};
 
 pub(crate) use env_scrub::kernel_environment;
 #[cfg(test)]
@@ -91,7 +91,7 @@ pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
 /// # Errors
 /// If /proc can not be read, or a filter not be built.
 pub(crate) fn prepare() -> Result<(), Failure> {
-    Outside::capture().map_err(|error| launch::failure("read /proc/self/ns", error))?;
+    Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     seccomp::prepare().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 

@@ -29,11 +29,11 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use crate::changes::Tracker;
 use crate::children::Children;
+use crate::failure::failure;
 use crate::files::Workdir;
 use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::{Heard, Kernel, Stage};
 use crate::kernel_wire::FromKernel;
-use crate::launch::failure;
 use crate::sandbox::{self, Context};
 use crate::usage;
 

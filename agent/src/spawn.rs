@@ -30,7 +30,7 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
 
 use self::image::Image;
-use crate::launch::{failure, failure_to_fork};
+use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, Inside};
 use crate::stream;
 use crate::sys::{self, Wait};

@@ -219,6 +219,11 @@ pub(crate) fn place_descriptors(
     owned(c_long::from(above - 1))
 }
 
+/// /dev/null, for reading.
+pub(crate) fn open_null() -> io::Result<OwnedFd> {
+    Ok(std::fs::File::open("/dev/null")?.into())
+}
+
 /// Gives every signal its default action back: execve(2) would keep those that are ignored, by
 /// Rust's runtime (SIGPIPE) or by who started the daemon (nohup, a shell's `&`).
 pub(crate) fn default_signals() -> io::Result<()> {

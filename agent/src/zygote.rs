@@ -35,7 +35,8 @@ use nix::unistd::{execve, execveat};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromTemplate, StartTemplate};
 
-use crate::launch::{agree, failure, open_null, sanitise};
+use crate::failure::failure;
+use crate::startup::{check_protocol, sanitise};
 use crate::{id_namespace, inspect, stream, sys};
 
 /// Where the library is for Python. No session ever sees this descriptor.
@@ -80,7 +81,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     end_with_supervisor(control)
         .map_err(|error| failure("have it end with the supervisor", error))?;
     let made = |error| failure("make the template's descriptors", error);
-    let null = open_null().map_err(made)?;
+    let null = sys::open_null().map_err(made)?;
     let program = program_file(&order.interpreter.program).map_err(made)?;
     let stderr = std::io::stderr();
     let mut placed = vec![
@@ -136,7 +137,7 @@ fn end_with_supervisor(control: &UnixStream) -> std::io::Result<()> {
 fn receive(control: &UnixStream) -> Result<(StartTemplate, OwnedFd, Option<OwnedFd>), Failure> {
     let (order, fds) = stream::receive_with::<StartTemplate>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
-    agree(order.protocol_version)?;
+    check_protocol(order.protocol_version)?;
     let mut fds = fds.into_iter();
     let library = fds.next().ok_or_else(|| failure("receive the library", "there is none"))?;
     Ok((order, library, fds.next()))

@@ -12,7 +12,7 @@ use vivarium_protocol::message::{
     Failure, FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
 };
 
-use crate::launch::failure;
+use crate::failure::failure;
 use crate::stream::{self, StreamError};
 
 #[derive(Debug)]

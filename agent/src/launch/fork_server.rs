@@ -18,7 +18,9 @@ use nix::unistd::{Pid, getpid, setpgid};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, ForkLauncher, FromAgent, LauncherForked};
 
-use super::{agree, failure, failure_to_fork, launch, open_null, sanitise};
+use super::launch;
+use crate::failure::{failure, failure_to_fork};
+use crate::startup::{check_protocol, sanitise};
 use crate::stream::{self, StreamError};
 use crate::{sandbox, sys};
 
@@ -29,7 +31,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Served::Over) => ExitCode::SUCCESS,
         Ok(Served::AsLauncher { control, told }) => launch(&control, told),
         Err(failed) => {
-            crate::print_line(&failed);
+            crate::log::print_line(&failed);
             ExitCode::FAILURE
         }
     }
@@ -64,7 +66,7 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
         let [control, stderr, told] = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|fds| failure("receive a launcher's three sockets", fds.len()))?;
         let (control, told) = (UnixStream::from(control), UnixStream::from(told));
-        let forked = agree(order.protocol_version).and_then(|()| {
+        let forked = check_protocol(order.protocol_version).and_then(|()| {
             sys::fork_sibling().map_err(|error| failure_to_fork("fork a launcher", error))
         });
         match forked {
@@ -115,7 +117,7 @@ fn place(control: &UnixStream, stderr: &OwnedFd, told: &UnixStream) -> Result<Se
     // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
     setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|error| failure("setpgid", error))?;
     let made = |error| failure("make a launcher's descriptors", error);
-    let null = open_null().map_err(made)?;
+    let null = sys::open_null().map_err(made)?;
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), told.as_fd()];
     let own = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
     std::mem::forget(null);

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::Failure;
 
-use crate::launch::failure;
+use crate::failure::failure;
 use crate::sandbox::Context;
 
 /// Writes the id maps of the user namespace that `agent` is in.

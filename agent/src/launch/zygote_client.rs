@@ -19,7 +19,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
-use super::failure;
+use crate::failure::failure;
 use crate::sandbox::{Context, Inside};
 use crate::stream;
 use crate::{children, spawn, sys};

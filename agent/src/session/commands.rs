@@ -10,8 +10,8 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use super::Session;
 use super::execution::{By, Running};
 use crate::command::Command;
+use crate::failure::failure;
 use crate::kernel::launcher_client::SpawnProgress;
-use crate::launch::failure;
 use crate::stream::StreamError;
 use crate::usage;
 

@@ -16,7 +16,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, send};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, ToAgent};
 
-use crate::launch::failure;
+use crate::failure::failure;
 use crate::stream::MAX_DESCRIPTORS;
 use crate::sys;
 

@@ -12,8 +12,8 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use super::execution::Running;
 use super::{EXIT_TIMEOUT, Session};
 use crate::children;
+use crate::failure::failure;
 use crate::kernel::{Heard, Kernel, Stage};
-use crate::launch::failure;
 use crate::sys::{self, Wait};
 use crate::usage::{self, Fate};
 

@@ -9,8 +9,8 @@ use vivarium_protocol::message::{Failure, TransferNumber};
 
 use super::Session;
 use super::execution::Running;
+use crate::failure::failure;
 use crate::kernel::Stage;
-use crate::launch::failure;
 
 /// What happened. All that did is taken up before the session waits again, each for one bounded
 /// step: so nothing that there is always more of (output, a transfer) keeps anything else from

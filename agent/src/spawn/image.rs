@@ -13,9 +13,9 @@ use nix::errno::Errno;
 use nix::unistd::{chdir, execve};
 use vivarium_protocol::message::{Failure, Program};
 
+use crate::failure::failure;
 use crate::files;
 use crate::inspect;
-use crate::launch::failure;
 use crate::sandbox::Context;
 
 const NOT_FOUND: i32 = 127;
@@ -85,7 +85,7 @@ impl Image {
             }
             Self::Command { arguments, cwd } => {
                 let Err(refusal) = execute_command(arguments, cwd, environment);
-                crate::print_line(&format!("{}: {}", refusal.what, refusal.why));
+                crate::log::print_line(&format!("{}: {}", refusal.what, refusal.why));
                 Ok(refusal.code)
             }
         }

@@ -13,7 +13,7 @@ use nix::unistd::getpid;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromForkedChild, Handoff, Origin};
 
-use crate::launch::failure;
+use crate::failure::failure;
 use crate::sandbox::{Context, Inside, Outside};
 use crate::spawn::{self, Confined};
 use crate::sys::StartedWith;

@@ -20,7 +20,7 @@ use nix::sched::CloneFlags;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::Failure;
 
-use crate::launch::failure;
+use crate::failure::failure;
 use crate::sys::{self, Wait};
 use crate::{sandbox, stream};
 

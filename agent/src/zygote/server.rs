@@ -25,7 +25,7 @@ use vivarium_protocol::message::{
 use super::forked_child::ForkedChild;
 use super::pages;
 use crate::children::Children;
-use crate::launch::failure_to_fork;
+use crate::failure::failure_to_fork;
 use crate::sandbox;
 use crate::stream::{self, StreamError};
 use crate::sys::{self, Ended, StartedWith};

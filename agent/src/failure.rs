@@ -1,0 +1,44 @@
+//! How an error becomes the [`Failure`] that the supervisor is told.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::io;
+
+use nix::errno::Errno;
+use vivarium_protocol::message::{Failure, Passing};
+
+use crate::stream::StreamError;
+
+/// A failure that is no layer's.
+pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {
+    Failure {
+        layer: None,
+        operation: operation.to_owned(),
+        reason: error.to_string(),
+        fix: String::new(),
+        passing: passing(&error),
+    }
+}
+
+/// A failure of fork(2) or clone(2).
+pub(crate) fn failure_to_fork(operation: &str, error: io::Error) -> Failure {
+    let passing = error.raw_os_error().and_then(Passing::of_fork);
+    Failure { passing, ..failure(operation, error) }
+}
+
+fn passing(error: &dyn Any) -> Option<Passing> {
+    match error.downcast_ref() {
+        Some(StreamError::Closed) => Some(Passing::Killed),
+        _ => errno(error).and_then(Passing::of),
+    }
+}
+
+/// The errno behind an error, if it has one.
+pub(crate) fn errno(error: &dyn Any) -> Option<i32> {
+    let of_io = |error: &io::Error| error.raw_os_error();
+    if let Some(StreamError::Io(error)) = error.downcast_ref() {
+        return of_io(error);
+    }
+    let errno = error.downcast_ref::<Errno>().map(|errno| *errno as i32);
+    errno.or_else(|| error.downcast_ref().and_then(of_io))
+}
