@@ -9,6 +9,7 @@
 //! workdir that is nothing of anybody else's: its filesystem holds only what the tenant made or
 //! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`.
 
+mod changes;
 mod chunks;
 mod delete;
 mod error;
@@ -30,6 +31,7 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown};
 use vivarium_protocol::message::{FileEntry, FileKind, InputFile};
 
+pub(crate) use changes::{Tracker, WATCHES_MAX};
 pub(crate) use delete::Deleting;
 pub(crate) use error::FileError;
 pub(crate) use list::Listing;

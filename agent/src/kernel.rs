@@ -19,17 +19,20 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::KernelEnd;
 
 use crate::failure::failure;
-use crate::kernel_wire::{self, FromKernel, Turn, WireError};
-use crate::output::Output;
 use crate::sandbox::{self, Context};
 use crate::sys;
 use crate::usage::Meter;
 
+pub(crate) mod command;
 pub(crate) mod launcher_client;
+pub(crate) mod output;
+pub(crate) mod wire;
 
 use self::launcher_client::{
     LauncherClient, PendingProcess, SpawnProgress, StartedProcess, is_retry,
 };
+use self::output::Output;
+use self::wire::{FromKernel, Turn, WireError};
 
 /// How far a kernel has come.
 #[derive(Debug)]
@@ -76,7 +79,7 @@ pub(crate) struct Kernel {
     pid: Option<Pid>,
     meter: Option<Meter>,
     control: UnixStream,
-    decoder: kernel_wire::Decoder,
+    decoder: wire::Decoder,
     turn: Turn,
     outbox: Vec<u8>,
     control_open: bool,
@@ -139,9 +142,9 @@ impl Kernel {
             pid: None,
             meter: None,
             control,
-            decoder: kernel_wire::Decoder::new(kernel_wire::frame_limit(result_cap)),
+            decoder: wire::Decoder::new(wire::frame_limit(result_cap)),
             turn: Turn::default(),
-            outbox: kernel_wire::encode_config(result_cap),
+            outbox: wire::encode_config(result_cap),
             control_open: true,
         })
     }
@@ -202,16 +205,16 @@ impl Kernel {
     pub(crate) fn give(&mut self, execution: ExecutionNumber, task: &Task<'_>) {
         self.turn.sent(execution);
         self.outbox.extend(match *task {
-            Task::Code(code) => kernel_wire::encode_execute(execution, code),
-            Task::Complete(code, at) => kernel_wire::encode_complete(execution, code, at),
-            Task::Inspect(code, at) => kernel_wire::encode_inspect(execution, code, at),
+            Task::Code(code) => wire::encode_execute(execution, code),
+            Task::Complete(code, at) => wire::encode_complete(execution, code, at),
+            Task::Inspect(code, at) => wire::encode_inspect(execution, code, at),
         });
         self.write();
     }
 
     /// Lets it go on after a display.
     pub(crate) fn shown(&mut self, execution: ExecutionNumber) {
-        self.outbox.extend(kernel_wire::encode_shown(execution));
+        self.outbox.extend(wire::encode_shown(execution));
         self.write();
     }
 

@@ -6,38 +6,34 @@
 //!
 //! | module | where it runs | what it does |
 //! |---|---|---|
-//! | [`launch`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
+//! | [`launcher`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
 //! | [`id_namespace`] | outside | makes the user namespace of all subordinate ids, once per daemon |
 //! | [`zygote`] | outside | a warmed Python that forks kernels, and [`ffi`], by which Python calls it |
-//! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
-//! | [`init`] | PID 1 inside | applies the layers of the inside, then is the session |
-//! | [`session`] | PID 1 inside | the event loop: executions, output, kernels |
-//! | [`kernel`] | PID 1 inside | one Python kernel and the agent's ends of its channels |
-//! | [`command`] | PID 1 inside | one command of a tenant's, beside the kernel |
-//! | [`files`] | PID 1 inside | the workdir's files, read and written for the API |
-//! | [`changes`] | PID 1 inside | which of them an execution made or changed |
-//! | [`children`] | everywhere | children that end, told and collected |
-//! | [`kernel_wire`] | PID 1 inside | the bounded messages of a kernel, which is not believed |
-//! | [`sandbox`] | both | the layers |
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
+//! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
+//! | [`pid1`] | PID 1 inside | applies the layers of the inside, then runs the session's event loop |
+//! | [`kernel`] | PID 1 inside | the session's processes: their channels, output and messages |
+//! | [`files`] | PID 1 inside | the workdir's files, read, written and watched |
+//! | [`sandbox`] | both | the layers |
+//! | [`children`], [`usage`] | everywhere | which children have ended, what processes use |
+//! | [`stream`], [`failure`], [`log`], [`startup`] | everywhere | messages, errors, the log, the first steps |
 //! | [`sys`] | everywhere | the only `unsafe` code |
+//!
+//! A module uses those that are below it in this order, never the other way round:
+//! launcher, zygote and [`ffi`]; pid1; kernel and spawn; sandbox and inspect; all others. A test holds
+//! the modules to having no circle (tests/tests/repository).
 
-mod changes;
 mod children;
-mod command;
 mod failure;
 pub mod ffi;
 mod files;
 mod id_namespace;
-mod init;
 mod inspect;
 mod kernel;
-mod kernel_wire;
-mod launch;
+mod launcher;
 mod log;
-mod output;
+mod pid1;
 mod sandbox;
-mod session;
 mod spawn;
 mod startup;
 mod stream;
@@ -52,7 +48,7 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next(), arguments.next()) {
-        (Some(command), None, None) if command == "launch" => launch::main(),
+        (Some(command), None, None) if command == "launch" => launcher::main(),
         (Some(command), None, None) if command == "template" => zygote::main(),
         (Some(command), None, None) if command == "range" => id_namespace::main(),
         (Some(command), Some(path), None) if command == "inspect" => {

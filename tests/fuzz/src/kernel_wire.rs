@@ -1,1 +1,1 @@
-../../../agent/src/kernel_wire.rs
+../../../agent/src/kernel/wire.rs

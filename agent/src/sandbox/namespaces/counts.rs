@@ -14,7 +14,7 @@ use std::path::Path;
 use vivarium_protocol::layer::Layer;
 
 use super::super::{Context, LayerError, proc_file};
-use crate::changes::WATCHES_MAX;
+use crate::files::WATCHES_MAX;
 
 /// Where the limits are.
 const DIRECTORY: &str = "/proc/sys/user";

@@ -4,6 +4,8 @@
 //! capabilities of its user namespace until the credentials layer takes those it does not need.
 //! When it ends, by whatever cause, the kernel ends every process of its pid namespace.
 
+mod session;
+
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
@@ -14,8 +16,9 @@ use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Passing};
 
 use crate::failure::failure;
 use crate::sandbox::{self, Context};
-use crate::session::Session;
 use crate::stream;
+
+use self::session::Session;
 
 /// Is the agent, until the session is over.
 pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {

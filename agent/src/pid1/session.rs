@@ -27,13 +27,12 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
-use crate::changes::Tracker;
 use crate::children::Children;
 use crate::failure::failure;
-use crate::files::Workdir;
+use crate::files::{Tracker, Workdir};
 use crate::kernel::launcher_client::LauncherClient;
+use crate::kernel::wire::FromKernel;
 use crate::kernel::{Heard, Kernel, Stage};
-use crate::kernel_wire::FromKernel;
 use crate::sandbox::{self, Context};
 use crate::usage;
 

@@ -9,8 +9,8 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use super::Session;
 use super::execution::{By, Running};
-use crate::command::Command;
 use crate::failure::failure;
+use crate::kernel::command::Command;
 use crate::kernel::launcher_client::SpawnProgress;
 use crate::stream::StreamError;
 use crate::usage;

@@ -26,11 +26,11 @@ use nix::sys::stat::FileStat;
 use nix::time::{ClockId, clock_gettime};
 use vivarium_protocol::message::{Changes, FileKind};
 
-use crate::files::{Workdir, entry, kind};
+use super::{Workdir, entry, kind};
 
-mod look;
+mod scan;
 
-pub(crate) use look::WATCHES_MAX;
+pub(crate) use scan::WATCHES_MAX;
 
 /// The most files told of at one time.
 const TOLD_MAX: usize = 1000;

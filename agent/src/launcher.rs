@@ -10,7 +10,7 @@
 //! It must never act on anything tenant code says: the only message it takes is the agent's `Spawn`.
 
 mod fork_server;
-mod idmap;
+mod id_map;
 mod zygote_client;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,7 +37,7 @@ use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flag
 use crate::spawn;
 use crate::startup::check_protocol;
 use crate::sys::{self, Wait};
-use crate::{id_namespace, init, stream, usage};
+use crate::{id_namespace, pid1, stream, usage};
 
 pub(crate) use fork_server::main;
 
@@ -76,7 +76,7 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     })?;
     let Some(agent) = cloned else {
         drop((to_agent, zygote));
-        let code = init::main(&context, control, to_launcher);
+        let code = pid1::main(&context, control, to_launcher);
         drop(told); // with the agent, and not before
         return Ok(code);
     };
@@ -104,7 +104,7 @@ fn serve(
     zygote: Option<ZygoteClient>,
 ) -> Result<ExitCode, Failure> {
     if context.applies(Layer::Namespaces) {
-        idmap::write(&context, agent)?;
+        id_map::write(&context, agent)?;
     }
     let inside = Inside::of(&context, agent)
         .map_err(|error| failure("open the session's namespaces", error))?;

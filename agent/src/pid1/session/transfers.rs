@@ -12,8 +12,7 @@ use vivarium_protocol::message::{
 };
 
 use super::Session;
-use crate::changes::Tracker;
-use crate::files::{Deleting, FileError, Listing, Reading, Receiving, Workdir};
+use crate::files::{Deleting, FileError, Listing, Reading, Receiving, Tracker, Workdir};
 
 /// The most operations under way in a session.
 const TRANSFERS_MAX: usize = 8;

@@ -8,8 +8,8 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::Usage;
 
 use super::Session;
-use crate::command::Command;
 use crate::kernel::Task;
+use crate::kernel::command::Command;
 use crate::{files, sys};
 
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.

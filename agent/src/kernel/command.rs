@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::message::{Program, SpawnNumber, Stream};
 
-use crate::kernel::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
-use crate::output::Output;
+use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
+use super::output::Output;
 use crate::stream::StreamError;
 use crate::usage;
 

@@ -4,7 +4,7 @@ use vivarium_protocol::message::{ExecutionNumber, Failure, FromAgent};
 
 use super::Session;
 use super::execution::{By, Running};
-use crate::output::Output;
+use crate::kernel::output::Output;
 
 impl Session<'_> {
     /// Passes on what is there to be read. What the kernel prints while a command runs is kept
