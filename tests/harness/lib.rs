@@ -20,6 +20,7 @@ pub mod daemon;
 pub mod events;
 pub mod host;
 pub mod http;
+pub mod modules;
 pub mod outcome;
 pub mod probe;
 pub mod processes;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vivarium_protocol::layer::Layer;
+use vivarium_tests::modules;
 use vivarium_tests::program::{self, Runner};
 
 fn text(path: &str) -> String {
@@ -149,6 +150,46 @@ fn unsafe_code_is_in_one_module() {
         let forbids = || fs::read_to_string(&library).unwrap().contains("#![forbid(unsafe_code)]");
         assert!(!is_root || forbids(), "{}", library.display());
     }
+}
+
+/// Crates whose top-level modules use each other in one direction only.
+const WITHOUT_CIRCLES: [&str; 1] = ["agent/src"];
+
+#[test]
+fn top_level_modules_do_not_use_each_other_in_a_circle() {
+    for src in WITHOUT_CIRCLES {
+        let uses = modules::uses(&program::workspace().join(src));
+        assert!(uses.len() > 1, "{src}");
+        let circle = modules::circle(&uses);
+        assert!(circle.is_empty(), "{src}: {circle:?}");
+    }
+}
+
+#[test]
+fn a_circle_of_modules_is_found() {
+    let dir = program::temp_dir();
+    let write = |path: &str, code: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, code).unwrap();
+    };
+    write("lib.rs", "mod above; mod below; mod beside; mod leaf;");
+    write("above.rs", "use crate::{below::{Below, beside}, leaf};");
+    write("below.rs", "mod inner;");
+    write("below/inner.rs", "// use crate::above;\nuse super::super::leaf::Leaf;");
+    write("beside.rs", "");
+    write("leaf.rs", "pub struct Leaf;");
+    let uses = modules::uses(dir.path());
+    let used = |name: &str| uses[name].iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(
+        [used("above"), used("below"), used("leaf")],
+        [vec!["below", "leaf"], vec!["leaf"], vec![]]
+    );
+    assert!(modules::circle(&uses).is_empty());
+
+    write("leaf.rs", "use super::above::Above;");
+    let circle = modules::circle(&modules::uses(dir.path()));
+    assert_eq!(circle.iter().map(String::as_str).collect::<Vec<_>>(), ["above", "below", "leaf"]);
 }
 
 #[test]
