@@ -1,4 +1,4 @@
-//! Children that end: told by a descriptor to poll, and collected all at once.
+//! Children that end: a descriptor to poll, and reaping them all at once.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,12 +11,12 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use crate::sys::{self, Ended, Wait};
 
-/// Tells of children that end: signalfd(2). SIGCHLD is blocked from then on, also in what is forked.
+/// A signalfd(2) for SIGCHLD, which is blocked from then on, also in forked processes.
 #[derive(Debug)]
 pub(crate) struct Children(SignalFd);
 
 impl Children {
-    /// Of this process, which has one thread.
+    /// Watches the children of this process, which has one thread.
     ///
     /// # Errors
     /// If the system refuses it.
@@ -28,7 +28,7 @@ impl Children {
         Ok(Self(SignalFd::with_flags(&mask, flags)?))
     }
 
-    /// Collects those that have ended. The signal is taken first: who ends meanwhile sends another.
+    /// Reaps those that have ended. The signal is taken first: a child that ends meanwhile sends another.
     pub(crate) fn ended(&self) -> Vec<Ended> {
         while let Ok(Some(_)) = self.0.read_signal() {}
         std::iter::from_fn(|| sys::wait(Wait::IfAny).ok().flatten()).collect()
@@ -41,7 +41,7 @@ impl AsFd for Children {
     }
 }
 
-/// How a process ended, as wait(2) has it.
+/// A wait(2) status as the protocol has it.
 pub(crate) fn end(status: ExitStatus) -> KernelEnd {
     match (status.code(), status.signal()) {
         (Some(code), _) => KernelEnd::Exited(code),
@@ -51,12 +51,11 @@ pub(crate) fn end(status: ExitStatus) -> KernelEnd {
 }
 
 impl Ended {
-    /// How it ended.
     pub(crate) fn end(&self) -> KernelEnd {
         end(self.status)
     }
 
-    /// What it used in all its life, with the children it waited for.
+    /// What it used in all its life, children that it waited for included.
     pub(crate) const fn usage(&self) -> Usage {
         Usage { cpu_us: self.cpu_us, memory_peak_bytes: self.memory_peak_bytes }
     }

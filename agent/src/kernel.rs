@@ -1,8 +1,8 @@
-//! One Python kernel, as the agent holds it: the agent's ends of its channels, and how far it
-//! has come. Kernels are replaceable: the session goes on when one ends.
+//! One Python kernel, as the agent holds it: the agent's ends of its channels, and its stage. Kernels
+//! are replaceable: the session goes on when one ends.
 //!
-//! Nothing a kernel says is believed beyond its own executions: frames are bounded before they
-//! are read, and one out of turn ends the kernel.
+//! The agent trusts a kernel with nothing but its own executions: frames are bounded before they are
+//! read, and one out of turn ends the kernel.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,40 +34,36 @@ use self::launcher_client::{
 use self::output::Output;
 use self::wire::{FromKernel, Turn, WireError};
 
-/// How far a kernel has come.
+/// The stages of a kernel's life.
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// Not yet Python: its layers are being applied, and will be told here.
+    /// Not yet Python: its layers are being applied.
     Confining(PendingProcess),
     /// Python, not yet ready.
     Booting,
-    /// Waits for code, or runs some.
+    /// Waits for code, or runs it.
     Up,
     /// It could not be started, and the next one has not been asked for.
     Gone,
 }
 
-/// What a kernel is given to do.
+/// What a kernel is asked to do.
 #[derive(Debug)]
-pub(crate) enum Task<'a> {
+pub(crate) enum KernelRequest<'a> {
     /// Run this code.
     Code(&'a str),
-    /// Say what could follow in it at the cursor, which counts characters.
+    /// List completions at the cursor, which counts characters.
     Complete(&'a str, u32),
-    /// Say what stands in it at the cursor, which counts characters.
+    /// Describe the name at the cursor, which counts characters.
     Inspect(&'a str, u32),
 }
 
-/// One kernel.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// Its number.
     pub(crate) generation: Generation,
-    /// How far it has come.
     pub(crate) stage: Stage,
-    /// How it came about, once it is confined.
+    /// Valid once it is confined, as is `protection`.
     pub(crate) origin: Origin,
-    /// What its layers reported.
     pub(crate) protection: Vec<Report>,
     /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
@@ -85,14 +81,13 @@ pub(crate) struct Kernel {
     control_open: bool,
 }
 
-/// What reading a kernel's channel gave.
+/// The result of reading a kernel's channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ReadOutcome {
     /// Some bytes, perhaps whole messages.
     Something,
-    /// Nothing now.
     Nothing,
-    /// That it has let go of the channel.
+    /// The kernel closed the channel.
     Closed,
 }
 
@@ -149,12 +144,11 @@ impl Kernel {
         })
     }
 
-    /// Whether it is there to be given code.
+    /// Whether it can be given code.
     pub(crate) const fn is_up(&self) -> bool {
         matches!(self.stage, Stage::Up) && self.kill_reason.is_none()
     }
 
-    /// Its number with the launcher.
     pub(crate) const fn spawn_number(&self) -> SpawnNumber {
         self.spawn_number
     }
@@ -164,18 +158,18 @@ impl Kernel {
         self.pid
     }
 
-    /// Its meter, once it is ready.
+    /// `None` before it is ready.
     pub(crate) const fn meter(&self) -> Option<&Meter> {
         self.meter.as_ref()
     }
 
-    /// The channel to poll, and whether there is something to be written to it.
+    /// The channel to poll, and whether there is something to write.
     pub(crate) fn control(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        let is_heard = self.control_open && !matches!(self.stage, Stage::Confining(_));
-        is_heard.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
+        let is_read = self.control_open && !matches!(self.stage, Stage::Confining(_));
+        is_read.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
-    /// Reads its report on being confined. Nothing is pending where there is none to come.
+    /// Reads its report on being confined, if that is still to come.
     pub(crate) fn read_report(&mut self) -> Result<(), Failure> {
         let Stage::Confining(pending) = &mut self.stage else {
             return Ok(());
@@ -194,31 +188,31 @@ impl Kernel {
         }
     }
 
-    /// It says that it is ready. Only now can its files in /proc be opened: before execve(2), and
-    /// for a moment after its pipes have closed, it is not dumpable (`begin_new_exec` in fs/exec.c).
+    /// The kernel is ready. Only now can its files in /proc be opened: before execve(2), and for a
+    /// moment after its pipes have closed, it is not dumpable (`begin_new_exec` in fs/exec.c).
     pub(crate) fn ready(&mut self) {
         self.stage = Stage::Up;
         self.meter = self.pid.map(Meter::new);
     }
 
-    /// Hands it something to do. Its time runs from here.
-    pub(crate) fn give(&mut self, execution: ExecutionNumber, task: &Task<'_>) {
+    /// Sends it a request. Its time runs from here.
+    pub(crate) fn submit(&mut self, execution: ExecutionNumber, task: &KernelRequest<'_>) {
         self.turn.sent(execution);
         self.outbox.extend(match *task {
-            Task::Code(code) => wire::encode_execute(execution, code),
-            Task::Complete(code, at) => wire::encode_complete(execution, code, at),
-            Task::Inspect(code, at) => wire::encode_inspect(execution, code, at),
+            KernelRequest::Code(code) => wire::encode_execute(execution, code),
+            KernelRequest::Complete(code, at) => wire::encode_complete(execution, code, at),
+            KernelRequest::Inspect(code, at) => wire::encode_inspect(execution, code, at),
         });
         self.write();
     }
 
-    /// Lets it go on after a display.
-    pub(crate) fn shown(&mut self, execution: ExecutionNumber) {
+    /// Lets it continue after a display.
+    pub(crate) fn acknowledge_display(&mut self, execution: ExecutionNumber) {
         self.outbox.extend(wire::encode_shown(execution));
         self.write();
     }
 
-    /// Writes what waits to be written, as far as the kernel takes it.
+    /// Writes queued frames, as far as the kernel takes them.
     pub(crate) fn write(&mut self) {
         while !self.outbox.is_empty() {
             match self.control.write(&self.outbox) {
@@ -226,7 +220,7 @@ impl Kernel {
                 Ok(count) => drop(self.outbox.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Its end of the channel is closed: reading tells what that means.
+                // Its end of the channel is closed, which reading handles.
                 Err(_) => self.outbox.clear(),
             }
         }
@@ -234,23 +228,23 @@ impl Kernel {
     }
 
     /// Reads from its channel once.
-    pub(crate) fn read(&mut self) -> Heard {
+    pub(crate) fn read(&mut self) -> ReadOutcome {
         if matches!(self.stage, Stage::Confining(_)) {
-            return Heard::Nothing;
+            return ReadOutcome::Nothing;
         }
         if !self.control_open {
-            return Heard::Closed;
+            return ReadOutcome::Closed;
         }
         let mut buffer = vec![0; 64 << 10];
         match self.control.read(&mut buffer) {
             Ok(count) if count > 0 => {
                 self.decoder.push(buffer.get(..count).unwrap_or_default());
-                Heard::Something
+                ReadOutcome::Something
             }
-            Err(error) if is_retry(&error) => Heard::Nothing,
+            Err(error) if is_retry(&error) => ReadOutcome::Nothing,
             _ => {
                 self.control_open = false;
-                Heard::Closed
+                ReadOutcome::Closed
             }
         }
     }
@@ -267,8 +261,7 @@ impl Kernel {
         Ok(Some(message))
     }
 
-    /// SIGINT to its process group. Where that has already ended there is nobody to send it to,
-    /// which is as good. Before the kernel has begun with its code it could only ignore it.
+    /// SIGINT to its process group. Before the kernel has begun with its code it could only ignore it.
     pub(crate) fn interrupt(&self) {
         if let Some(pid) = self.pid {
             let _gone = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGINT).is_err();

@@ -41,9 +41,9 @@ use crate::{id_namespace, pid1, stream, usage};
 
 pub(crate) use fork_server::main;
 
-/// Is a launcher, until its session is over.
-fn launch(control: &UnixStream, told: UnixStream) -> ExitCode {
-    match run(control, told) {
+/// Runs a launcher until its session is over.
+fn launch(control: &UnixStream, lifeline: UnixStream) -> ExitCode {
+    match run(control, lifeline) {
         Ok(code) => code,
         Err(failure) => {
             // If the supervisor is gone there is nobody left to tell.
@@ -54,13 +54,13 @@ fn launch(control: &UnixStream, told: UnixStream) -> ExitCode {
     }
 }
 
-fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
+fn run(control: &UnixStream, lifeline: UnixStream) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     let context = Context { policy, outside, program: Some(program) };
 
-    // Processes whose first parent is gone become ours, so that their end is told by wait(2).
+    // Orphans become our children, so that wait(2) reports their end.
     prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
     let (to_agent, to_launcher) =
         UnixStream::pair().map_err(|error| failure("socketpair", error))?;
@@ -77,12 +77,12 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
     let Some(agent) = cloned else {
         drop((to_agent, zygote));
         let code = pid1::main(&context, control, to_launcher);
-        drop(told); // with the agent, and not before
+        drop(lifeline); // closes with the agent, and not before
         return Ok(code);
     };
     drop(to_launcher);
     let has_pid_namespace = context.applies(Layer::Namespaces);
-    let served = serve(control, told, context, agent, to_agent, zygote);
+    let served = serve(control, lifeline, context, agent, to_agent, zygote);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
         let _gone = kill(agent, Signal::SIGKILL).is_err();
@@ -97,7 +97,7 @@ fn run(control: &UnixStream, told: UnixStream) -> Result<ExitCode, Failure> {
 /// Finishes the session whose agent has started, and spawns processes in it until the agent ends.
 fn serve(
     control: &UnixStream,
-    told: UnixStream,
+    lifeline: UnixStream,
     context: Context,
     agent: Pid,
     to_agent: UnixStream,
@@ -111,23 +111,23 @@ fn serve(
     sandbox::give_up_capabilities()?;
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("tell the agent of its ids", error))?;
-    // The agent sets its session up meanwhile, and does not inherit this.
+    // The agent sets its session up meanwhile, and does not inherit this filter.
     sandbox::confine_launcher(&context)?;
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
-    let told = Some(told);
-    Launcher { context, inside, agent, to_agent, told, zygote, children: Vec::new() }.serve()
+    let lifeline = Some(lifeline);
+    Launcher { context, inside, agent, to_agent, lifeline, zygote, children: Vec::new() }.serve()
 }
 
-/// What a launcher is given.
+/// What the supervisor gives a launcher.
 struct Received {
     policy: Policy,
     program: OwnedFd,
     template: Option<UnixStream>,
 }
 
-/// Receives the policy, and the way to a template if there is one, and checks the policy once more
-/// at the door. Enters the namespace of the subordinate ids, if the session is to have some.
+/// Receives the policy, and the socket to a zygote if there is one, and validates the policy again.
+/// Enters the id namespace, if the session is to have subordinate ids.
 fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
     let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the policy", error))?;
@@ -144,7 +144,7 @@ fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
     Ok(Received { policy: launch.policy, program, template })
 }
 
-/// Lets go of the launcher's copy of the control socket: /dev/null takes its number.
+/// Closes the launcher's copy of the control socket: /dev/null takes its number.
 fn release(control: &UnixStream) -> Result<(), Failure> {
     let null = sys::open_null().map_err(|error| failure("open /dev/null", error))?;
     sys::replace(control.as_fd(), null.as_fd())
@@ -157,8 +157,8 @@ struct Launcher {
     inside: Inside,
     agent: Pid,
     to_agent: UnixStream,
-    /// Until the supervisor lets go of it.
-    told: Option<UnixStream>,
+    /// `None` once the supervisor has closed its end.
+    lifeline: Option<UnixStream>,
     zygote: Option<ZygoteClient>,
     /// The session's processes that are this process's own children.
     children: Vec<(SpawnNumber, Pid)>,
@@ -203,14 +203,14 @@ impl Launcher {
         if let Some(zygote) = self.zygote.as_mut().filter(|_| *program == Program::Kernel) {
             match zygote.fork(context, inside, number, fds) {
                 Ok(()) => return Ok(()),
-                Err(failed) => complain(&failed),
+                Err(failed) => log_not_forked(&failed),
             }
         }
         match spawn::spawn_process(context, inside, program, fds)? {
             Some(pid) => self.children.push((number, pid)),
             None => {
                 let end = KernelEnd::NotStarted("it could not be spawned".to_owned());
-                tell_end(&self.to_agent, number, end, Usage::default());
+                send_exit(&self.to_agent, number, end, Usage::default());
             }
         }
         Ok(())
@@ -220,73 +220,73 @@ impl Launcher {
     fn recv_zygote(&mut self) {
         let ended = self.zygote.as_mut().map(ZygoteClient::read).unwrap_or_default();
         for (number, end, usage) in ended {
-            tell_end(&self.to_agent, number, end, usage);
+            send_exit(&self.to_agent, number, end, usage);
         }
     }
 
-    /// Waits for any of it. A child's end leaves time for the agent's message later.
+    /// Waits for any event. The agent's message is left for later while a child's end is there.
     fn wait(&self, children: BorrowedFd<'_>) -> Result<Ready, Failure> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        // Without it, once more something that is waited for anyway.
-        let told = self.told.as_ref().map_or(children, AsFd::as_fd);
-        let mut fds = vec![readable(self.to_agent.as_fd()), readable(children), readable(told)];
+        // Without a lifeline, another entry for the children.
+        let lifeline = self.lifeline.as_ref().map_or(children, AsFd::as_fd);
+        let mut fds = vec![readable(self.to_agent.as_fd()), readable(children), readable(lifeline)];
         fds.extend(self.zygote.iter().flat_map(ZygoteClient::fds).map(readable));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(failure("poll", error)),
         }
         let has = |fd: &PollFd<'_>| fd.any() == Some(true);
-        let [message, child, told, zygote @ ..] = fds.as_slice() else {
+        let [message, child, lifeline, zygote @ ..] = fds.as_slice() else {
             return Ok(Ready::default());
         };
         Ok(Ready {
             message: !has(child) && has(message),
             zygote: zygote.iter().any(has),
-            over: self.told.is_some() && has(told),
+            over: self.lifeline.is_some() && has(lifeline),
         })
     }
 
-    /// The supervisor let go, which an agent that hangs does not follow. Its end is collected as any.
+    /// Kills the agent, which may hang, since the supervisor has closed the lifeline. It is reaped as any
+    /// child.
     fn end_agent(&mut self) {
-        self.told = None;
+        self.lifeline = None;
         let _gone = kill(self.agent, Signal::SIGKILL).is_err();
     }
 
-    /// Collects every child that has ended and tells the agent of those that it asked for;
-    /// whether the agent itself is among them. Without a pid namespace the tenant's orphans come
-    /// here too.
+    /// Reaps every child that has ended and reports those that the agent asked for. Returns whether
+    /// the agent itself has ended. Without a pid namespace the tenant's orphans come here too.
     fn reap(&mut self, children: &Children) -> bool {
         let mut agent_ended = false;
         for ended in children.ended() {
             agent_ended |= ended.pid == self.agent;
             if let Some(index) = self.children.iter().position(|(_, pid)| *pid == ended.pid) {
                 let (number, _) = self.children.swap_remove(index);
-                tell_end(&self.to_agent, number, ended.end(), ended.usage());
+                send_exit(&self.to_agent, number, ended.end(), ended.usage());
             }
         }
         agent_ended
     }
 }
 
-/// What a launcher has heard.
+/// Which of a launcher's sources have something.
 #[derive(Debug, Default)]
 struct Ready {
-    /// There is a message of the agent's.
+    /// The agent wrote.
     message: bool,
     /// The zygote wrote, or a kernel that it forked has ended.
     zygote: bool,
-    /// The supervisor let go.
+    /// The supervisor closed the lifeline.
     over: bool,
 }
 
-/// Says on standard error, which the supervisor logs, why a kernel was not forked.
-fn complain(failed: &Failure) {
+/// Logs why a kernel was not forked.
+fn log_not_forked(failed: &Failure) {
     crate::log::print_line(&format!(
         "a kernel is executed and not forked from its template: {failed}"
     ));
 }
 
-/// Waits for the agent's end. Everybody else's has to be collected meanwhile: a pid namespace,
+/// Waits for the agent's end. Other children have to be reaped meanwhile: a pid namespace,
 /// and PID 1 of it, end only after every process in it has been waited for, and those spawned here
 /// are the launcher's to wait for (pid_namespaces(7)).
 fn await_end(agent: Pid) -> ExitCode {
@@ -299,12 +299,12 @@ fn await_end(agent: Pid) -> ExitCode {
 }
 
 /// Kills all that descends from this process, and returns when nothing is left: where there is no pid
-/// namespace that the agent's end would end. Whose parent is gone is this process's child, being the
-/// nearest subreaper (prctl(2)), so nothing is left once wait(2) knows of no child.
+/// namespace that the agent's end would end. Orphans are this process's children, as it is the nearest
+/// subreaper (prctl(2)), so nothing is left once wait(2) knows of no child.
 fn end_descendants() {
     loop {
         let found = usage::kill_descendants(getpid());
-        // One that was killed, or its last living ancestor, ends as our child.
+        // A killed process, or its last living ancestor, ends as our child.
         let wait = if found { Wait::ForAny } else { Wait::IfAny };
         if sys::wait(wait).is_err() {
             return;
@@ -312,9 +312,8 @@ fn end_descendants() {
     }
 }
 
-/// Tells the agent how a process ended. An agent that is gone needs no telling: its own end
-/// comes next.
-fn tell_end(to_agent: &UnixStream, number: SpawnNumber, end: KernelEnd, usage: Usage) {
-    let told = FromLauncher::Exited { number, end, usage };
-    let _gone = stream::send(to_agent, &told, MAX_SMALL_FRAME_BYTES).is_err();
+/// Reports to the agent how a process ended.
+fn send_exit(to_agent: &UnixStream, number: SpawnNumber, end: KernelEnd, usage: Usage) {
+    let message = FromLauncher::Exited { number, end, usage };
+    let _gone = stream::send(to_agent, &message, MAX_SMALL_FRAME_BYTES).is_err();
 }

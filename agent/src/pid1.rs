@@ -1,4 +1,4 @@
-//! PID 1 of a session: applies the layers of the inside, then is the session.
+//! PID 1 of a session: applies the layers of the inside, then runs the session.
 //!
 //! It is a raw clone of the launcher and never executes another program, so it keeps the
 //! capabilities of its user namespace until the credentials layer takes those it does not need.
@@ -20,12 +20,12 @@ use crate::stream;
 
 use self::session::Session;
 
-/// Is the agent, until the session is over.
+/// Runs the agent until the session is over.
 pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {
     match start(context, control, launcher).and_then(Session::run) {
         Ok(()) => ExitCode::SUCCESS,
-        // A launcher that failed says why by itself. One that is gone could not, and what there would
-        // be to say of it is what the supervisor sees: an end without a word.
+        // A launcher that failed sends its own reason. One that was killed could not, and there is no
+        // more to say than what the supervisor sees: the end of the socket.
         Err(failure) if failure.passing == Some(Passing::Killed) => ExitCode::FAILURE,
         Err(failure) => {
             // If the supervisor is gone there is nobody left to tell.
@@ -53,7 +53,7 @@ fn start<'a>(
         return Err(failure("wait for the launcher", "it spoke out of turn"));
     }
     sandbox::enter(context)?;
-    // Once more: a change of ids has cleared it (prctl(2)).
+    // Again: a change of ids has cleared it (prctl(2)).
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| failure("prctl(PDEATHSIG)", error))?;
     Session::new(context, control, launcher)
 }

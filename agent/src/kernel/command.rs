@@ -1,8 +1,8 @@
 //! One command of a tenant's, as the agent holds it: a process beside the kernel, started and
 //! confined exactly as that, with pipes for its three standard streams.
 //!
-//! Nothing it does or does not do holds up the agent: its input is written as far as it takes
-//! it, its output is read as the kernel's is.
+//! It can not hold up the agent: its input is written as far as it takes it, its output is read as the
+//! kernel's is.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,6 @@ use super::output::Output;
 use crate::stream::StreamError;
 use crate::usage;
 
-/// One command.
 #[derive(Debug)]
 pub(crate) struct Command {
     /// Its standard output and standard error.
@@ -25,8 +24,8 @@ pub(crate) struct Command {
     spawn_number: SpawnNumber,
     stage: Stage,
     input: Option<Input>,
-    /// What is to be sent to it as soon as it has been executed.
-    held: Option<Signal>,
+    /// The signal to send as soon as it has been executed.
+    held_signal: Option<Signal>,
     killed: bool,
 }
 
@@ -34,13 +33,13 @@ pub(crate) struct Command {
 enum Stage {
     /// It does not run its program yet.
     Pending(PendingProcess),
-    /// Running, as this process.
+    /// RunningExecution, as this process.
     Up(Pid),
-    /// It never became a program.
+    /// It could not be started.
     Failed,
 }
 
-/// What it has not yet read of its input.
+/// The part of its standard input that it has not read yet.
 #[derive(Debug)]
 struct Input {
     pipe: std::fs::File,
@@ -49,8 +48,7 @@ struct Input {
 }
 
 impl Command {
-    /// Asks the launcher for a command that reads `stdin`. Of each output `output_cap` bytes are
-    /// passed on.
+    /// Asks the launcher for a command that reads `stdin`. `output_cap` bounds each output stream.
     ///
     /// # Errors
     /// [`StreamError::Frame`] if its arguments are too long, else its pipes could not be made
@@ -77,17 +75,16 @@ impl Command {
             spawn_number: pending.number(),
             stage: Stage::Pending(pending),
             input,
-            held: None,
+            held_signal: None,
             killed: false,
         })
     }
 
-    /// Its number with the launcher.
     pub(crate) const fn spawn_number(&self) -> SpawnNumber {
         self.spawn_number
     }
 
-    /// The report to poll, until it has become its program.
+    /// The report socket to poll, until it runs its program.
     pub(crate) fn report(&self) -> Option<BorrowedFd<'_>> {
         match &self.stage {
             Stage::Pending(pending) => Some(pending.as_fd()),
@@ -95,7 +92,6 @@ impl Command {
         }
     }
 
-    /// Whether it has become its program.
     pub(crate) const fn is_up(&self) -> bool {
         matches!(self.stage, Stage::Up(_))
     }
@@ -110,7 +106,7 @@ impl Command {
             SpawnProgress::Pending => {}
             SpawnProgress::Started(process) => {
                 self.stage = Stage::Up(process.pid);
-                match self.held.take() {
+                match self.held_signal.take() {
                     Some(Signal::SIGKILL) => self.kill(),
                     Some(signal) => self.signal(signal),
                     None => {}
@@ -151,26 +147,27 @@ impl Command {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Whether it was us who killed it.
+    /// Whether the agent killed it.
     pub(crate) const fn is_killed(&self) -> bool {
         self.killed
     }
 
-    /// Kills what is left of its process group, after it has ended itself. The number can not
-    /// mean another group: it is not given to a new process while the group has a member.
+    /// Kills what is left of its process group, after it has ended itself. The number can not mean
+    /// another group: no new process gets it while the group has a member.
     pub(crate) fn clear(&mut self) {
         self.signal(Signal::SIGKILL);
         self.input = None;
     }
 
-    /// Sends a signal to its process group, now or as soon as there is one. Where the group has
-    /// already ended there is nobody to send it to, which is as good.
+    /// Sends a signal to its process group, now or as soon as there is one.
     fn signal(&mut self, signal: Signal) {
         match self.stage {
             Stage::Up(pid) => {
                 let _gone = kill(Pid::from_raw(-pid.as_raw()), signal).is_err();
             }
-            Stage::Pending(_) if self.held != Some(Signal::SIGKILL) => self.held = Some(signal),
+            Stage::Pending(_) if self.held_signal != Some(Signal::SIGKILL) => {
+                self.held_signal = Some(signal)
+            }
             Stage::Pending(_) | Stage::Failed => {}
         }
     }
@@ -216,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn input_that_nobody_reads_waits() {
+    fn input_that_is_not_read_stays_queued() {
         let (mut input, mut reader) = input(1 << 20);
         assert_eq!(input.write(), Written::Some);
         let mut seen = 0;
@@ -235,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn input_that_nobody_will_read_is_forgotten() {
+    fn input_for_a_closed_pipe_is_dropped() {
         let (mut input, reader) = input(1 << 20);
         drop(reader);
         assert_eq!(input.write(), Written::All);

@@ -1,8 +1,8 @@
-//! What comes out of a kernel's descriptor 1 or 2.
+//! The output of a kernel or command: descriptor 1 or 2.
 //!
 //! Every byte is read, so that nothing the session runs can block on a full pipe for good, but
-//! only so many per execution are passed on. What arrives between executions (threads, child
-//! processes left running) belongs to the next one: a little of it is kept, the rest counted.
+//! only so many per execution are passed on. Output between executions (of threads, of child processes
+//! left running) belongs to the next one: a little of it is kept, the rest counted.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,15 +11,14 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use vivarium_protocol::message::Stream;
 
-/// How much is read, and passed on, at one time.
+/// How much is read and passed on at one time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How much of what arrives between two executions is kept for the second.
+/// How much of the output between two executions is kept for the second.
 const CARRY_BYTES: usize = 64 << 10;
 
-/// How much is read, at most, to find the end of what is in the pipe: more than any pipe holds
-/// (/proc/sys/fs/pipe-max-size is 1 MiB), so that a writer that never stops does not hold up
-/// the end of an execution.
+/// The most that is read to empty the pipe: more than any pipe holds (/proc/sys/fs/pipe-max-size is
+/// 1 MiB), so that a writer that never stops does not hold up the end of an execution.
 const DRAIN_BYTES: usize = 2 << 20;
 
 /// One stream of one kernel.
@@ -50,29 +49,28 @@ impl Output {
         })
     }
 
-    /// Which stream this is.
     pub(crate) const fn stream(&self) -> Stream {
         self.stream
     }
 
-    /// What to poll, until its last writer is gone.
+    /// The pipe to poll, until its last writer is gone.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// An execution begins: counts from nothing, and gives what arrived before it.
+    /// An execution begins: counts from zero. Returns the output kept from before it.
     pub(crate) fn begin(&mut self) -> Vec<u8> {
         self.passed = 0;
         let carried = std::mem::take(&mut self.carry);
         self.admit(carried)
     }
 
-    /// An execution is over: how many of its bytes were not passed on.
+    /// An execution is over. Returns how many of its bytes were dropped.
     pub(crate) fn end(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Reads once, and gives what is to be passed on now. `None` when there is nothing to read.
+    /// Reads once. Returns what to pass on now, `None` when there is nothing to read.
     pub(crate) fn read(&mut self, running: bool) -> Option<Vec<u8>> {
         let mut chunk = vec![0; CHUNK_BYTES];
         let count = loop {
@@ -102,7 +100,7 @@ impl Output {
         Some(Vec::new())
     }
 
-    /// Reads all that was written until now.
+    /// Reads everything written until now.
     pub(crate) fn drain(&mut self, mut pass: impl FnMut(Vec<u8>)) {
         let mut seen = 0;
         while seen < DRAIN_BYTES
@@ -115,7 +113,7 @@ impl Output {
         }
     }
 
-    /// The part of `data` that is within the cap; counts both parts.
+    /// Counts `data`, and cuts off what is over the cap.
     fn admit(&mut self, mut data: Vec<u8>) -> Vec<u8> {
         let room = self.cap.saturating_sub(self.passed);
         let keep = usize::try_from(room).unwrap_or(usize::MAX).min(data.len());
@@ -126,7 +124,6 @@ impl Output {
     }
 }
 
-/// A length as the protocol counts.
 fn count_of(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }
@@ -142,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_counts_what_it_drops() {
+    fn output_over_the_cap_is_dropped_and_counted() {
         let (mut output, writer) = pipe(4);
         assert_eq!(output.begin(), b"");
         nix::unistd::write(&writer, b"abcdef").unwrap();
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_between_executions_belongs_to_the_next() {
+    fn output_between_executions_belongs_to_the_next_one() {
         let (mut output, writer) = pipe(100);
         nix::unistd::write(&writer, b"early").unwrap();
         assert_eq!(output.read(false).unwrap(), b"");
@@ -162,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_between_executions_is_bounded() {
+    fn output_kept_between_executions_is_bounded() {
         let (mut output, writer) = pipe(u64::MAX);
         let block = vec![b'x'; 32 << 10];
         for _ in 0..10 {
@@ -174,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn draining_ends_though_the_writer_lives() {
+    fn draining_returns_while_the_writer_is_still_open() {
         let (mut output, writer) = pipe(100);
         output.begin();
         nix::unistd::write(&writer, b"tail").unwrap();

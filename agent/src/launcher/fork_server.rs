@@ -1,10 +1,10 @@
-//! The fork server of launchers: executed once, it forks a launcher for each session, which takes
-//! a tenth of the time that to execute one takes.
+//! The fork server of launchers: executed once, it forks a launcher for each session, which takes a
+//! tenth of the time of executing one.
 //!
-//! What it forks is the supervisor's child (`CLONE_PARENT`), as one that the supervisor executes
-//! would be. It is single-threaded, and what is of a session goes past it: it is handed sockets that
-//! it reads nothing from, and keeps none. All launchers and agents that it forks have one layout of
-//! memory, so the supervisor takes another one from time to time.
+//! A forked launcher is the supervisor's child (`CLONE_PARENT`), as an executed one would be. The fork
+//! server is single-threaded, and nothing of a session passes through it: it passes on sockets that it
+//! neither reads nor keeps. All launchers and agents that it forks have one memory layout, so the
+//! supervisor replaces it from time to time.
 //!
 //! It must never hold anything of a session.
 
@@ -28,8 +28,8 @@ use crate::{sandbox, sys};
 pub(crate) fn main() -> ExitCode {
     let orders = UnixStream::from(sys::take_inherited(0));
     match serve(orders) {
-        Ok(Served::Over) => ExitCode::SUCCESS,
-        Ok(Served::AsLauncher { control, told }) => launch(&control, told),
+        Ok(Served::Closed) => ExitCode::SUCCESS,
+        Ok(Served::AsLauncher { control, lifeline }) => launch(&control, lifeline),
         Err(failed) => {
             crate::log::print_line(&failed);
             ExitCode::FAILURE
@@ -37,43 +37,42 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Why the loop is left.
+/// Why [`serve`] returned.
 enum Served {
-    /// The supervisor let go.
-    Over,
-    /// This is a launcher, with these sockets.
+    /// The supervisor closed its socket.
+    Closed,
+    /// This process is a launcher.
     AsLauncher {
-        /// To the supervisor.
         control: UnixStream,
-        /// The supervisor's, at whose end the session is to end, whatever the agent does.
-        told: UnixStream,
+        /// The session has to end when the supervisor closes this, whatever the agent does.
+        lifeline: UnixStream,
     },
 }
 
 fn serve(orders: UnixStream) -> Result<Served, Failure> {
     sanitise()?;
-    // What launchers make is for their session's ids. A service's own mask (UMask=0077) would keep
-    // the kernel out of directories that are the agent's.
+    // Launchers make files for their session's ids. A service's own mask (UMask=0077) would keep the
+    // kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
     sandbox::prepare()?;
     prctl::set_name(c"viv-launchers").map_err(|error| failure("prctl(NAME)", error))?;
     loop {
         let (order, fds) =
             match stream::receive_with::<ForkLauncher>(&orders, MAX_SMALL_FRAME_BYTES) {
-                Err(StreamError::Closed) => return Ok(Served::Over),
+                Err(StreamError::Closed) => return Ok(Served::Closed),
                 received => received.map_err(|error| failure("receive an order", error))?,
             };
-        let [control, stderr, told] = <[OwnedFd; 3]>::try_from(fds)
+        let [control, stderr, lifeline] = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|fds| failure("receive a launcher's three sockets", fds.len()))?;
-        let (control, told) = (UnixStream::from(control), UnixStream::from(told));
+        let (control, lifeline) = (UnixStream::from(control), UnixStream::from(lifeline));
         let forked = check_protocol(order.protocol_version).and_then(|()| {
             sys::fork_sibling().map_err(|error| failure_to_fork("fork a launcher", error))
         });
         match forked {
             Ok(None) => {
-                // All others are closed by their numbers.
+                // `place` closes it by its number.
                 std::mem::forget(orders);
-                return become_launcher(control, stderr, told);
+                return become_launcher(control, stderr, lifeline);
             }
             Ok(Some(_)) => {}
             Err(failed) => {
@@ -85,17 +84,17 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
     }
 }
 
-/// The process that was forked: lets go of all that is not the launcher's. The end of `told` stays
-/// open until it ends.
+/// In the forked process: closes everything that is not the launcher's. `lifeline` stays open until it
+/// ends.
 fn become_launcher(
     control: UnixStream,
     stderr: OwnedFd,
-    told: UnixStream,
+    lifeline: UnixStream,
 ) -> Result<Served, Failure> {
-    match place(&control, &stderr, &told) {
+    match place(&control, &stderr, &lifeline) {
         Ok(served) => {
-            // Closed by their numbers.
-            std::mem::forget((control, stderr, told));
+            // Closed by their numbers already.
+            std::mem::forget((control, stderr, lifeline));
             Ok(served)
         }
         Err(failed) => {
@@ -107,19 +106,19 @@ fn become_launcher(
     }
 }
 
-/// Puts these at the launcher's numbers, and closes all others.
-fn place(control: &UnixStream, stderr: &OwnedFd, told: &UnixStream) -> Result<Served, Failure> {
-    // First, so that none is there that the supervisor does not know of.
+/// Puts these at the launcher's descriptor numbers, and closes all others.
+fn place(control: &UnixStream, stderr: &OwnedFd, lifeline: &UnixStream) -> Result<Served, Failure> {
+    // First, so that the supervisor knows of every launcher.
     let forked = LauncherForked { pid: getpid().as_raw() };
-    stream::send(told, &forked, MAX_SMALL_FRAME_BYTES)
-        .map_err(|error| failure("tell of the fork", error))?;
+    stream::send(lifeline, &forked, MAX_SMALL_FRAME_BYTES)
+        .map_err(|error| failure("tell the supervisor of the fork", error))?;
     prctl::set_name(c"viv-launcher").map_err(|error| failure("prctl(NAME)", error))?;
     // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
     setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|error| failure("setpgid", error))?;
     let made = |error| failure("make a launcher's descriptors", error);
     let null = sys::open_null().map_err(made)?;
-    let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), told.as_fd()];
+    let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), lifeline.as_fd()];
     let own = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
     std::mem::forget(null);
-    Ok(Served::AsLauncher { control: own.into(), told: sys::take_inherited(3).into() })
+    Ok(Served::AsLauncher { control: own.into(), lifeline: sys::take_inherited(3).into() })
 }

@@ -159,8 +159,8 @@ impl ZygoteClient {
             .into_iter()
             .partition(|kernel| is_readable(kernel.pidfd.as_fd(), PollTimeout::ZERO));
         self.kernels = alive;
-        let told = |kernel: ForkedKernel| (kernel.number, end_of(&kernel.pidfd), Usage::default());
-        ended.into_iter().map(told).collect()
+        let exit = |kernel: ForkedKernel| (kernel.number, end_of(&kernel.pidfd), Usage::default());
+        ended.into_iter().map(exit).collect()
     }
 }
 

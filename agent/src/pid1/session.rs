@@ -1,8 +1,8 @@
 //! The session: one loop over the supervisor, the launcher, and the kernel in place.
 //!
 //! It decides nothing about time or policy: the supervisor says when to interrupt and when to
-//! replace. What it guarantees is that a kernel's end is told once, with its evidence, after
-//! all the kernel printed; that nothing of a kernel outlives it; and that the next one starts.
+//! replace. It guarantees that a kernel's end is reported once, with its evidence, after all the
+//! kernel printed; that nothing of a kernel outlives it; and that the next kernel starts.
 
 mod commands;
 mod control;
@@ -15,6 +15,7 @@ mod transfers;
 mod wait;
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -32,12 +33,12 @@ use crate::failure::failure;
 use crate::files::{Tracker, Workdir};
 use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::wire::FromKernel;
-use crate::kernel::{Heard, Kernel, Stage};
+use crate::kernel::{Kernel, ReadOutcome, Stage};
 use crate::sandbox::{self, Context};
 use crate::usage;
 
 use self::control::Control;
-use self::execution::{Request, Running};
+use self::execution::{PendingExecution, RunningExecution};
 use self::transfers::Transfers;
 use self::wait::Event;
 
@@ -52,28 +53,19 @@ pub(crate) struct Session<'a> {
     launcher: LauncherClient,
     children: Children,
     kernel: Kernel,
-    running: Option<Running>,
-    pending: VecDeque<Request>,
+    running: Option<RunningExecution>,
+    pending: VecDeque<PendingExecution>,
     workdir: Workdir,
     transfers: Transfers,
     changes: Tracker,
     ever_ready: bool,
 }
 
-/// Whether the loop goes on.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    /// It does.
-    Continue,
-    /// The supervisor is gone or said so: the session is over.
-    Over,
-}
-
 impl<'a> Session<'a> {
     /// Starts the first kernel.
     ///
     /// # Errors
-    /// If it can not be asked for.
+    /// If the launcher can not be asked for a kernel.
     pub(crate) fn new(
         context: &'a Context,
         control: &'a UnixStream,
@@ -102,10 +94,10 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs until the supervisor lets go.
+    /// Runs until the supervisor closes the session.
     ///
     /// # Errors
-    /// If the session can not go on. All that was to be told before has been.
+    /// If the session can not go on. Every message before that has been sent.
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let ended = self.serve();
         if ended.is_err() {
@@ -116,13 +108,13 @@ impl<'a> Session<'a> {
 
     fn serve(&mut self) -> Result<(), Failure> {
         loop {
-            // Also when there is always something else to do: a flood of output must not keep
-            // the clock from being looked at.
-            if self.is_late() {
-                self.look_at_clock()?;
+            // Checked also when there is always something else to do: a flood of output must not
+            // postpone a deadline.
+            if self.deadline_passed() {
+                self.handle_deadlines()?;
             }
             for event in self.wait()? {
-                if self.take_up(event)? == Next::Over {
+                if self.handle_event(event)?.is_break() {
                     ending::kill_all(); // PID 1's end does the same; without a namespace this does
                     return Ok(());
                 }
@@ -130,42 +122,46 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Does what an event asks for, as far as that can be done at once. An event may be of
-    /// something that the one before has ended: there is then nothing to be read.
-    fn take_up(&mut self, event: Event) -> Result<Next, Failure> {
+    /// Handles an event as far as that can be done at once. The event before may have ended what this
+    /// one is about: there is then nothing to read.
+    fn handle_event(&mut self, event: Event) -> Result<ControlFlow<()>, Failure> {
         match event {
             Event::Supervisor { readable, writable } => {
                 if writable {
                     self.control.write();
                 }
-                return if readable { self.hear_supervisor() } else { Ok(Next::Continue) };
+                if readable {
+                    return self.recv_from_supervisor();
+                }
             }
-            Event::Launcher => self.hear_launcher()?,
+            Event::Launcher => self.recv_from_launcher()?,
             Event::Children => self.reap(),
-            Event::Report => self.hear_report()?,
-            Event::CommandReport => self.hear_command(false)?,
-            Event::Kernel { readable, writable } => self.hear_kernel(readable, writable)?,
+            Event::KernelReport => self.read_kernel_report()?,
+            Event::CommandReport => self.read_command_report(false)?,
+            Event::Kernel { readable, writable } => self.serve_kernel(readable, writable)?,
             Event::Output => self.pass_output()?,
             Event::Input => {
-                if let Some(command) = self.running.as_mut().and_then(Running::command_mut) {
+                if let Some(command) = self.running.as_mut().and_then(RunningExecution::command_mut)
+                {
                     command.write_input();
                 }
             }
             Event::Changes => self.changes.gather(),
             Event::Transfer(number) => self.step_transfer(number)?,
         }
-        Ok(Next::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn hear_supervisor(&mut self) -> Result<Next, Failure> {
+    /// Breaks when the supervisor closed the session or is gone.
+    fn recv_from_supervisor(&mut self) -> Result<ControlFlow<()>, Failure> {
         if !self.control.read() {
-            return Ok(Next::Over);
+            return Ok(ControlFlow::Break(()));
         }
         let wrong = |error| failure("read from the supervisor", error);
         while let Some(message) = self.control.next_message().map_err(wrong)? {
             match message {
                 ToAgent::Execute { execution, work, files, outputs } => {
-                    self.pending.push_back(Request { execution, work, files, outputs });
+                    self.pending.push_back(PendingExecution { execution, work, files, outputs });
                     self.start_pending()?;
                 }
                 ToAgent::File { transfer, operation } => {
@@ -176,16 +172,16 @@ impl<'a> Session<'a> {
                 ToAgent::Replace => self.replace()?,
                 ToAgent::Describe => {
                     let description = self.describe();
-                    self.control.tell(&FromAgent::Described(description))?;
+                    self.control.send(&FromAgent::Described(description))?;
                 }
-                ToAgent::Ping => self.control.tell(&FromAgent::Pong)?,
-                ToAgent::Close => return Ok(Next::Over),
+                ToAgent::Ping => self.control.send(&FromAgent::Pong)?,
+                ToAgent::Close => return Ok(ControlFlow::Break(())),
             }
         }
-        Ok(Next::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn hear_launcher(&mut self) -> Result<(), Failure> {
+    fn recv_from_launcher(&mut self) -> Result<(), Failure> {
         match self.launcher.recv() {
             Ok(FromLauncher::Exited { number, end, usage })
                 if number == self.kernel.spawn_number() =>
@@ -195,54 +191,56 @@ impl<'a> Session<'a> {
             Ok(FromLauncher::Exited { number, end, usage }) => {
                 self.command_ended(number, end, usage)
             }
-            Ok(FromLauncher::Mapped) => Err(failure("hear the launcher", "it spoke out of turn")),
+            Ok(FromLauncher::Mapped) => {
+                Err(failure("receive from the launcher", "it spoke out of turn"))
+            }
             // Without a launcher there are no more kernels.
-            Err(error) => Err(failure("hear the launcher", error)),
+            Err(error) => Err(failure("receive from the launcher", error)),
         }
     }
 
-    fn hear_report(&mut self) -> Result<(), Failure> {
+    fn read_kernel_report(&mut self) -> Result<(), Failure> {
         match self.kernel.read_report() {
             Ok(()) => Ok(()),
             Err(failed) if !self.ever_ready => Err(failed),
             Err(failed) => {
-                self.kernel.stage = Stage::Booting; // its report is over
+                self.kernel.stage = Stage::Booting; // no more report will come
                 self.kill_kernel(KernelEnd::NotStarted(failed.to_string()));
                 Ok(())
             }
         }
     }
 
-    fn hear_kernel(&mut self, readable: bool, writable: bool) -> Result<(), Failure> {
+    fn serve_kernel(&mut self, readable: bool, writable: bool) -> Result<(), Failure> {
         if writable {
             self.kernel.write();
         }
-        if readable && self.read_kernel()? == Heard::Closed {
-            // Most often it is dying, and wait(2) tells how in a moment.
+        if readable && self.read_kernel()? == ReadOutcome::Closed {
+            // Most often it is dying, and its exit status comes in a moment.
             self.kernel.exit_deadline = Some(Instant::now() + EXIT_TIMEOUT);
         }
         Ok(())
     }
 
-    /// Reads from the kernel once, and acts on what it said.
-    fn read_kernel(&mut self) -> Result<Heard, Failure> {
-        let heard = self.kernel.read();
+    /// Reads from the kernel once, and handles its messages.
+    fn read_kernel(&mut self) -> Result<ReadOutcome, Failure> {
+        let outcome = self.kernel.read();
         while self.kernel.kill_reason.is_none() {
             match self.kernel.next_message() {
-                Ok(Some(message)) => self.kernel_said(message)?,
+                Ok(Some(message)) => self.handle_kernel_message(message)?,
                 Ok(None) => break,
                 Err(error) => self.kill_kernel(KernelEnd::Protocol(error.to_string())),
             }
         }
-        Ok(heard)
+        Ok(outcome)
     }
 
-    fn kernel_said(&mut self, message: FromKernel) -> Result<(), Failure> {
+    fn handle_kernel_message(&mut self, message: FromKernel) -> Result<(), Failure> {
         match message {
             FromKernel::Ready => {
                 self.kernel.ready();
                 self.ever_ready = true;
-                self.control.tell(&FromAgent::KernelReady {
+                self.control.send(&FromAgent::KernelReady {
                     generation: self.kernel.generation,
                     origin: self.kernel.origin,
                     protection: self.kernel.protection.clone(),
@@ -250,14 +248,14 @@ impl<'a> Session<'a> {
                 self.start_pending()
             }
             FromKernel::Started { .. } => {
-                self.begun();
+                self.execution_started();
                 Ok(())
             }
             FromKernel::Value { value, .. } => self.pass_value(value),
             FromKernel::Display { display, .. } => self.pass_display(display),
             FromKernel::Exception { execution, exception } => {
                 self.drain_output()?;
-                self.control.tell(&FromAgent::Exception { execution, exception })
+                self.control.send(&FromAgent::Exception { execution, exception })
             }
             FromKernel::Done { completion, .. } => self.finish(completion, Usage::default()),
         }
@@ -278,14 +276,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Collects orphans, so that their CPU time is counted and their pids are free.
+    /// Reaps orphans, so that their CPU time is counted and their pids are free.
     fn reap(&self) {
         drop(self.children.ended());
     }
 
-    /// Something is due: reading of changes, a look at the CPU time, or the end of a kernel that
-    /// let go of its channel.
-    fn look_at_clock(&mut self) -> Result<(), Failure> {
+    /// Handles what is due: reading of changes, a check of the CPU time, or the overdue end of a
+    /// kernel that closed its channel.
+    fn handle_deadlines(&mut self) -> Result<(), Failure> {
         let now = Instant::now();
         let is_due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
         if is_due(self.changes.due()) {

@@ -83,7 +83,7 @@ pub(crate) struct Session {
     launcher: Pid,
     socket: UnixStream,
     /// At the end of this the session ends.
-    _told: UnixStream,
+    _lifeline: UnixStream,
     decoder: Decoder,
     sequence: Sequence,
     next: u64,
@@ -133,7 +133,7 @@ fn program_file(program: &[u8]) -> File {
 
 impl Session {
     pub(crate) fn launch(mut policy: Policy) -> Result<Self, String> {
-        let Launcher { pid: launcher, socket, told } = fork_launcher();
+        let Launcher { pid: launcher, socket, lifeline } = fork_launcher();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
         let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
@@ -141,7 +141,7 @@ impl Session {
         let mut session = Self {
             launcher,
             socket,
-            _told: told,
+            _lifeline: lifeline,
             decoder: Decoder::new(MAX_FRAME_BYTES),
             sequence: Sequence::default(),
             next: 1,

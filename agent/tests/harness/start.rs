@@ -17,13 +17,13 @@ pub(super) const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
 pub(super) struct Launcher {
     pub(super) pid: Pid,
     pub(super) socket: UnixStream,
-    /// It ends the session at the end of this.
-    pub(super) told: UnixStream,
+    /// The session ends when this is closed.
+    pub(super) lifeline: UnixStream,
 }
 
 pub(super) fn fork_launcher() -> Launcher {
     let (socket, control) = UnixStream::pair().unwrap();
-    let (told, tells) = UnixStream::pair().unwrap();
+    let (lifeline, theirs_of_lifeline) = UnixStream::pair().unwrap();
     let (orders, theirs) = UnixStream::pair().unwrap();
     let mut command = Command::new(AGENT);
     command.arg("launch").env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
@@ -35,11 +35,15 @@ pub(super) fn fork_launcher() -> Launcher {
     let mut fork_server = command.stdout(Stdio::null()).spawn().unwrap();
     let order = ForkLauncher { protocol_version: PROTOCOL_VERSION };
     let stderr = std::io::stderr();
-    send_with(&orders, &order, &[control.as_raw_fd(), stderr.as_raw_fd(), tells.as_raw_fd()]);
-    drop((orders, control, tells, command));
-    let LauncherForked { pid } = told_of(&told).unwrap();
+    send_with(
+        &orders,
+        &order,
+        &[control.as_raw_fd(), stderr.as_raw_fd(), theirs_of_lifeline.as_raw_fd()],
+    );
+    drop((orders, control, theirs_of_lifeline, command));
+    let LauncherForked { pid } = recv_forked(&lifeline).unwrap();
     assert!(fork_server.wait().unwrap().success());
-    Launcher { pid: Pid::from_raw(pid), socket, told }
+    Launcher { pid: Pid::from_raw(pid), socket, lifeline }
 }
 
 /// Sends a message, with descriptors alongside if there are any.
@@ -52,10 +56,10 @@ pub(super) fn send_with<T: serde::Serialize>(mut socket: &UnixStream, message: &
 }
 
 /// The fork server's answer.
-fn told_of(mut told: &UnixStream) -> Option<LauncherForked> {
+fn recv_forked(mut lifeline: &UnixStream) -> Option<LauncherForked> {
     let mut decoder = Decoder::new(MAX_FRAME_BYTES);
     let mut buffer = [0; 64];
-    while let Ok(count @ 1..) = told.read(&mut buffer) {
+    while let Ok(count @ 1..) = lifeline.read(&mut buffer) {
         decoder.push(&buffer[..count]);
         if let Some(forked) = decoder.next_message().unwrap() {
             return Some(forked);

@@ -1,4 +1,4 @@
-//! What is said to the fork server of launchers, and by it.
+//! Messages to the fork server of launchers, and from a forked launcher.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,9 @@ pub struct ForkLauncher {
     pub protocol_version: u32,
 }
 
-/// Launcher to supervisor: it is there, a child of the supervisor's, who has to wait for it. The socket ends when launcher and agent have. If it ends before this, there is none; why, the
-/// launcher's own socket tells.
+/// Launcher to supervisor: it runs, as a child of the supervisor, which has to wait for it. The socket
+/// closes when launcher and agent have ended. If it closes before this message, there is no launcher; the
+/// launcher's own socket has the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LauncherForked {
     /// Its pid, as the supervisor sees it.

@@ -1,9 +1,9 @@
-//! The supervisor, as the agent speaks with it: one stream socket, messages with descriptors
-//! alongside, and nothing that waits.
+//! The control socket to the supervisor: a stream of messages, some with descriptors, on which nothing
+//! ever waits.
 //!
-//! A supervisor that does not read must not keep the agent from hearing it, so what it does not
-//! take yet is kept here. How much that can be is for the session to bound: while there is more
-//! than a little, it reads nothing of what there may be any amount of ([`Control::is_full`]).
+//! The agent must go on reading from a supervisor that does not read, so unsent messages are queued
+//! here. The session bounds the queue: while [`Control::is_full`], it reads nothing from sources of
+//! which there may be any amount.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -20,13 +20,12 @@ use crate::failure::failure;
 use crate::stream::MAX_DESCRIPTORS;
 use crate::sys;
 
-/// How much may wait to be sent before bulk is held back.
+/// How much may be queued before bulk is held back.
 const FULL_BYTES: usize = 256 << 10;
 
 /// How much is read at one time.
 const READ_BYTES: usize = 64 << 10;
 
-/// The supervisor.
 #[derive(Debug)]
 pub(super) struct Control<'a> {
     socket: &'a UnixStream,
@@ -51,25 +50,25 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Says something, now or as soon as it is heard.
+    /// Sends a message, now or as soon as the supervisor reads.
     ///
     /// # Errors
-    /// If it is more than can be said at once.
-    pub(super) fn tell(&mut self, message: &FromAgent) -> Result<(), Failure> {
+    /// If the message is too long.
+    pub(super) fn send(&mut self, message: &FromAgent) -> Result<(), Failure> {
         let bytes = frame::encode(message, MAX_FRAME_BYTES)
-            .map_err(|error| failure("tell the supervisor", error))?;
+            .map_err(|error| failure("send to the supervisor", error))?;
         self.waiting = self.waiting.saturating_add(bytes.len());
         self.outbox.push_back(bytes);
         self.write();
         Ok(())
     }
 
-    /// Writes what waits, as far as it is taken.
+    /// Writes queued messages, as far as the socket takes them.
     pub(super) fn write(&mut self) {
         self.write_with(MsgFlags::MSG_DONTWAIT);
     }
 
-    /// Writes all that waits, however long that takes: nothing else will be said.
+    /// Writes all queued messages, however long that takes. Nothing may be sent after it.
     pub(super) fn flush(&mut self) {
         self.write_with(MsgFlags::empty());
     }
@@ -88,7 +87,7 @@ impl<'a> Control<'a> {
                 }
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
-                // It is gone, which shows at the next read.
+                // The supervisor is gone, which shows at the next read.
                 Err(_) => {
                     self.outbox.clear();
                     (self.sent, self.waiting) = (0, 0);
@@ -97,12 +96,12 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether something waits to be written.
+    /// Whether a message is queued.
     pub(super) fn wants_write(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Whether so much waits to be written that bulk is to be held back.
+    /// Whether so much is queued that bulk is to be held back.
     pub(super) const fn is_full(&self) -> bool {
         self.waiting > FULL_BYTES
     }
@@ -134,12 +133,12 @@ impl<'a> Control<'a> {
     /// The next message, if all of it has been read.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the bytes are no message.
     pub(super) fn next_message(&mut self) -> Result<Option<ToAgent>, FrameError> {
         self.decoder.next_message()
     }
 
-    /// The descriptor that came with a message, by the time it has been read.
+    /// The descriptor that came with the message just read.
     ///
     /// # Errors
     /// If none came.
@@ -163,7 +162,7 @@ mod tests {
     use vivarium_protocol::message::{Description, FileOperation};
 
     #[test]
-    fn a_supervisor_that_does_not_read_holds_nobody_up() {
+    fn messages_are_queued_for_a_supervisor_that_does_not_read() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut control = Control::new(&ours);
         let message = FromAgent::Described(Description {
@@ -174,18 +173,18 @@ mod tests {
             kernel_pss_bytes: 0,
             disk_bytes: 0,
         });
-        let mut told = 0;
+        let mut sent = 0;
         while !control.is_full() {
-            control.tell(&message).unwrap();
-            told += 1;
+            control.send(&message).unwrap();
+            sent += 1;
         }
-        // And it still hears.
+        // And its messages are still read.
         stream::send(&theirs, &ToAgent::Describe, MAX_FRAME_BYTES).unwrap();
         assert!(control.read());
         assert_eq!(control.next_message().unwrap(), Some(ToAgent::Describe));
-        for _ in 0..told {
-            let heard: FromAgent = stream::receive(&theirs, MAX_FRAME_BYTES).unwrap();
-            assert_eq!(heard, message);
+        for _ in 0..sent {
+            let received: FromAgent = stream::receive(&theirs, MAX_FRAME_BYTES).unwrap();
+            assert_eq!(received, message);
             control.write();
         }
         assert!(!control.wants_write());

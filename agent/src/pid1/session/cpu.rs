@@ -1,4 +1,4 @@
-//! CPU time of an execution: what it has used, and when that is looked at.
+//! CPU time of an execution: how much it has used, and when that is checked.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use vivarium_protocol::message::{Failure, FromAgent};
 use vivarium_protocol::outcome::Usage;
 
 use super::Session;
-use super::execution::Running;
+use super::execution::RunningExecution;
 use crate::usage;
 
-/// The longest time between two looks at the CPU time of an execution.
+/// The longest time between two checks of an execution's CPU time.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The shortest, so that an execution at its limit is not looked at all the time.
+/// The shortest, so that an execution at its limit is not checked all the time.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Session<'_> {
     /// An execution begins now.
-    pub(super) fn begin_counting(&self, running: &mut Running) {
+    pub(super) fn begin_counting(&self, running: &mut RunningExecution) {
         running.cpu_before_us = self.kernel.meter().map_or(0, |meter| meter.cpu_us());
         running.next_cpu_check = self.cpu_limit().map(|limit| self.next_check(limit));
     }
@@ -36,7 +36,7 @@ impl Session<'_> {
         Usage { cpu_us: counted.saturating_add(spent.cpu_us), memory_peak_bytes }
     }
 
-    /// What the execution used that a kernel took with it, of whose `lifetime` wait(2) told.
+    /// What the running execution used whose kernel has ended; `lifetime` is the kernel's, from wait(2).
     pub(super) fn usage_of_the_dead(&self, lifetime: Usage) -> Usage {
         let Some(running) = &self.running else {
             return Usage::default();
@@ -45,12 +45,12 @@ impl Session<'_> {
         Usage { cpu_us: cpu_us.saturating_sub(running.cpu_before_us), ..lifetime }
     }
 
-    /// Looks at the CPU time, if that is due.
+    /// Checks the CPU time, if that is due.
     pub(super) fn check_cpu(&mut self, now: Instant) -> Result<(), Failure> {
         let (Some(limit), Some(meter)) = (self.cpu_limit(), self.kernel.meter()) else {
             return Ok(());
         };
-        let due = |running: &&Running| running.next_cpu_check.is_some_and(|at| at <= now);
+        let due = |running: &&RunningExecution| running.next_cpu_check.is_some_and(|at| at <= now);
         let Some(running) = self.running.as_ref().filter(due) else {
             return Ok(());
         };
@@ -62,12 +62,12 @@ impl Session<'_> {
             running.next_cpu_check = next_cpu_check;
         }
         if next_cpu_check.is_none() {
-            self.control.tell(&FromAgent::CpuLimitReached { execution, used_us })?;
+            self.control.send(&FromAgent::CpuLimitReached { execution, used_us })?;
         }
         Ok(())
     }
 
-    /// CPU time of one execution.
+    /// The limit for one execution.
     pub(super) fn cpu_limit(&self) -> Option<Duration> {
         self.context.policy.limits.max_cpu_secs.get().map(Duration::from_secs)
     }

@@ -9,11 +9,11 @@ use nix::unistd::{Pid, getpid, getppid};
 use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
-use super::execution::Running;
+use super::execution::RunningExecution;
 use super::{EXIT_TIMEOUT, Session};
 use crate::children;
 use crate::failure::failure;
-use crate::kernel::{Heard, Kernel, Stage};
+use crate::kernel::{Kernel, ReadOutcome, Stage};
 use crate::sys::{self, Wait};
 use crate::usage::{self, Fate};
 
@@ -48,23 +48,23 @@ impl Session<'_> {
         }
     }
 
-    /// The launcher says how the kernel ended: tells the supervisor, and starts the next.
+    /// The launcher reports the kernel's end: passes it on, and starts the next kernel.
     pub(super) fn kernel_ended(&mut self, end: KernelEnd, lifetime: Usage) -> Result<(), Failure> {
         let end = match (end, self.kernel.pid().map(usage::fate)) {
             (KernelEnd::Unseen, Some(Fate::Dead(status))) => children::end(status),
             (end, _) => end,
         };
-        // It may have said that it was done before it ended.
-        while self.kernel.kill_reason.is_none() && self.read_kernel()? == Heard::Something {}
+        // It may have sent that the execution is done before it ended.
+        while self.kernel.kill_reason.is_none() && self.read_kernel()? == ReadOutcome::Something {}
         clear_processes();
         let usage = self.usage_of_the_dead(lifetime);
         if !self.ever_ready {
             let [_, stderr] = &mut self.kernel.outputs;
-            let mut said = Vec::new();
+            let mut printed = Vec::new();
             stderr.begin();
-            stderr.drain(|data| said.extend(data));
-            let said = String::from_utf8_lossy(&said);
-            let reason = format!("it ended before it was ready ({end:?}): {}", said.trim());
+            stderr.drain(|data| printed.extend(data));
+            let printed = String::from_utf8_lossy(&printed);
+            let reason = format!("it ended before it was ready ({end:?}): {}", printed.trim());
             return Err(failure("start the first kernel", reason));
         }
         let killed_by_us = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
@@ -82,7 +82,7 @@ impl Session<'_> {
             _ => end,
         };
         let not_started = matches!(end, KernelEnd::NotStarted(_));
-        self.tell_exited(end, usage)?;
+        self.send_kernel_exited(end, usage)?;
         if not_started {
             // Trying for ever would be a loop of crashes; the supervisor asks again or gives up.
             self.kernel.stage = Stage::Gone;
@@ -91,15 +91,15 @@ impl Session<'_> {
         self.next_kernel()
     }
 
-    /// Tells of the kernel's end, and of the execution that it took with it.
-    fn tell_exited(&mut self, end: KernelEnd, usage: Usage) -> Result<(), Failure> {
-        // A command that was not executed yet has not been told as started.
+    /// Reports the kernel's end, and that of the execution it was running.
+    fn send_kernel_exited(&mut self, end: KernelEnd, usage: Usage) -> Result<(), Failure> {
+        // The start of a command that was not executed yet has not been reported.
         let arriving = self
             .running
             .as_ref()
             .filter(|running| running.command().is_some_and(|command| command.report().is_some()));
         if let Some(execution) = arriving.map(|running| running.execution) {
-            self.control.tell(&FromAgent::Started { execution })?;
+            self.control.send(&FromAgent::Started { execution })?;
         }
         let [stdout_dropped, stderr_dropped] = self.end_output()?;
         let running = self.running.take();
@@ -108,9 +108,9 @@ impl Session<'_> {
             self.send_outputs(running)?;
             changes = self.changes_of(running);
         }
-        self.control.tell(&FromAgent::KernelExited {
+        self.control.send(&FromAgent::KernelExited {
             generation: self.kernel.generation,
-            execution: running.map(|running: Running| running.execution),
+            execution: running.map(|running: RunningExecution| running.execution),
             end,
             stdout_dropped,
             stderr_dropped,

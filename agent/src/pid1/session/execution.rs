@@ -1,4 +1,4 @@
-//! An execution, from being asked for to being done.
+//! An execution, from its request to its end.
 
 use std::time::Instant;
 
@@ -8,70 +8,65 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::Usage;
 
 use super::Session;
-use crate::kernel::Task;
+use crate::kernel::KernelRequest;
 use crate::kernel::command::Command;
 use crate::{files, sys};
 
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.
 const RLIMIT_SLACK_SECS: u64 = 5;
 
-/// What waits to be run.
+/// An execution that waits for the kernel.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct PendingExecution {
     pub(super) execution: ExecutionNumber,
     pub(super) work: Work,
     pub(super) files: Vec<InputFile>,
     pub(super) outputs: Vec<String>,
 }
 
-/// What is running.
+/// The execution that is running.
 #[derive(Debug)]
-pub(super) struct Running {
-    /// Its number.
+pub(super) struct RunningExecution {
     pub(super) execution: ExecutionNumber,
-    /// What runs it.
-    pub(super) by: By,
-    /// Names of files to be sent at its end.
+    pub(super) runner: Runner,
+    /// Names of the files to send at its end.
     pub(super) outputs: Vec<String>,
     /// Bytes of results that it may still give.
     pub(super) results_left: u64,
-    /// Whether it is told which files it has changed.
-    pub(super) tells_changes: bool,
+    /// Whether to report which files it changed.
+    pub(super) reports_changes: bool,
     /// CPU time of the session when it began, in microseconds.
     pub(super) cpu_before_us: u64,
-    /// When CPU time is next looked at; `None` when it is not limited, was told already, or the
-    /// execution has not yet begun.
+    /// When CPU time is next checked; `None` when it is not limited, its end was reported already, or
+    /// the execution has not begun.
     pub(super) next_cpu_check: Option<Instant>,
 }
 
-/// What runs an execution.
+/// Which process runs an execution.
 #[derive(Debug)]
-pub(super) enum By {
-    /// The kernel.
+pub(super) enum Runner {
     Kernel {
-        /// Whether it has begun with it.
+        /// Whether the kernel has begun with it.
         begun: bool,
-        /// Whether it is to be interrupted as soon as it has.
+        /// Whether to interrupt it as soon as it has.
         interrupt_held: bool,
     },
     /// A process beside it.
     Command(Box<Command>),
 }
 
-impl Running {
-    /// The command, if it is one.
+impl RunningExecution {
     pub(super) fn command(&self) -> Option<&Command> {
-        match &self.by {
-            By::Command(command) => Some(command),
-            By::Kernel { .. } => None,
+        match &self.runner {
+            Runner::Command(command) => Some(command),
+            Runner::Kernel { .. } => None,
         }
     }
 
-    /// The command, if it is one.
     pub(super) fn command_mut(&mut self) -> Option<&mut Command> {
-        match &mut self.by {
-            By::Command(command) => Some(command),
-            By::Kernel { .. } => None,
+        match &mut self.runner {
+            Runner::Command(command) => Some(command),
+            Runner::Kernel { .. } => None,
         }
     }
 }
@@ -91,10 +86,10 @@ impl Session<'_> {
     }
 
     /// Writes a request's files; whether all could be.
-    fn put_files(&mut self, request: &Request) -> Result<bool, Failure> {
+    fn put_files(&mut self, request: &PendingExecution) -> Result<bool, Failure> {
         for file in &request.files {
             if let Err(error) = self.workdir.put(file) {
-                self.control.tell(&FromAgent::FilesRefused {
+                self.control.send(&FromAgent::FilesRefused {
                     execution: request.execution,
                     name: file.name.clone(),
                     reason: error.to_string(),
@@ -108,23 +103,23 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn start(&mut self, request: Request) -> Result<(), Failure> {
-        let Request { execution, work, outputs, .. } = request;
+    fn start(&mut self, request: PendingExecution) -> Result<(), Failure> {
+        let PendingExecution { execution, work, outputs, .. } = request;
         self.changes.begin(&self.workdir);
         let asks = matches!(work, Work::Complete { .. } | Work::Inspect { .. });
-        let mut running = Running {
+        let mut running = RunningExecution {
             execution,
-            by: By::Kernel { begun: false, interrupt_held: false },
+            runner: Runner::Kernel { begun: false, interrupt_held: false },
             outputs,
             results_left: self.context.policy.limits.max_result_bytes.get().unwrap_or(u64::MAX),
-            tells_changes: !asks,
+            reports_changes: !asks,
             cpu_before_us: 0,
             next_cpu_check: None,
         };
         let task = match &work {
-            Work::Code { code } => Task::Code(code),
-            Work::Complete { code, cursor } => Task::Complete(code, *cursor),
-            Work::Inspect { code, cursor } => Task::Inspect(code, *cursor),
+            Work::Code { code } => KernelRequest::Code(code),
+            Work::Complete { code, cursor } => KernelRequest::Complete(code, *cursor),
+            Work::Inspect { code, cursor } => KernelRequest::Inspect(code, *cursor),
             Work::Command { .. } => return self.start_command(running, work),
         };
         self.begin_counting(&mut running);
@@ -135,7 +130,7 @@ impl Session<'_> {
             let _kept = sys::set_cpu_soft_limit(pid, until).is_err();
         }
         self.running = Some(running);
-        self.control.tell(&FromAgent::Started { execution })?;
+        self.control.send(&FromAgent::Started { execution })?;
         let carried: Vec<_> = self
             .kernel
             .outputs
@@ -144,30 +139,32 @@ impl Session<'_> {
             .filter(|(_, data)| !data.is_empty())
             .collect();
         for (stream, data) in carried {
-            self.control.tell(&FromAgent::Output { execution, stream, data })?;
+            self.control.send(&FromAgent::Output { execution, stream, data })?;
         }
-        self.kernel.give(execution, &task);
+        self.kernel.submit(execution, &task);
         Ok(())
     }
 
-    /// Interrupts what is running, if it is this execution. A kernel that has not begun with it
-    /// could only ignore the signal, which is then held back.
+    /// Interrupts this execution, if it is running. A kernel that has not begun with it could only
+    /// ignore the signal, which is then held back.
     pub(super) fn interrupt(&mut self, execution: ExecutionNumber) {
         match self.running.as_mut().filter(|running| running.execution == execution) {
-            Some(Running { by: By::Kernel { begun, interrupt_held }, .. }) => {
+            Some(RunningExecution { runner: Runner::Kernel { begun, interrupt_held }, .. }) => {
                 *interrupt_held = !*begun;
                 if *begun {
                     self.kernel.interrupt();
                 }
             }
-            Some(Running { by: By::Command(command), .. }) => command.interrupt(),
+            Some(RunningExecution { runner: Runner::Command(command), .. }) => command.interrupt(),
             None => {}
         }
     }
 
-    /// The kernel has begun with what it was given.
-    pub(super) fn begun(&mut self) {
-        if let Some(Running { by: By::Kernel { begun, interrupt_held }, .. }) = &mut self.running {
+    /// The kernel has begun with the execution.
+    pub(super) fn execution_started(&mut self) {
+        if let Some(RunningExecution { runner: Runner::Kernel { begun, interrupt_held }, .. }) =
+            &mut self.running
+        {
             *begun = true;
             if std::mem::take(interrupt_held) {
                 self.kernel.interrupt();
@@ -175,8 +172,8 @@ impl Session<'_> {
         }
     }
 
-    /// What is running is done, after `spent` beside what is counted: passes on the rest of its
-    /// output, then the files that were asked for, then says so.
+    /// Ends the running execution: passes on the rest of its output, then its output files, then reports
+    /// the end. `spent` is usage that the meter does not count.
     pub(super) fn finish(&mut self, completion: Completion, spent: Usage) -> Result<(), Failure> {
         let usage = self.usage(spent);
         let [stdout_dropped, stderr_dropped] = self.end_output()?;
@@ -185,7 +182,7 @@ impl Session<'_> {
         };
         self.send_outputs(&running)?;
         let changes = self.changes_of(&running);
-        self.control.tell(&FromAgent::Done {
+        self.control.send(&FromAgent::Done {
             execution: running.execution,
             completion,
             stdout_dropped,
@@ -197,8 +194,8 @@ impl Session<'_> {
     }
 
     /// The files that an execution which is now over has changed.
-    pub(super) fn changes_of(&mut self, running: &Running) -> Changes {
-        if running.tells_changes {
+    pub(super) fn changes_of(&mut self, running: &RunningExecution) -> Changes {
+        if running.reports_changes {
             self.changes.take(&self.workdir, &self.transfers.hidden())
         } else {
             Changes::default()

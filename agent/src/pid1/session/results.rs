@@ -1,5 +1,4 @@
-//! What an execution gives beside its output: values, displays and files, all of them together
-//! within `max_result_bytes`.
+//! An execution's values, displays and files, all of them together within `max_result_bytes`.
 
 use std::io::Read;
 
@@ -7,10 +6,10 @@ use vivarium_protocol::message::{Failure, FromAgent};
 use vivarium_protocol::outcome::{Display, MimePart, OutputFile, Value};
 
 use super::Session;
-use super::execution::Running;
+use super::execution::RunningExecution;
 use crate::files::{self, FileError, Workdir};
 
-/// The largest file that goes in one message: the rest of a frame is for what is beside it.
+/// The largest file in one message; the rest of the frame is for what is beside it.
 const FILE_MAX_BYTES: u64 = 32 << 20;
 
 impl Session<'_> {
@@ -24,12 +23,12 @@ impl Session<'_> {
         let size = size_of_bundle(&value.mime);
         running.results_left = running.results_left.saturating_sub(size);
         let execution = running.execution;
-        self.control.tell(&FromAgent::Value { execution, value })
+        self.control.send(&FromAgent::Value { execution, value })
     }
 
-    /// Passes on something to be shown, behind what was printed before it, and lets the kernel go
-    /// on. Not if there is no room for it: the kernel keeps to that and says what it leaves out, so
-    /// this is for one that does not.
+    /// Passes on a display, behind what was printed before it, and lets the kernel continue. Drops one
+    /// that is over `max_result_bytes`: the kernel keeps to that limit and says what it leaves out, so
+    /// this is for a kernel that does not.
     pub(super) fn pass_display(&mut self, display: Display) -> Result<(), Failure> {
         self.drain_output()?;
         let Some(running) = &mut self.running else {
@@ -38,20 +37,20 @@ impl Session<'_> {
         let execution = running.execution;
         if let Some(left) = running.results_left.checked_sub(size_of_bundle(&display.mime)) {
             running.results_left = left;
-            self.control.tell(&FromAgent::Display { execution, display })?;
+            self.control.send(&FromAgent::Display { execution, display })?;
         }
-        self.kernel.shown(execution);
+        self.kernel.acknowledge_display(execution);
         Ok(())
     }
 
-    /// Sends the files that an execution was to make.
-    pub(super) fn send_outputs(&mut self, running: &Running) -> Result<(), Failure> {
+    /// Sends the files that the execution's request named.
+    pub(super) fn send_outputs(&mut self, running: &RunningExecution) -> Result<(), Failure> {
         let execution = running.execution;
         let mut left = running.results_left;
         for name in &running.outputs {
             let file = output_file(&self.workdir, name, left);
             left = left.saturating_sub(file.size_bytes);
-            self.control.tell(&FromAgent::File { execution, file })?;
+            self.control.send(&FromAgent::File { execution, file })?;
         }
         Ok(())
     }
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_given_or_the_reason_why_not() {
+    fn an_output_file_is_sent_or_the_reason_why_not() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), "host").unwrap();
         let workdir = tempfile::tempdir().unwrap();

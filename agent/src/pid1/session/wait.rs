@@ -8,13 +8,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_protocol::message::{Failure, TransferNumber};
 
 use super::Session;
-use super::execution::Running;
+use super::execution::RunningExecution;
 use crate::failure::failure;
 use crate::kernel::Stage;
 
-/// What happened. All that did is taken up before the session waits again, each for one bounded
-/// step: so nothing that there is always more of (output, a transfer) keeps anything else from
-/// its turn. In this order, as what the supervisor wants comes before all.
+/// What happened. Every event is handled before the session waits again, each by one bounded step: so
+/// no endless source (output, a transfer) starves another. In this order, as the supervisor's messages
+/// come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// The supervisor wrote, or is gone, or reads again.
@@ -28,9 +28,9 @@ pub(super) enum Event {
     Launcher,
     /// A process has ended.
     Children,
-    /// A new kernel tells of its layers.
-    Report,
-    /// A new command tells of its layers.
+    /// A new kernel sent its report.
+    KernelReport,
+    /// A new command sent its report.
     CommandReport,
     /// The kernel's channel can be read or written.
     Kernel {
@@ -39,7 +39,7 @@ pub(super) enum Event {
         /// It can be written.
         writable: bool,
     },
-    /// There is output.
+    /// The kernel or a command printed.
     Output,
     /// A command takes input.
     Input,
@@ -53,18 +53,18 @@ pub(super) enum Event {
 type Source<'a> = (PollFd<'a>, Event);
 
 impl Session<'_> {
-    /// Waits until something happens or is due; what happened, in order.
+    /// Waits until something happens or is due. Returns what happened, in order.
     ///
     /// # Errors
     /// If poll(2) fails.
     pub(super) fn wait(&self) -> Result<Vec<Event>, Failure> {
-        // What they tell is bulk: a supervisor that does not keep up is not given more.
-        let jobs = self.transfers.jobs().filter(|_| !self.control.is_full());
-        let jobs: Vec<_> = jobs.map(Event::Transfer).collect();
+        // Their replies are bulk: a supervisor that does not keep up gets no more.
+        let runnable = self.transfers.runnable().filter(|_| !self.control.is_full());
+        let runnable: Vec<_> = runnable.map(Event::Transfer).collect();
         let (mut polled, events): (Vec<_>, Vec<_>) = self.sources().into_iter().unzip();
         loop {
             let timeout =
-                if jobs.is_empty() { timeout(self.deadline()) } else { PollTimeout::ZERO };
+                if runnable.is_empty() { timeout(self.deadline()) } else { PollTimeout::ZERO };
             match poll(&mut polled, timeout) {
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(failure("poll", error)),
@@ -75,8 +75,8 @@ impl Session<'_> {
         let mut happened: Vec<_> = happened
             .map(|(fd, event)| with_readiness(event, fd.revents().unwrap_or(PollFlags::POLLIN)))
             .collect();
-        happened.dedup(); // one for both streams
-        happened.extend(jobs);
+        happened.dedup(); // one event for both streams
+        happened.extend(runnable);
         Ok(happened)
     }
 
@@ -86,7 +86,7 @@ impl Session<'_> {
         let both = |wants_write| {
             if wants_write { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN }
         };
-        // Which it is of the two is known after poll(2).
+        // poll(2) tells which of the two.
         let supervisor = Event::Supervisor { readable: false, writable: false };
         let mut sources = vec![
             source(self.control.as_fd(), both(self.control.wants_write()), supervisor),
@@ -94,13 +94,13 @@ impl Session<'_> {
             readable(self.children.as_fd(), Event::Children),
         ];
         if let Stage::Confining(pending) = &self.kernel.stage {
-            sources.push(readable(pending.as_fd(), Event::Report));
+            sources.push(readable(pending.as_fd(), Event::KernelReport));
         }
-        let command = self.running.as_ref().and_then(Running::command);
+        let command = self.running.as_ref().and_then(RunningExecution::command);
         if let Some(report) = command.and_then(|command| command.report()) {
             sources.push(readable(report, Event::CommandReport));
         }
-        // A supervisor that does not keep up is not given more. It goes on being heard.
+        // A supervisor that does not keep up gets no more. Its messages are still read.
         if !self.control.is_full() {
             if let Some((channel, wants_write)) = self.kernel.control() {
                 let event = Event::Kernel { readable: false, writable: false };
@@ -124,11 +124,11 @@ impl Session<'_> {
     }
 
     /// Whether the nearest deadline has passed.
-    pub(super) fn is_late(&self) -> bool {
+    pub(super) fn deadline_passed(&self) -> bool {
         self.deadline().is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// When something has to be looked at though nothing happens.
+    /// The earliest deadline.
     fn deadline(&self) -> Option<Instant> {
         let cpu = self.running.as_ref().and_then(|running| running.next_cpu_check);
         [cpu, self.kernel.exit_deadline, self.changes.due()].into_iter().flatten().min()
