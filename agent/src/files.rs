@@ -12,13 +12,13 @@
 mod changes;
 mod chunks;
 mod delete;
+mod download;
 mod error;
 mod list;
 mod new_file;
-mod reading;
-mod receiving;
 mod tar;
 mod unpack;
+mod upload;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,13 +31,13 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown};
 use vivarium_protocol::message::{FileEntry, FileKind, InputFile};
 
-pub(crate) use changes::{Tracker, WATCHES_MAX};
-pub(crate) use delete::Deleting;
+pub(crate) use changes::{ChangeTracker, WATCHES_MAX};
+pub(crate) use delete::Deletion;
+pub(crate) use download::Download;
 pub(crate) use error::FileError;
 pub(crate) use list::Listing;
 pub(crate) use new_file::NewFile;
-pub(crate) use reading::Reading;
-pub(crate) use receiving::Receiving;
+pub(crate) use upload::Upload;
 
 /// A directory beneath which everything stays: the workdir, or one in it.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Workdir {
         Ok(Self { root, owner: self.owner, max_file_bytes: self.max_file_bytes })
     }
 
-    /// Writes a file of an execution's, making the directories it lies in.
+    /// Writes a file of an execution's, making its parent directories.
     ///
     /// # Errors
     /// [`FileError`]; nothing has then been replaced.
@@ -121,7 +121,7 @@ impl Workdir {
             at = match mkdirat(&at, part, Mode::from_bits_truncate(0o755)) {
                 Ok(()) => {
                     let made = open_beneath(&at, part, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
-                    self.give(&made)?;
+                    self.set_owner(&made)?;
                     made
                 }
                 Err(Errno::EEXIST) => open_beneath(&at, part, OFlag::O_PATH | OFlag::O_DIRECTORY)?,
@@ -131,8 +131,7 @@ impl Workdir {
         Ok(at)
     }
 
-    /// Makes the owner the owner.
-    fn give(&self, file: &impl AsFd) -> Result<(), FileError> {
+    fn set_owner(&self, file: &impl AsFd) -> Result<(), FileError> {
         match self.owner {
             Some(id) => Ok(fchown(file, Some(Uid::from_raw(id)), Some(Gid::from_raw(id)))?),
             None => Ok(()),
@@ -146,7 +145,7 @@ impl AsFd for Workdir {
     }
 }
 
-/// Opens `path` as every path of a tenant's is opened: see the module.
+/// Opens `path` beneath `directory`, as the module describes.
 pub(crate) fn open_beneath(
     directory: &impl AsFd,
     path: &Path,
@@ -178,8 +177,7 @@ pub(crate) fn open_beneath(
 pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
     let path = Path::new(name);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    // Components leave out what means nothing; that it is not left out here makes a path's
-    // text the one way to name a file.
+    // Components leave out redundant parts. Refusing those makes a path's text the only name of a file.
     let exact = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
     if name.is_empty() || name.contains('\0') || !plain || !exact {
         return Err(FileError::Name);
@@ -187,7 +185,6 @@ pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
     Ok(path.to_owned())
 }
 
-/// What is told of the file at `path`.
 pub(crate) fn entry(path: String, stat: &FileStat) -> FileEntry {
     FileEntry {
         path,
@@ -200,7 +197,6 @@ pub(crate) fn entry(path: String, stat: &FileStat) -> FileEntry {
     }
 }
 
-/// What a file is.
 pub(crate) fn kind(stat: &FileStat) -> FileKind {
     match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
         SFlag::S_IFREG => FileKind::File,
@@ -210,7 +206,6 @@ pub(crate) fn kind(stat: &FileStat) -> FileKind {
     }
 }
 
-/// A file's size.
 pub(crate) fn size_bytes(stat: &FileStat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }

@@ -1,16 +1,16 @@
-//! Which files of the workdir were made or changed since last asked for.
+//! Which files of the workdir were made or changed since the last report.
 //!
-//! The host's kernel keeps the list (inotify(7)) and it is read when an execution ends, so one
-//! that changes nothing costs one system call however many files there are. Only where there is
-//! no such list, or not of every directory, or where it had no room, is the workdir walked,
-//! within bounds: then `more` may be said of what was not looked at, and a file that was changed
-//! within a clock tick of the last time is told twice.
+//! The host's kernel queues events (inotify(7)) that are read when an execution ends, so an execution
+//! that changes nothing costs one system call however many files there are. The workdir is scanned,
+//! within bounds, only where there is no inotify instance, where not every directory is watched, or
+//! where the queue overflowed: then `more` may stand for what was not scanned, and a file that was
+//! changed within a clock tick of the last report is reported twice.
 //!
-//! As long as no file has been there, none can be but a new one, so the list is kept from the
-//! first execution on that finds files. Without one a session ends sooner: the kernel waits for a
-//! grace period of some 10 ms when the last descriptor of an inotify instance is closed.
+//! As long as the workdir has no file, every file found is new, so nothing is watched before the first
+//! execution that leaves files. Without inotify a session ends sooner: the kernel waits for a grace
+//! period of some 10 ms when the last descriptor of an inotify instance is closed.
 //!
-//! Not told are files in hidden directories at the top of the workdir (`.cache`, `.config`,
+//! Not reported are files in hidden directories at the top of the workdir (`.cache`, `.config`,
 //! `.tmp`) and in any `__pycache__`: what tools leave there is nobody's result. Neither are files
 //! that were written for the API, until the tenant's code changes them.
 
@@ -32,113 +32,111 @@ mod scan;
 
 pub(crate) use scan::WATCHES_MAX;
 
-/// The most files told of at one time.
-const TOLD_MAX: usize = 1000;
+/// The most files of one report.
+const REPORTED_MAX: usize = 1000;
 
-/// The most names kept: more than are told, as some of them are gone again at the end.
+/// The most names kept: more than are reported, as some files are gone again at the end.
 const NAMES_MAX: usize = 4096;
 
-/// The most directory entries, none of them a file, that are looked at again for each execution.
-const UNWATCHED_MAX: usize = 64;
+/// The most directory entries, none of them a file, that are scanned again for each execution.
+const RESCANNED_MAX: usize = 64;
 
 /// The most events read at a time, which is as many as the kernel keeps
 /// (`fs.inotify.max_queued_events`, and one that says that there were more): code may make more as
 /// fast as they are read.
 const EVENTS_MAX: usize = 16_384 + 1;
 
-/// How long events may gather before they are read: each reading wakes the agent.
-const GATHER: Duration = Duration::from_millis(100);
+/// How long events gather before they are read: each reading wakes the agent.
+const READ_DELAY: Duration = Duration::from_millis(100);
 
-/// Keeps track of the workdir.
 #[derive(Debug)]
-pub(crate) struct Tracker {
+pub(crate) struct ChangeTracker {
     inotify: Option<Inotify>,
     stage: Stage,
     watched: BTreeMap<WatchDescriptor, PathBuf>,
     changed: BTreeSet<PathBuf>,
     more: bool,
-    /// Something may have been changed that no event told of.
-    blind: bool,
-    /// Events were lost, so it is not known any more what is watched.
+    /// A change may have had no event.
+    missed_events: bool,
+    /// Events were lost, so it is unknown what is watched.
     overflowed: bool,
-    looked_at: usize,
-    /// When events that are there are read.
+    scanned: usize,
+    /// When to read the queued events.
     due: Option<Instant>,
-    since: Tick,
-    /// In [`Stage::Told`]: the files that were told of or passed over, with their times then.
-    told: BTreeMap<PathBuf, Tick>,
+    since: Timestamp,
+    /// In [`Stage::Reported`]: the files that were reported or excluded, with their times then.
+    reported: BTreeMap<PathBuf, Timestamp>,
 }
 
 /// A time as the host's kernel stamps files with: seconds and nanoseconds.
-type Tick = (i64, i64);
+type Timestamp = (i64, i64);
 
-/// How far it has come.
+/// How changes are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// There has been no file yet: any that is found is new.
-    NoFile,
-    /// Files were told of, each as it was then, and nothing is watched yet.
-    Told,
-    /// All directories are watched, or else it is known that they are not.
+    Empty,
+    /// Files were reported, each as it was then, and nothing is watched yet.
+    Reported,
+    /// All directories are watched, or `missed_events` says that some are not.
     Watching,
 }
 
-/// Which files of a directory that is looked through are changed.
+/// Which files of a scanned directory count as changed.
 #[derive(Debug, Clone, Copy)]
 enum Changed {
-    /// All: the directory is new.
+    /// The directory is new.
     All,
-    /// None: it was there at the start.
+    /// The directory was there at the start.
     None,
     /// Those whose status changed since: also one that was renamed, or made to look old.
-    Since(Tick),
-    /// Those that are not as they were told of: that is no question of clocks, of which those that
-    /// stamp files lag behind those that are read. What was changed again within the tick in which
-    /// it was told of is missed.
-    NotAsTold,
+    Since(Timestamp),
+    /// Those that are not as they were reported: compared without a clock, since the clock that stamps
+    /// files lags behind those that can be read. A change within the tick of the report is missed.
+    SinceReported,
 }
 
-impl Tracker {
-    /// Keeps track of `workdir` from now on.
+impl ChangeTracker {
+    /// Tracks `workdir` from now on.
     pub(crate) fn new(workdir: &Workdir) -> Self {
         let mut tracker = Self {
             inotify: None,
-            stage: Stage::NoFile,
+            stage: Stage::Empty,
             watched: BTreeMap::new(),
             changed: BTreeSet::new(),
             more: false,
-            blind: false,
+            missed_events: false,
             overflowed: false,
-            looked_at: 0,
+            scanned: 0,
             due: None,
             since: now(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
         };
-        tracker.look_for_files(workdir);
+        tracker.scan_for_files(workdir);
         tracker.more = false;
-        if !std::mem::take(&mut tracker.changed).is_empty() || tracker.blind {
+        if !std::mem::take(&mut tracker.changed).is_empty() || tracker.missed_events {
             tracker.watch_all(workdir, Changed::None);
             tracker.more = false;
         }
         tracker
     }
 
-    /// What to poll for reading.
+    /// The inotify instance to poll for reading.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().filter(|_| self.due.is_none()).map(AsFd::as_fd)
     }
 
-    /// There are events: they are read in a while.
-    pub(crate) fn gather(&mut self) {
-        self.due = Some(Instant::now() + GATHER);
+    /// Events are queued: reads them in a while.
+    pub(crate) fn schedule_read(&mut self) {
+        self.due = Some(Instant::now() + READ_DELAY);
     }
 
-    /// When they are read.
+    /// When to call [`Self::read`].
     pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Reads the events that are there.
+    /// Reads the queued events.
     pub(crate) fn read(&mut self, workdir: &Workdir) {
         self.due = None;
         let mut read = 0;
@@ -147,44 +145,43 @@ impl Tracker {
         {
             read += events.len();
             for event in events {
-                self.note(workdir, event);
+                self.apply_event(workdir, event);
             }
         }
     }
 
     /// An execution begins.
     pub(crate) fn begin(&mut self, workdir: &Workdir) {
-        if self.stage == Stage::Told {
-            self.watch_all(workdir, Changed::NotAsTold);
+        if self.stage == Stage::Reported {
+            self.watch_all(workdir, Changed::SinceReported);
         }
-        if self.blind {
-            // What was written for the API until now is not to be told.
+        if self.missed_events {
+            // Excludes what was written for the API until now.
             self.since = now();
         }
     }
 
-    /// The file at `path` was written for the API.
-    pub(crate) fn own(&mut self, workdir: &Workdir, path: &Path) {
+    /// Leaves the file at `path` out of the next report: it was written for the API.
+    pub(crate) fn exclude(&mut self, workdir: &Workdir, path: &Path) {
         match self.stage {
-            Stage::NoFile => self.watch_all(workdir, Changed::All),
-            Stage::Told => self.watch_all(workdir, Changed::NotAsTold),
+            Stage::Empty => self.watch_all(workdir, Changed::All),
+            Stage::Reported => self.watch_all(workdir, Changed::SinceReported),
             Stage::Watching => self.read(workdir),
         }
         self.changed.remove(path);
     }
 
-    /// What was made or changed since this was last asked for. Files with the inodes `hidden`
-    /// are not there.
+    /// Takes what was made or changed since the last call, without files of the inodes `hidden`.
     pub(crate) fn take(&mut self, workdir: &Workdir, hidden: &[u64]) -> Changes {
         match self.stage {
-            Stage::NoFile => self.look_for_files(workdir),
-            Stage::Told => self.watch_all(workdir, Changed::NotAsTold),
+            Stage::Empty => self.scan_for_files(workdir),
+            Stage::Reported => self.watch_all(workdir, Changed::SinceReported),
             Stage::Watching => self.read(workdir),
         }
-        if self.blind && self.stage == Stage::Watching {
+        if self.missed_events && self.stage == Stage::Watching {
             self.walk(workdir);
         }
-        let found = !self.changed.is_empty() || self.blind || self.looked_at > UNWATCHED_MAX;
+        let found = !self.changed.is_empty() || self.missed_events || self.scanned > RESCANNED_MAX;
         let mut changes = Changes { files: Vec::new(), more: self.more };
         for path in std::mem::take(&mut self.changed) {
             let Ok(stat) = workdir.stat(&path) else {
@@ -193,61 +190,61 @@ impl Tracker {
             if kind(&stat) != FileKind::File {
                 continue;
             }
-            if self.stage == Stage::NoFile {
-                self.told.insert(path.clone(), changed_at(&stat));
+            if self.stage == Stage::Empty {
+                self.reported.insert(path.clone(), changed_at(&stat));
             }
             if hidden.contains(&stat.st_ino) {
                 continue;
             }
-            if changes.files.len() == TOLD_MAX {
+            if changes.files.len() == REPORTED_MAX {
                 changes.more = true;
                 break;
             }
             changes.files.push(entry(path.to_string_lossy().into_owned(), &stat));
         }
         self.more = false;
-        self.looked_at = 0;
+        self.scanned = 0;
         self.since = now();
-        if self.stage == Stage::NoFile && found {
-            self.stage = Stage::Told;
+        if self.stage == Stage::Empty && found {
+            self.stage = Stage::Reported;
             if changes.more {
-                // Not all that is there is known, so what is not as it was can not be told later.
+                // Not every file is in `reported`, so [`Changed::SinceReported`] can not be used later.
                 self.watch_all(workdir, Changed::None);
                 self.more = false;
-                self.looked_at = 0;
+                self.scanned = 0;
             }
         }
         changes
     }
 
-    /// Finds every file, and watches nothing.
-    fn look_for_files(&mut self, workdir: &Workdir) {
-        self.look_through(workdir, PathBuf::new(), Changed::All);
+    /// Finds every file, without watching.
+    fn scan_for_files(&mut self, workdir: &Workdir) {
+        self.scan(workdir, PathBuf::new(), Changed::All);
     }
 
-    /// Watches every directory, and notes what is changed in them.
+    /// Watches every directory, and adds the files in it that count as changed.
     fn watch_all(&mut self, workdir: &Workdir, changed: Changed) {
         self.stage = Stage::Watching;
         self.inotify = start();
-        self.blind = self.inotify.is_none();
-        self.look_through(workdir, PathBuf::new(), changed);
-        self.told.clear();
+        self.missed_events = self.inotify.is_none();
+        self.scan(workdir, PathBuf::new(), changed);
+        self.reported.clear();
     }
 
-    /// Finds by their times what no event told of, and watches what was not watched.
+    /// Finds changes without an event by their times, and watches what was not watched.
     fn walk(&mut self, workdir: &Workdir) {
         if std::mem::take(&mut self.overflowed) {
             self.watched.clear();
             self.inotify = start();
         }
-        self.blind = self.inotify.is_none();
-        self.look_through(workdir, PathBuf::new(), Changed::Since(self.since));
+        self.missed_events = self.inotify.is_none();
+        self.scan(workdir, PathBuf::new(), Changed::Since(self.since));
     }
 
-    fn note(&mut self, workdir: &Workdir, event: InotifyEvent) {
+    fn apply_event(&mut self, workdir: &Workdir, event: InotifyEvent) {
         use AddWatchFlags as Flags;
         if event.mask.contains(Flags::IN_Q_OVERFLOW) {
-            self.blind = true;
+            self.missed_events = true;
             self.overflowed = true;
         }
         if event.mask.contains(Flags::IN_IGNORED) {
@@ -260,11 +257,11 @@ impl Tracker {
         let gone = event.mask.intersects(Flags::IN_DELETE | Flags::IN_MOVED_FROM);
         if event.mask.contains(Flags::IN_ISDIR) {
             if gone {
-                self.forget(&path);
+                self.forget_directory(&path);
             } else if event.mask.intersects(Flags::IN_CREATE | Flags::IN_MOVED_TO)
-                && !is_tools_own(directory, &name)
+                && !is_tool_directory(directory, &name)
             {
-                self.look_through(workdir, path, Changed::All);
+                self.scan(workdir, path, Changed::All);
             }
         } else if gone {
             self.changed.remove(&path);
@@ -281,9 +278,8 @@ impl Tracker {
         }
     }
 
-    /// The directory at `path` is no longer there. What was in it may be elsewhere, of which
-    /// another event tells.
-    fn forget(&mut self, path: &Path) {
+    /// The directory at `path` is no longer there. If its content has moved, another event says so.
+    fn forget_directory(&mut self, path: &Path) {
         let inotify = self.inotify.as_ref();
         self.watched.retain(|watch, directory| {
             let inside = directory.starts_with(path);
@@ -302,23 +298,23 @@ fn start() -> Option<Inotify> {
     Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()
 }
 
-/// The time by the clock that files are stamped by, which moves in ticks. Since Linux 6.13 a file
-/// that was looked at before it was changed is stamped by the finer one.
-fn now() -> Tick {
+/// The time by the clock that stamps files, which moves in ticks. Since Linux 6.13 a file that was
+/// queried before it was changed is stamped by a finer clock.
+fn now() -> Timestamp {
     time(ClockId::CLOCK_REALTIME_COARSE)
 }
 
-fn time(clock: ClockId) -> Tick {
+fn time(clock: ClockId) -> Timestamp {
     clock_gettime(clock).map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()))
 }
 
 /// When the status of a file changed last.
-const fn changed_at(stat: &FileStat) -> Tick {
+const fn changed_at(stat: &FileStat) -> Timestamp {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
-/// Whether a directory is one that tools keep for themselves.
-fn is_tools_own(parent: &Path, name: &OsStr) -> bool {
+/// Whether a directory is one for the files of tools.
+fn is_tool_directory(parent: &Path, name: &OsStr) -> bool {
     let at_the_top = parent.as_os_str().is_empty();
     name == "__pycache__" || (at_the_top && name.as_bytes().starts_with(b"."))
 }

@@ -1,15 +1,14 @@
-//! Content in chunks: a little-endian `u32` length and that many bytes, until one of length 0. That
-//! end is needed: the end of the stream alone is that of a client that went away, and then nothing
-//! is replaced.
+//! Content in chunks: a little-endian `u32` length and that many bytes, until one of length 0. The end of
+//! the stream alone means that the client went away: then nothing is replaced.
 //!
-//! It is fed bytes and says what they are; it holds no content.
+//! The decoder is fed bytes and holds no content.
 
 use super::FileError;
 
 /// The largest chunk.
 const CHUNK_MAX_BYTES: usize = 1 << 20;
 
-/// Where in the chunks we are.
+/// A decoder.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     prefix: [u8; 4],
@@ -17,19 +16,17 @@ pub(super) struct Chunks {
     left: usize,
 }
 
-/// The next of the content.
+/// The next part of the content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Not yet here.
+    /// More input is needed.
     Nothing,
-    /// This.
     Data(&'a [u8]),
-    /// None: that was all.
     End,
 }
 
 impl Chunks {
-    /// The next piece of `input`, which is taken off it.
+    /// Takes the next piece off `input`.
     ///
     /// # Errors
     /// [`FileError::Aborted`] at a chunk that is too long.
@@ -67,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_survive_being_cut_anywhere() {
+    fn content_is_the_same_wherever_the_input_is_cut() {
         let mut wire = Vec::new();
         for chunk in [b"ab".as_slice(), b"cde", b""] {
             wire.extend(u32::try_from(chunk.len()).unwrap().to_le_bytes());
@@ -86,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_is_too_long_ends_it() {
+    fn a_chunk_over_the_maximum_is_refused() {
         let max = u32::try_from(CHUNK_MAX_BYTES).unwrap();
         let wire = (max + 1).to_le_bytes();
         assert!(Chunks::default().next(&mut wire.as_slice()).is_err());

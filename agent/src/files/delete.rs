@@ -20,15 +20,14 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::new_file::fresh_name;
 use super::{FileError, Workdir, checked, open_beneath};
 
-/// How many entries are removed before others have their turn.
+/// How many entries are removed in one step.
 const STEP_ENTRIES: u32 = 256;
 
-/// After so many entries somebody must be making new ones as fast as they go.
+/// After so many entries, new ones must be made as fast as they are removed.
 const ENTRIES_MAX: u64 = 1 << 24;
 
-/// What is being deleted.
 #[derive(Debug)]
-pub(crate) struct Deleting {
+pub(crate) struct Deletion {
     parent: OwnedFd,
     name: OsString,
     /// The directory of that name, once it is known not to be empty.
@@ -69,7 +68,7 @@ impl Level {
     }
 }
 
-impl Deleting {
+impl Deletion {
     /// Begins to delete what is at `path`.
     ///
     /// # Errors
@@ -82,7 +81,7 @@ impl Deleting {
         Ok(Self { parent, name, top: None, inner: None, entries: 0 })
     }
 
-    /// Deletes some more. Whether that was all, once that is settled.
+    /// Deletes some more. Returns the outcome once there is one.
     pub(crate) fn step(&mut self) -> Option<Result<(), FileError>> {
         for _ in 0..STEP_ENTRIES {
             match self.advance() {
@@ -132,12 +131,9 @@ impl Deleting {
     }
 }
 
-/// What became of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Removed {
-    /// It is gone, by whosever hand.
     Yes,
-    /// It is a directory with something in it.
     NotEmpty,
 }
 

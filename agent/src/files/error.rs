@@ -41,7 +41,6 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
-    /// As the supervisor is told.
     pub(crate) fn problem(&self) -> FileProblem {
         let kind = match self {
             Self::Name | Self::Escapes => FileProblemKind::Path,

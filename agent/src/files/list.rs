@@ -30,10 +30,9 @@ const PATH_BYTES: usize = 4096;
 /// How many levels of directories are gone into. What is deeper is not listed.
 const DEPTH_MAX: usize = 64;
 
-/// How many entries are read before others have their turn.
+/// How many entries are read in one step.
 const STEP_ENTRIES: usize = 512;
 
-/// A directory that is being listed.
 #[derive(Debug)]
 pub(crate) struct Listing {
     levels: Vec<Level>,
@@ -43,20 +42,20 @@ pub(crate) struct Listing {
     page: BTreeSet<Found>,
     /// Bytes of the page's paths.
     bytes: usize,
-    /// The first that the page has no room for: neither has it for what comes after.
+    /// The first path that the page has no room for.
     cut: Option<String>,
 }
 
-/// What has been found: ordered by what is told of it, by which the next page begins.
+/// An entry, ordered by its name as reported, by which the next page begins.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
-    told: String,
+    name: String,
     path: PathBuf,
 }
 
 impl Found {
     fn bytes(&self) -> usize {
-        self.told.len().saturating_add(self.path.as_os_str().len())
+        self.name.len().saturating_add(self.path.as_os_str().len())
     }
 }
 
@@ -96,8 +95,7 @@ impl Listing {
         Ok(Self { levels, recursive, after, limit, page, bytes, cut })
     }
 
-    /// Reads some more. The page, once it is certain. Files with the inodes `hidden` are not
-    /// there.
+    /// Reads some more. Returns the page once it is complete, without files of the inodes `hidden`.
     pub(crate) fn step(&mut self, workdir: &Workdir, hidden: &[u64]) -> Option<FileReply> {
         for _ in 0..STEP_ENTRIES {
             let Some(level) = self.levels.last_mut() else {
@@ -107,38 +105,38 @@ impl Listing {
                 Some(Ok(entry)) => {
                     let name = OsStr::from_bytes(entry.file_name().to_bytes());
                     if name != "." && name != ".." && !hidden.contains(&entry.ino()) {
-                        self.look_at(Path::new(name), entry.file_type());
+                        self.visit(Path::new(name), entry.file_type());
                     }
                 }
-                // What can not be read is as good as empty.
+                // A directory that can not be read counts as empty.
                 Some(Err(_)) | None => drop(self.levels.pop()),
             }
         }
         None
     }
 
-    /// Notes one entry, and goes into it if it is a directory that may hold some of the page.
-    fn look_at(&mut self, name: &Path, kind: Option<Type>) {
+    /// Adds one entry to the page, and descends into it if it is a directory that may hold some of it.
+    fn visit(&mut self, name: &Path, kind: Option<Type>) {
         let Some(level) = self.levels.last() else {
             return;
         };
         let path = level.path.join(name);
-        let told = path.to_string_lossy().into_owned();
-        if told.len() > PATH_BYTES {
+        let reported = path.to_string_lossy().into_owned();
+        if reported.len() > PATH_BYTES {
             return;
         }
-        if self.recursive && self.levels.len() < DEPTH_MAX && self.may_hold_some(&told) {
+        if self.recursive && self.levels.len() < DEPTH_MAX && self.may_hold_some(&reported) {
             let is_directory = kind.map_or_else(
                 || is_directory(&level.directory, name),
                 |kind| kind == Type::Directory,
             );
-            // One that is gone, or that has become something else, is not gone into.
+            // Not into one that is gone, or that has become something else.
             if is_directory && let Ok(next) = Level::open(&level.directory, name, path.clone()) {
                 self.levels.push(next);
             }
         }
-        if told > self.after && self.cut.as_ref().is_none_or(|cut| told < *cut) {
-            self.insert(Found { told, path });
+        if reported > self.after && self.cut.as_ref().is_none_or(|cut| reported < *cut) {
+            self.insert(Found { name: reported, path });
         }
     }
 
@@ -149,15 +147,15 @@ impl Listing {
         while self.page.len() > self.limit || (self.bytes > PAGE_BYTES && self.page.len() > 1) {
             let Some(last) = self.page.pop_last() else { return };
             self.bytes = self.bytes.saturating_sub(last.bytes());
-            self.cut = Some(last.told);
+            self.cut = Some(last.name);
         }
     }
 
-    /// Whether paths in the directory told as `told` can be on the page: they all come after
-    /// `told/` and before `told0`, as 0 is the character after the slash.
-    fn may_hold_some(&self, told: &str) -> bool {
-        let ends_before = format!("{told}0") <= self.after;
-        let begins_after = self.cut.as_ref().is_some_and(|cut| *cut < format!("{told}/"));
+    /// Whether paths in `directory` can be on the page: they all come after `directory/` and before
+    /// `directory0`, as 0 is the character after the slash.
+    fn may_hold_some(&self, directory: &str) -> bool {
+        let ends_before = format!("{directory}0") <= self.after;
+        let begins_after = self.cut.as_ref().is_some_and(|cut| *cut < format!("{directory}/"));
         !ends_before && !begins_after
     }
 
@@ -165,17 +163,17 @@ impl Listing {
         let more = self.cut.is_some();
         let entries = std::mem::take(&mut self.page)
             .into_iter()
-            // What is gone by now is not there.
+            // Without those that are gone by now.
             .filter_map(|found| {
                 let stat = workdir.stat(&found.path).ok()?;
-                Some(entry(found.told, &stat))
+                Some(entry(found.name, &stat))
             })
             .collect();
         FileReply::Listed { entries, more }
     }
 }
 
-/// For filesystems that do not say in the directory what an entry is.
+/// For filesystems whose directories do not have the kind of an entry.
 fn is_directory(directory: &OwnedFd, name: &Path) -> bool {
     fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| kind(&stat) == FileKind::Directory)

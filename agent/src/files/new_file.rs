@@ -1,9 +1,8 @@
 //! A file that appears whole or not at all.
 //!
-//! It is written under a temporary name in the directory it will be in, and renamed when it is
-//! complete. The session's own code may see that name, and is free to spoil its own upload. What
-//! the agent tells of the workdir leaves it out, and by inode: any name that were reserved for
-//! it could be taken by the tenant to hide files.
+//! It is written under a temporary name in its directory, and renamed when it is complete. The session's
+//! own code may see that name, and is free to spoil its own upload. Listings and reports of changes
+//! leave it out by inode: a reserved name could be used by the tenant to hide files.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +20,7 @@ use vivarium_protocol::message::FileKind;
 
 use super::{FileError, Workdir, kind, open_beneath};
 
-/// How many temporary names are tried. One is enough, unless somebody makes them up as well.
+/// How many temporary names are tried. One is enough, unless the tenant guesses them.
 const NAMES_TRIED: u32 = 8;
 
 /// A file that is being written.
@@ -44,7 +43,7 @@ impl NewFile {
     pub(crate) fn create(workdir: &Workdir, path: &Path) -> Result<Self, FileError> {
         let name = path.file_name().ok_or(FileError::Name)?.to_owned();
         let directory = workdir.make_directories(path.parent().unwrap_or(Path::new("")))?;
-        check_place(&directory, &name)?;
+        check_target(&directory, &name)?;
         let (temporary, file) = open_temporary(&directory)?;
         let new = Self {
             inode: fstat(&file)?.st_ino,
@@ -55,21 +54,20 @@ impl NewFile {
             written: 0,
             max_bytes: workdir.max_file_bytes,
         };
-        workdir.give(&new.file)?;
+        workdir.set_owner(&new.file)?;
         Ok(new)
     }
 
-    /// Its inode, by which it is left out of what is told of the workdir.
+    /// By which listings and reports of changes leave it out.
     pub(crate) const fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Bytes written so far.
     pub(crate) const fn written(&self) -> u64 {
         self.written
     }
 
-    /// Adds `data`.
+    /// Appends `data`.
     ///
     /// # Errors
     /// [`FileError::TooLarge`] or [`FileError::NoSpace`] by the session's limits.
@@ -86,15 +84,15 @@ impl NewFile {
         Ok(())
     }
 
-    /// Puts it into its place, and whatever file was there out of it.
+    /// Renames it to its own name, replacing a regular file.
     ///
     /// # Errors
-    /// [`FileError`]; what stood there is still there.
+    /// [`FileError`]; what was there is still there.
     pub(crate) fn commit(mut self, executable: bool) -> Result<(), FileError> {
         if executable {
             fchmod(&self.file, Mode::from_bits_truncate(0o755))?;
         }
-        check_place(&self.directory, &self.name)?;
+        check_target(&self.directory, &self.name)?;
         if let Some(temporary) = &self.temporary {
             renameat(&self.directory, temporary.as_os_str(), &self.directory, &*self.name)?;
             self.temporary = None;
@@ -113,9 +111,9 @@ impl Drop for NewFile {
     }
 }
 
-/// Refuses what only a regular file may take the place of. For the client's sake, not for
-/// safety: rename(2) follows no link.
-fn check_place(directory: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
+/// Refuses to replace anything but a regular file. For the client's sake, not for safety: rename(2)
+/// follows no link.
+fn check_target(directory: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
     match fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat) => match kind(&stat) {
             FileKind::File => Ok(()),
@@ -140,13 +138,12 @@ fn open_temporary(directory: &OwnedFd) -> Result<(OsString, OwnedFd), FileError>
     Err(last)
 }
 
-/// A name that nothing has yet, most likely, and that can not be told in advance.
+/// An unpredictable name, which most likely nothing has yet.
 pub(super) fn fresh_name(purpose: &str) -> OsString {
-    // std's own source of randomness: its keys are another at each call.
+    // std's own source of randomness: its keys differ at each call.
     format!(".{purpose}-{:016x}", RandomState::new().hash_one(0)).into()
 }
 
-/// As [`AsFd`], so that what is written can be asked about.
 impl AsFd for NewFile {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.file.as_fd()

@@ -256,7 +256,7 @@ mod deleting {
     use super::*;
 
     fn delete(workdir: &Workdir, path: &str) -> Result<(), FileError> {
-        let mut deleting = Deleting::start(workdir, path)?;
+        let mut deleting = Deletion::start(workdir, path)?;
         loop {
             if let Some(done) = deleting.step() {
                 return done;
@@ -304,7 +304,7 @@ mod deleting {
         for number in 0..1000 {
             workdir.put(&input(&format!("top/d/{number}"))).unwrap();
         }
-        let mut deleting = Deleting::start(&workdir, "top").unwrap();
+        let mut deleting = Deletion::start(&workdir, "top").unwrap();
         assert!(deleting.step().is_none());
         // It is in the midst of it. Its directory goes, and a link comes in its place.
         fs::rename(directory.path().join("top/d"), directory.path().join("spared")).unwrap();

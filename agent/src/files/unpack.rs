@@ -17,7 +17,7 @@ use super::{FileError, NewFile, Workdir};
 #[derive(Debug)]
 pub(super) struct Unpacker {
     target: Workdir,
-    /// Where that is, from the workdir.
+    /// The target's path in the workdir.
     prefix: PathBuf,
     parser: Parser,
     file: Option<Open>,
@@ -25,7 +25,7 @@ pub(super) struct Unpacker {
     bytes: u64,
 }
 
-/// The file whose content comes.
+/// The file being written.
 #[derive(Debug)]
 struct Open {
     new: NewFile,
@@ -39,15 +39,14 @@ impl Unpacker {
         Self { target, prefix, parser: Parser::default(), file: None, files: 0, bytes: 0 }
     }
 
-    /// The inode of the file that is being written.
     pub(super) fn inode(&self) -> Option<u64> {
         self.file.as_ref().map(|file| file.new.inode())
     }
 
-    /// Takes more of the archive. `written` hears the path of each file when it is complete.
+    /// Takes more of the archive. Calls `written` with the path of each complete file.
     ///
     /// # Errors
-    /// [`FileError`]; what is complete stays.
+    /// [`FileError`]; complete files stay.
     pub(super) fn take(
         &mut self,
         mut data: &[u8],
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_climb_are_refused() {
+    fn names_that_leave_the_directory_are_refused() {
         assert_eq!(plain(b"./a//b/./c/").unwrap(), Path::new("a/b/c"));
         assert_eq!(plain(b"./").unwrap(), Path::new(""));
         for name in [b"/etc/passwd".as_slice(), b"../x", b"a/../../x", b"a/..", b"a\0b"] {

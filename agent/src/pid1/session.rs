@@ -30,7 +30,7 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use crate::children::Children;
 use crate::failure::failure;
-use crate::files::{Tracker, Workdir};
+use crate::files::{ChangeTracker, Workdir};
 use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::wire::FromKernel;
 use crate::kernel::{Kernel, ReadOutcome, Stage};
@@ -57,7 +57,7 @@ pub(crate) struct Session<'a> {
     pending: VecDeque<PendingExecution>,
     workdir: Workdir,
     transfers: Transfers,
-    changes: Tracker,
+    changes: ChangeTracker,
     ever_ready: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
         let kernel = Kernel::spawn(context, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
         let workdir = open_workdir(context)?;
-        let changes = Tracker::new(&workdir);
+        let changes = ChangeTracker::new(&workdir);
         // Before a byte of tenant code's is read.
         sandbox::confine_agent(context)?;
         Ok(Self {
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
                     command.write_input();
                 }
             }
-            Event::Changes => self.changes.gather(),
+            Event::Changes => self.changes.schedule_read(),
             Event::Transfer(number) => self.step_transfer(number)?,
         }
         Ok(ControlFlow::Continue(()))

@@ -1,4 +1,4 @@
-//! Looking through directories, to watch them and to find what is changed in them.
+//! Scanning directories, to watch them and to find what is changed in them.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,18 +12,18 @@ use nix::sys::inotify::AddWatchFlags;
 use nix::sys::stat::fstatat;
 use vivarium_protocol::message::FileKind;
 
-use super::{Changed, Stage, Tracker, changed_at, is_tools_own};
+use super::{ChangeTracker, Changed, Stage, changed_at, is_tool_directory};
 use crate::files::{FileError, Workdir, kind, open_beneath};
 
 /// The most directories watched. Each takes some 1 KiB of the host's kernel memory, and all
 /// sessions of a user share `fs.inotify.max_user_watches`.
 pub(crate) const WATCHES_MAX: usize = 1024;
 
-/// The most directory entries looked at between two times of being asked.
-const LOOKED_AT_MAX: usize = 10_000;
+/// The most directory entries scanned between two reports.
+const SCANNED_MAX: usize = 10_000;
 
-/// What makes or changes a file, or moves it in or out. Closing counts, as what is written by
-/// way of a mapping is not told otherwise.
+/// What makes or changes a file, or moves it in or out. Closing counts, as a write by way of a mapping
+/// has no other event.
 const EVENTS: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_MODIFY)
     .union(AddWatchFlags::IN_CLOSE_WRITE)
@@ -32,32 +32,32 @@ const EVENTS: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_ONLYDIR);
 
-impl Tracker {
-    /// Looks into the directory at `path` and all below it, and notes which files in them changed;
-    /// watches them too, if that is what is done.
-    pub(super) fn look_through(&mut self, workdir: &Workdir, path: PathBuf, changed: Changed) {
+impl ChangeTracker {
+    /// Scans the directory at `path` and all below it for changed files, and watches them in
+    /// [`Stage::Watching`].
+    pub(super) fn scan(&mut self, workdir: &Workdir, path: PathBuf, changed: Changed) {
         let mut next = vec![path];
         while let Some(path) = next.pop() {
-            match self.look_into(workdir, &path, changed, &mut next) {
-                // It is gone again, or has become something else, of which an event will tell.
+            match self.scan_directory(workdir, &path, changed, &mut next) {
+                // It is gone again, or has become something else, which has an event of its own.
                 Ok(()) | Err(FileError::NotFound | FileError::NotDirectory) => {}
-                Err(_) => self.give_up(),
+                Err(_) => self.mark_incomplete(),
             }
         }
     }
 
-    /// There is more than is looked at.
-    const fn give_up(&mut self) {
-        self.blind = true;
+    /// There is more than is scanned.
+    const fn mark_incomplete(&mut self) {
+        self.missed_events = true;
         self.more = true;
     }
 
-    /// Whether all that may be looked at has been.
-    const fn is_tired(&self) -> bool {
-        self.looked_at >= LOOKED_AT_MAX
+    /// Whether the most that may be scanned has been.
+    const fn is_exhausted(&self) -> bool {
+        self.scanned >= SCANNED_MAX
     }
 
-    fn look_into(
+    fn scan_directory(
         &mut self,
         workdir: &Workdir,
         path: &Path,
@@ -76,23 +76,22 @@ impl Tracker {
             if name == "." || name == ".." {
                 continue;
             }
-            if self.is_tired() && self.blind {
-                self.more = true; // and next time it is looked at again
+            if self.is_exhausted() && self.missed_events {
+                self.more = true; // scanned again next time
                 return Ok(());
             }
             match kind_of(&found, &directory, name) {
-                FileKind::Directory if is_tools_own(path, name) => {}
+                FileKind::Directory if is_tool_directory(path, name) => {}
                 FileKind::Directory if next.len() < WATCHES_MAX => next.push(path.join(name)),
-                FileKind::Directory => self.give_up(),
-                // Once all that may be looked at has been, directories are still to be watched,
-                // so that from then on events tell of what is in them.
-                FileKind::File if self.is_tired() => self.more = true,
+                FileKind::Directory => self.mark_incomplete(),
+                // Directories are still watched then, so that from now on their files have events.
+                FileKind::File if self.is_exhausted() => self.more = true,
                 FileKind::File if self.is_changed(&directory, path, name, changed) => {
                     self.add(path.join(name));
                 }
                 FileKind::File | FileKind::Link | FileKind::Other => {}
             }
-            self.looked_at = self.looked_at.saturating_add(1);
+            self.scanned = self.scanned.saturating_add(1);
         }
         Ok(())
     }
@@ -107,7 +106,7 @@ impl Tracker {
             Changed::All => true,
             Changed::None => false,
             Changed::Since(since) => found().is_some_and(|at| at >= since),
-            Changed::NotAsTold => found().as_ref() != self.told.get(&path.join(name)),
+            Changed::SinceReported => found().as_ref() != self.reported.get(&path.join(name)),
         }
     }
 
@@ -123,12 +122,12 @@ impl Tracker {
         };
         match watched {
             Ok(watch) => drop(self.watched.insert(watch, path.to_owned())),
-            Err(_) => self.blind = true,
+            Err(_) => self.missed_events = true,
         }
     }
 }
 
-/// What an entry is. Some filesystems do not say in the directory.
+/// The kind of an entry, also on filesystems whose directories do not have it.
 fn kind_of(found: &Entry, directory: &OwnedFd, name: &OsStr) -> FileKind {
     match found.file_type() {
         Some(Type::Directory) => FileKind::Directory,

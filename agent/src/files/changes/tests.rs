@@ -9,7 +9,7 @@ use super::*;
 struct Fixture {
     directory: tempfile::TempDir,
     workdir: Workdir,
-    tracker: Tracker,
+    tracker: ChangeTracker,
 }
 
 impl Fixture {
@@ -19,22 +19,22 @@ impl Fixture {
         fs::write(directory.path().join("old/file"), "1").unwrap();
         wait_for_tick();
         let workdir = Workdir::open(directory.path(), None, None).unwrap();
-        let tracker = Tracker::new(&workdir);
+        let tracker = ChangeTracker::new(&workdir);
         Self { directory, workdir, tracker }
     }
 
     fn empty() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workdir = Workdir::open(directory.path(), None, None).unwrap();
-        let tracker = Tracker::new(&workdir);
+        let tracker = ChangeTracker::new(&workdir);
         Self { directory, workdir, tracker }
     }
 
     /// As where there is no inotify instance left.
-    fn blind() -> Self {
+    fn missed_events() -> Self {
         let mut fixture = Self::new();
         fixture.tracker.inotify = None;
-        fixture.tracker.blind = true;
+        fixture.tracker.missed_events = true;
         wait_for_tick();
         fixture.tracker.begin(&fixture.workdir);
         fixture
@@ -71,7 +71,7 @@ fn wait_for_tick() {
 
 #[test]
 fn what_is_made_changed_and_moved_is_told_once() {
-    for mut fixture in [Fixture::new(), Fixture::blind()] {
+    for mut fixture in [Fixture::new(), Fixture::missed_events()] {
         assert_eq!(fixture.names(), [""; 0]);
         fixture.write("a");
         fixture.write("new/deep/er/b");
@@ -116,11 +116,11 @@ fn nothing_is_watched_before_an_execution_finds_files() {
 #[test]
 fn files_that_were_too_many_to_tell_of_are_not_told_later() {
     let mut fixture = Fixture::empty();
-    for number in 0..TOLD_MAX + 10 {
+    for number in 0..REPORTED_MAX + 10 {
         fixture.write(&format!("{number:06}"));
     }
     let (names, more) = fixture.take();
-    assert_eq!((names.len(), more), (TOLD_MAX, true));
+    assert_eq!((names.len(), more), (REPORTED_MAX, true));
     fixture.tracker.begin(&fixture.workdir);
     assert_eq!(fixture.names(), [""; 0]);
     fixture.write("later");
@@ -146,7 +146,7 @@ fn a_file_that_was_changed_after_it_was_looked_at_is_told_once() {
 fn a_file_written_for_the_api_into_an_empty_workdir_is_not_told() {
     let mut fixture = Fixture::empty();
     fixture.write("input");
-    fixture.tracker.own(&fixture.workdir, Path::new("input"));
+    fixture.tracker.exclude(&fixture.workdir, Path::new("input"));
     fixture.tracker.begin(&fixture.workdir);
     fixture.write("output");
     assert_eq!(fixture.names(), ["output"]);
@@ -157,7 +157,7 @@ fn a_file_written_for_the_api_into_an_empty_workdir_is_not_told() {
 #[test]
 fn many_directories_without_files_are_not_looked_at_again_and_again() {
     let mut fixture = Fixture::empty();
-    for number in 0..=UNWATCHED_MAX {
+    for number in 0..=RESCANNED_MAX {
         fs::create_dir(fixture.at(&format!("{number}"))).unwrap();
     }
     assert_eq!(fixture.names(), [""; 0]);
@@ -196,7 +196,7 @@ fn what_tools_keep_for_themselves_is_not_told() {
 fn what_is_written_for_the_api_is_not_told_until_it_is_changed() {
     let mut fixture = Fixture::new();
     fixture.write("in/put");
-    fixture.tracker.own(&fixture.workdir, Path::new("in/put"));
+    fixture.tracker.exclude(&fixture.workdir, Path::new("in/put"));
     fixture.write("in/other");
     assert_eq!(fixture.names(), ["in/other"]);
     fixture.write("in/put");
@@ -210,7 +210,7 @@ fn many_changes_are_bounded_and_said_to_be_more() {
         fixture.write(&format!("{number:06}"));
     }
     let (names, more) = fixture.take();
-    assert_eq!((names.len(), more), (TOLD_MAX, true));
+    assert_eq!((names.len(), more), (REPORTED_MAX, true));
     assert_eq!(fixture.names(), [""; 0]);
 }
 
@@ -238,7 +238,7 @@ fn events_that_were_lost_are_made_up_for() {
     assert_eq!(fixture.names(), [""; 0]);
     fixture.write("lost/after/the/calm");
     assert_eq!(fixture.names(), ["lost/after/the/calm"]);
-    assert!(!fixture.tracker.blind, "events are enough again");
+    assert!(!fixture.tracker.missed_events, "events are enough again");
 }
 
 #[test]
@@ -248,14 +248,14 @@ fn more_directories_than_are_watched_are_walked() {
         fs::create_dir(fixture.at(&format!("{number}"))).unwrap();
     }
     fixture.take();
-    assert!(fixture.tracker.blind);
+    assert!(fixture.tracker.missed_events);
     wait_for_tick();
     fixture.tracker.begin(&fixture.workdir);
     for number in 0..1200 {
         fixture.write(&format!("{number}/f"));
     }
     let (names, more) = fixture.take();
-    assert_eq!((names.len(), more), (TOLD_MAX, true));
+    assert_eq!((names.len(), more), (REPORTED_MAX, true));
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Session<'_> {
                 return Ok(false);
             }
             if let Ok(path) = files::checked(&file.name) {
-                self.changes.own(&self.workdir, &path);
+                self.changes.exclude(&self.workdir, &path);
             }
         }
         Ok(true)

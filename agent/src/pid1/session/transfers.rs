@@ -12,7 +12,7 @@ use vivarium_protocol::message::{
 };
 
 use super::Session;
-use crate::files::{Deleting, FileError, Listing, Reading, Receiving, Tracker, Workdir};
+use crate::files::{ChangeTracker, Deletion, Download, FileError, Listing, Upload, Workdir};
 
 /// The most file operations of a session at one time.
 const TRANSFERS_MAX: usize = 8;
@@ -32,10 +32,10 @@ struct Transfer {
 
 #[derive(Debug)]
 enum Operation {
-    Reading(Reading),
-    Receiving(Box<Receiving>),
+    Download(Download),
+    Upload(Box<Upload>),
     Listing(Listing),
-    Deleting(Deleting),
+    Deletion(Deletion),
 }
 
 /// The result of one step of a transfer.
@@ -53,9 +53,9 @@ impl Transfers {
         &self,
     ) -> impl Iterator<Item = (TransferNumber, BorrowedFd<'_>, PollFlags)> {
         self.active.iter().filter_map(|transfer| match &transfer.operation {
-            Operation::Reading(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
-            Operation::Receiving(it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
-            Operation::Listing(_) | Operation::Deleting(_) => None,
+            Operation::Download(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
+            Operation::Upload(it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
+            Operation::Listing(_) | Operation::Deletion(_) => None,
         })
     }
 
@@ -64,7 +64,7 @@ impl Transfers {
         self.active
             .iter()
             .filter(|transfer| {
-                matches!(transfer.operation, Operation::Listing(_) | Operation::Deleting(_))
+                matches!(transfer.operation, Operation::Listing(_) | Operation::Deletion(_))
             })
             .map(|transfer| transfer.number)
     }
@@ -74,14 +74,19 @@ impl Transfers {
         self.active
             .iter()
             .filter_map(|transfer| match &transfer.operation {
-                Operation::Receiving(receiving) => receiving.inode(),
+                Operation::Upload(receiving) => receiving.inode(),
                 _ => None,
             })
             .collect()
     }
 
     /// Takes a transfer one step on.
-    fn step(&mut self, number: TransferNumber, workdir: &Workdir, changes: &mut Tracker) -> Step {
+    fn step(
+        &mut self,
+        number: TransferNumber,
+        workdir: &Workdir,
+        changes: &mut ChangeTracker,
+    ) -> Step {
         let hidden = self.hidden();
         let Some(index) = self.active.iter().position(|transfer| transfer.number == number) else {
             return Step::Over;
@@ -90,28 +95,28 @@ impl Transfers {
             return Step::Over;
         };
         let done = match &mut transfer.operation {
-            Operation::Reading(reading) => {
+            Operation::Download(reading) => {
                 if reading.step() {
                     Step::Over
                 } else {
                     Step::Pending
                 }
             }
-            Operation::Receiving(receiving) => {
-                self.buffer.resize(Receiving::STEP_BYTES, 0);
-                let mut written = |path: &_| changes.own(workdir, path);
+            Operation::Upload(receiving) => {
+                self.buffer.resize(Upload::STEP_BYTES, 0);
+                let mut written = |path: &_| changes.exclude(workdir, path);
                 receiving.step(&mut self.buffer, &mut written).map_or(Step::Pending, Step::Done)
             }
             Operation::Listing(listing) => {
                 listing.step(workdir, &hidden).map_or(Step::Pending, |reply| Step::Done(Ok(reply)))
             }
-            Operation::Deleting(deleting) => deleting
+            Operation::Deletion(deleting) => deleting
                 .step()
                 .map_or(Step::Pending, |done| Step::Done(done.map(|()| FileReply::Deleted))),
         };
         if !matches!(done, Step::Pending) {
             self.active.swap_remove(index);
-            if self.active.iter().all(|other| !matches!(other.operation, Operation::Receiving(_))) {
+            if self.active.iter().all(|other| !matches!(other.operation, Operation::Upload(_))) {
                 self.buffer = Vec::new();
             }
         }
@@ -179,20 +184,20 @@ fn begin(
     let without_socket = FileError::Aborted("no descriptor came with it");
     Ok(match (operation, socket) {
         (FileOperation::Read { path, offset, length }, Some(socket)) => {
-            let (reading, reply) = Reading::start(workdir, &path, offset, length, socket)?;
-            (Operation::Reading(reading), Some(reply))
+            let (reading, reply) = Download::start(workdir, &path, offset, length, socket)?;
+            (Operation::Download(reading), Some(reply))
         }
         (FileOperation::Write { path }, Some(socket)) => {
-            (Operation::Receiving(Box::new(Receiving::file(workdir, &path, socket)?)), None)
+            (Operation::Upload(Box::new(Upload::file(workdir, &path, socket)?)), None)
         }
         (FileOperation::Unpack { path }, Some(socket)) => {
-            (Operation::Receiving(Box::new(Receiving::archive(workdir, &path, socket)?)), None)
+            (Operation::Upload(Box::new(Upload::archive(workdir, &path, socket)?)), None)
         }
         (FileOperation::List { path, recursive, after, limit }, _) => {
             (Operation::Listing(Listing::start(workdir, &path, recursive, after, limit)?), None)
         }
         (FileOperation::Delete { path }, _) => {
-            (Operation::Deleting(Deleting::start(workdir, &path)?), None)
+            (Operation::Deletion(Deletion::start(workdir, &path)?), None)
         }
         (_, None) => return Err(without_socket),
     })

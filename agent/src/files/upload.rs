@@ -14,9 +14,8 @@ use super::{FileError, NewFile, Workdir, checked};
 
 const ENDED_EARLY: FileError = FileError::Aborted("the content ended before its end");
 
-/// What is being received.
 #[derive(Debug)]
-pub(crate) struct Receiving {
+pub(crate) struct Upload {
     socket: OwnedFd,
     chunks: Chunks,
     sink: Sink,
@@ -28,7 +27,7 @@ enum Sink {
     Archive(Unpacker),
 }
 
-impl Receiving {
+impl Upload {
     /// How much is read at one time: as much as a socket holds by default.
     pub(crate) const STEP_BYTES: usize = 256 << 10;
 
@@ -60,8 +59,8 @@ impl Receiving {
         Ok(Self { socket, chunks: Chunks::default(), sink })
     }
 
-    /// Reads once, by way of `buffer`, and writes what came. What came of it, once that is
-    /// settled. `written` hears the path of each file when it is complete.
+    /// Reads once into `buffer`, and writes the content. Returns the outcome once there is one. Calls
+    /// `written` with the path of each complete file.
     pub(crate) fn step(
         &mut self,
         buffer: &mut [u8],
@@ -87,12 +86,11 @@ impl Receiving {
         }
     }
 
-    /// What to poll for reading.
+    /// The socket to poll for reading.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The inode of the file that is being written.
     pub(crate) fn inode(&self) -> Option<u64> {
         match &self.sink {
             Sink::File { new, .. } => new.as_ref().map(NewFile::inode),

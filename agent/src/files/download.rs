@@ -1,5 +1,4 @@
-//! A file's content on its way to the supervisor, by sendfile(2): it passes through no buffer of
-//! the agent's, however large it is.
+//! A file's content on its way to the supervisor, by sendfile(2), which needs no buffer.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,21 +10,20 @@ use vivarium_protocol::message::FileReply;
 
 use super::{FileError, Workdir, entry, size_bytes};
 
-/// How much is sent, at most, before others have their turn.
+/// The most that is sent in one step.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// A file that is being sent.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct Download {
     file: File,
     socket: OwnedFd,
     offset: i64,
     left: u64,
 }
 
-impl Reading {
-    /// Begins to send `length` bytes of the file at `path`, from `offset` on; with what is told
-    /// of it before.
+impl Download {
+    /// Begins to send `length` bytes of the file at `path`, from `offset` on. Returns the reply that has
+    /// to go before them, too.
     ///
     /// # Errors
     /// [`FileError`]
@@ -45,8 +43,8 @@ impl Reading {
         Ok((Self { file, socket, offset, left }, reply))
     }
 
-    /// Sends as much as the socket takes, within one step; whether that was the last of it. What
-    /// was announced is sent, or less if the file has become shorter, or nobody listens.
+    /// Sends as much as the socket takes, within one step. Returns whether that was the end: the announced
+    /// length, or less if the file has become shorter or the reader is gone.
     pub(crate) fn step(&mut self) -> bool {
         let mut budget = STEP_BYTES;
         while self.left > 0 && budget > 0 {
@@ -66,7 +64,7 @@ impl Reading {
         self.left == 0
     }
 
-    /// What to poll for writing.
+    /// The socket to poll for writing.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
