@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agents_own_filter_is_told_with_the_layer_and_nowhere_else() {
+    fn the_agents_own_filter_is_reported_with_the_seccomp_layer_only() {
         let mut reports = [
             Report::enforced(Layer::Seccomp, "a filter"),
             Report::enforced(Layer::Mounts, "a root"),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_without_a_layer_is_said_by_it_alone() {
+    fn a_layer_that_does_not_apply_reports_what_still_holds() {
         for code in LAYERS {
             let context = fixture::context(&[], Network::None, Path::new("/"));
             let report = report(code, &context).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_contract_order() {
+    fn layers_are_in_the_order_of_the_protocol() {
         let order: Vec<_> = LAYERS.iter().map(|code| code.layer()).collect();
         assert_eq!(order, Layer::ALL);
     }

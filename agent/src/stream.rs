@@ -140,7 +140,7 @@ mod tests {
     use vivarium_protocol::message::{Program, ToLauncher};
 
     #[test]
-    fn descriptors_travel_with_their_message() {
+    fn descriptors_arrive_with_their_message() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (reader, writer) = nix::unistd::pipe().unwrap();
         let numbers = [writer.as_raw_fd()];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_end_is_told_from_a_cut_message() {
+    fn a_clean_end_and_a_cut_message_are_different_errors() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(ours);
         let end = receive::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES);

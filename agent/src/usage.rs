@@ -253,13 +253,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_parentheses_does_not_shift_the_fields() {
+    fn parentheses_in_a_process_name_do_not_shift_the_fields() {
         let stat = "7 (a) b) c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0";
         assert_eq!(waited_ticks(stat), Some(78));
     }
 
     #[test]
-    fn how_a_process_ended_is_told_once_it_has() {
+    fn the_exit_status_of_a_zombie_is_read() {
         let fields: Vec<_> = (4..52).map(|field| field.to_string()).collect();
         let stat = |state: &str| format!("7 (a) b) {state} {} 139", fields.join(" "));
         assert_eq!(exit_status(&stat("Z")).and_then(|status| status.signal()), Some(11));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_kill_is_the_end() {
+    fn a_process_with_a_pending_kill_counts_as_dying() {
         assert!(has_died("Name:\tx\nState:\tZ (zombie)\n"));
         assert!(has_died("State:\tR (running)\nSigPnd:\t0000000000000100\n"));
         assert!(!has_died("State:\tS (sleeping)\nSigPnd:\t0000000000000002\nSigBlk:\tffff\n"));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_meters_move() {
+    fn cpu_time_and_memory_of_this_process_are_measured() {
         let meter = Meter::new(getpid());
         let before = meter.cpu_us();
         let mut sum = 0_u64;

@@ -60,7 +60,7 @@ fn a_command_has_every_layer_that_a_kernel_has() {
 }
 
 #[test]
-fn what_can_not_be_executed_is_an_answer() {
+fn a_command_that_can_not_be_executed_ends_with_a_shells_exit_code() {
     let mut session = Session::launch(policy()).unwrap();
     let file = |name: &str, data: &[u8]| InputFile { name: name.to_owned(), data: data.to_vec() };
     let cases: [(&[&str], &str, i32, &str); 6] = [
@@ -88,7 +88,7 @@ fn what_can_not_be_executed_is_an_answer() {
 }
 
 #[test]
-fn arguments_that_are_too_long_are_an_answer() {
+fn arguments_that_are_too_long_end_the_command_with_126() {
     let mut session = Session::launch(policy()).unwrap();
     for (size, code) in [(100 << 10, 0), (1 << 20, 126), (5 << 20, 126)] {
         let long = "x".repeat(size);
@@ -100,7 +100,7 @@ fn arguments_that_are_too_long_are_an_answer() {
 }
 
 #[test]
-fn input_is_given_as_it_is_read() {
+fn input_is_written_as_fast_as_the_command_reads() {
     let mut session = Session::launch(policy()).unwrap();
     let input = b"0123456789abcdef".repeat(256 << 10); // 4 MiB
     session.start_shell("wc -c", &input);
@@ -146,7 +146,7 @@ fn an_interrupt_or_a_kill_costs_the_kernel_nothing() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_goes_with_it() {
+fn processes_that_a_command_left_end_with_it() {
     let mut session = Session::launch(policy()).unwrap();
     let outcome = session.shell("sleep 1000 & sleep 1000 & echo done");
     assert_eq!((outcome.text(), outcome.completion), (("done\n", ""), exited(0)));

@@ -23,7 +23,7 @@ fn delete(path: &str) -> FileOperation {
 }
 
 #[test]
-fn files_come_and_go_also_while_code_runs() {
+fn files_are_uploaded_and_downloaded_while_code_runs() {
     let mut session = Session::launch(policy()).unwrap();
     let content = b"0123456789".repeat(1 << 20);
     let execution = session.start("print('go', flush=True)\nwhile True: pass", vec![]);
@@ -103,7 +103,7 @@ fn nodes_and_leases_are_no_traps() {
 }
 
 #[test]
-fn an_upload_that_is_broken_off_leaves_what_was_there() {
+fn an_aborted_upload_leaves_the_old_file() {
     let mut session = Session::launch(policy()).unwrap();
     session.write_file("f", b"old").unwrap();
     let (transfer, mut socket) = session.begin(write("f"));
@@ -167,7 +167,7 @@ fn the_sessions_limits_hold_for_uploads() {
 }
 
 #[test]
-fn an_archive_is_unpacked_up_to_what_it_must_not_hold() {
+fn an_archive_is_unpacked_up_to_the_first_forbidden_entry() {
     let mut session = Session::launch(policy()).unwrap();
     let pack = "import os, tarfile, io\n\
         os.makedirs('src/deep'); open('src/deep/a', 'w').write('1'); open('src/' + 'n' * 150, 'w').write('22')\n\
@@ -284,7 +284,7 @@ fn nothing_is_listed_for_a_supervisor_that_does_not_keep_up() {
 }
 
 #[test]
-fn a_file_that_shrinks_is_sent_as_far_as_it_goes() {
+fn a_file_that_shrinks_is_sent_up_to_its_new_end() {
     let mut session = Session::launch(policy()).unwrap();
     session.write_file("f", &vec![7; 16 << 20]).unwrap();
     let (transfer, mut socket) = session.begin(read("f", 0, None));
@@ -304,7 +304,7 @@ fn a_file_that_shrinks_is_sent_as_far_as_it_goes() {
 }
 
 #[test]
-fn declared_outputs_are_given_within_the_limit_of_results() {
+fn declared_outputs_are_sent_within_the_limit_of_results() {
     let mut session = Session::launch(policy()).unwrap(); // max_result_bytes is 1 MiB
     let code = "import os\n\
         open('a.txt', 'w').write('abc'); open('b.bin', 'wb').write(bytes(1 << 20))\n\
@@ -333,7 +333,7 @@ fn declared_outputs_are_given_within_the_limit_of_results() {
 }
 
 #[test]
-fn files_that_changed_are_told() {
+fn changed_files_are_reported() {
     let mut session = Session::launch(policy()).unwrap();
     let input = InputFile { name: "input.csv".to_owned(), data: b"1,2".to_vec() };
     session.start(

@@ -81,7 +81,7 @@ fn displays_come_in_order_and_within_the_limit_of_results() {
 }
 
 #[test]
-fn a_dead_kernel_is_told_with_its_evidence_and_replaced() {
+fn a_kernels_death_is_reported_with_its_cause_and_it_is_replaced() {
     let mut session = Session::launch(policy()).unwrap();
     let end = session.execute("import os; print('last words', flush=True); os._exit(7)");
     assert_eq!(end.end, Some(KernelEnd::Exited(7)));

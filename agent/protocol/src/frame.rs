@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_is_refused_by_its_prefix_alone() {
+    fn a_frame_over_the_maximum_is_refused_by_its_prefix_alone() {
         let mut decoder = Decoder::new(10);
         decoder.push(&11_u32.to_le_bytes());
         assert_eq!(

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_execution_says_is_taken_under_its_own_number_only() {
+    fn messages_of_an_execution_must_have_its_number() {
         let of = |execution| {
             let value = Value { repr: String::new(), type_name: String::new(), mime: vec![] };
             let exception = Exception {

@@ -123,7 +123,7 @@ fn the_tenants_largest_file_is_the_largest_for_the_api() {
 }
 
 #[test]
-fn what_is_mounted_into_the_workdir_is_left_alone() {
+fn mounts_in_the_workdir_are_left_alone() {
     // /proc is a mount beneath / on every host. The control is a file that is not beyond one.
     let root = Workdir::open(Path::new("/"), None, None).unwrap();
     let error = root.open_file(Path::new("proc/version")).unwrap_err();
@@ -180,7 +180,7 @@ mod listing {
     }
 
     #[test]
-    fn links_are_told_of_and_not_followed() {
+    fn links_are_listed_and_not_followed() {
         let (directory, workdir) = workdir();
         symlink("/etc", directory.path().join("link")).unwrap();
         let FileReply::Listed { entries, .. } = list(&workdir, "", true, "", 9) else {
@@ -193,7 +193,7 @@ mod listing {
     }
 
     #[test]
-    fn what_is_kept_of_many_files_is_one_page() {
+    fn a_listing_keeps_only_one_page_in_memory() {
         let (directory, workdir) = workdir();
         for number in 0..3000 {
             fs::write(directory.path().join(format!("{number:05}")), "").unwrap();
@@ -241,7 +241,7 @@ mod listing {
     }
 
     #[test]
-    fn an_upload_is_not_there_before_it_is_whole() {
+    fn an_upload_appears_only_when_it_is_complete() {
         let (_directory, workdir) = workdir();
         let new = NewFile::create(&workdir, Path::new("f")).unwrap();
         let mut listing = Listing::start(&workdir, "", true, String::new(), 9).unwrap();

@@ -42,7 +42,7 @@ fn a_shim_is_seen_through_and_prints_nothing_into_the_answer() {
 }
 
 #[test]
-fn what_is_no_python_is_refused_in_words() {
+fn a_program_that_is_no_python_is_refused_with_a_reason() {
     let (_dir, mute) = pretend("#!/bin/sh\necho 'broken installation' >&2\n");
     let complaint = inspect(&mute).unwrap_err().to_string();
     assert!(complaint.ends_with("(no answer); it said: broken installation"), "{complaint}");

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_birth_in_another_cgroup_is_told() {
+    fn a_process_in_another_cgroup_is_an_error() {
         let leaf = Path::new("/sys/fs/cgroup/vivarium/t/s/kernel");
         assert!(is_leaf("/vivarium/t/s/kernel", leaf));
         for other in ["/", "/vivarium/t/s/agent", "/vivarium/t/other/kernel", "/s/kern"] {

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_is_the_launchers_is_not_in_force() {
+    fn verification_fails_in_a_namespace_of_the_launchers() {
         let layers = [Layer::Namespaces, Layer::Network];
         let mut context = fixture::context(&layers, Network::None, Path::new("/"));
         let ours = Outside::capture().unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_true_outside_is_captured() {
+    fn facts_of_the_host_are_captured() {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap();
         let field = |name| {
             let mut lines = status.lines();

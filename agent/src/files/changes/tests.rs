@@ -70,7 +70,7 @@ fn wait_for_tick() {
 }
 
 #[test]
-fn what_is_made_changed_and_moved_is_told_once() {
+fn new_changed_and_moved_files_are_reported_once() {
     for mut fixture in [Fixture::new(), Fixture::missed_events()] {
         assert_eq!(fixture.names(), [""; 0]);
         fixture.write("a");
@@ -114,7 +114,7 @@ fn nothing_is_watched_before_an_execution_finds_files() {
 }
 
 #[test]
-fn files_that_were_too_many_to_tell_of_are_not_told_later() {
+fn files_over_the_maximum_of_a_report_are_not_reported_later() {
     let mut fixture = Fixture::empty();
     for number in 0..REPORTED_MAX + 10 {
         fixture.write(&format!("{number:06}"));
@@ -128,7 +128,7 @@ fn files_that_were_too_many_to_tell_of_are_not_told_later() {
 }
 
 #[test]
-fn a_file_that_was_changed_after_it_was_looked_at_is_told_once() {
+fn a_file_changed_after_a_scan_is_reported_once() {
     for _ in 0..20 {
         let mut fixture = Fixture::empty();
         let mut file = fs::File::create(fixture.at("a")).unwrap();
@@ -143,7 +143,7 @@ fn a_file_that_was_changed_after_it_was_looked_at_is_told_once() {
 }
 
 #[test]
-fn a_file_written_for_the_api_into_an_empty_workdir_is_not_told() {
+fn a_file_written_for_the_api_into_an_empty_workdir_is_not_reported() {
     let mut fixture = Fixture::empty();
     fixture.write("input");
     fixture.tracker.exclude(&fixture.workdir, Path::new("input"));
@@ -155,7 +155,7 @@ fn a_file_written_for_the_api_into_an_empty_workdir_is_not_told() {
 }
 
 #[test]
-fn many_directories_without_files_are_not_looked_at_again_and_again() {
+fn many_directories_without_files_are_watched_and_not_scanned_again() {
     let mut fixture = Fixture::empty();
     for number in 0..=RESCANNED_MAX {
         fs::create_dir(fixture.at(&format!("{number}"))).unwrap();
@@ -181,7 +181,7 @@ fn directories_that_are_moved_are_followed() {
 }
 
 #[test]
-fn what_tools_keep_for_themselves_is_not_told() {
+fn files_of_tools_are_not_reported() {
     let mut fixture = Fixture::new();
     for name in
         [".cache/x", ".config/matplotlib/y", "pkg/__pycache__/m.pyc", "pkg/m.py", "d/.hidden/z"]
@@ -193,7 +193,7 @@ fn what_tools_keep_for_themselves_is_not_told() {
 }
 
 #[test]
-fn what_is_written_for_the_api_is_not_told_until_it_is_changed() {
+fn a_file_written_for_the_api_is_reported_only_once_it_is_changed() {
     let mut fixture = Fixture::new();
     fixture.write("in/put");
     fixture.tracker.exclude(&fixture.workdir, Path::new("in/put"));
@@ -204,7 +204,7 @@ fn what_is_written_for_the_api_is_not_told_until_it_is_changed() {
 }
 
 #[test]
-fn many_changes_are_bounded_and_said_to_be_more() {
+fn changes_over_the_maximum_are_reported_as_more() {
     let mut fixture = Fixture::new();
     for number in 0..NAMES_MAX + 10 {
         fixture.write(&format!("{number:06}"));
@@ -215,7 +215,7 @@ fn many_changes_are_bounded_and_said_to_be_more() {
 }
 
 #[test]
-fn events_that_were_lost_are_made_up_for() {
+fn changes_are_found_though_events_were_lost() {
     let mut fixture = Fixture::new();
     wait_for_tick();
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
@@ -242,7 +242,7 @@ fn events_that_were_lost_are_made_up_for() {
 }
 
 #[test]
-fn more_directories_than_are_watched_are_walked() {
+fn directories_over_the_maximum_of_watches_are_scanned() {
     let mut fixture = Fixture::new();
     for number in 0..1200 {
         fs::create_dir(fixture.at(&format!("{number}"))).unwrap();
@@ -259,7 +259,7 @@ fn more_directories_than_are_watched_are_walked() {
 }
 
 #[test]
-fn events_without_end_are_read_in_parts() {
+fn endless_events_are_read_in_parts() {
     let mut fixture = Fixture::new();
     let end = std::sync::atomic::AtomicBool::new(false);
     let (one, other) = (fixture.at("one"), fixture.at("other"));

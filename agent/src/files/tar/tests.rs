@@ -102,7 +102,7 @@ fn links_devices_and_fifos_are_refused_by_name() {
 }
 
 #[test]
-fn damaged_and_cut_archives_are_told() {
+fn damaged_and_cut_archives_are_errors() {
     let good = whole(&[entry("a", b'0', b"12345")]);
     let mut bad = good.clone();
     bad[3] ^= 1;

@@ -119,7 +119,7 @@ fn what_the_agent_sends() {
 }
 
 #[test]
-fn limits_of_frames() {
+fn the_frame_limit_follows_max_result_bytes_within_bounds() {
     assert_eq!(frame_limit(Some(10)), 10 + (1 << 20));
     assert_eq!(frame_limit(None), frame_limit(Some(u64::MAX)));
     assert!(frame_limit(None) + TEXT_MAX_BYTES < MAX_FRAME_BYTES);
@@ -129,7 +129,7 @@ fn limits_of_frames() {
 }
 
 #[test]
-fn nonsense_is_refused_by_name() {
+fn invalid_frames_are_refused_with_the_reason() {
     let huge = vec![b'x'; TEXT_MAX_BYTES + 1];
     let mut many = value(1, b"2", &[]);
     let count = many.len() - 4;
@@ -271,7 +271,7 @@ fn executions_take_their_turn() {
 }
 
 #[test]
-fn what_comes_out_of_turn_is_refused() {
+fn frames_out_of_turn_are_refused() {
     let ready = || frame(1, &[]);
     for (sent, bytes, complaint) in [
         (None, done(1, 0), "DONE (Ok) of execution 1 while it was starting"),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_in_the_bounding_set_is_told() {
+    fn capabilities_left_in_the_bounding_set_are_reported() {
         assert_eq!(left_in_bounding_set(&status(0, 0)), None);
         assert!(left_in_bounding_set(&status(0, 1)).is_some());
     }

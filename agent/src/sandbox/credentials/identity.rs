@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_back_as_the_launchers_id_is_refused() {
+    fn verification_fails_with_the_launchers_id() {
         let context = context(&[], None);
         let failed = |context: &Context| {
             let checked = verify(context, &OwnStatus::read().unwrap());

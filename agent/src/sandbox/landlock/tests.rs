@@ -146,7 +146,7 @@ fn connections_are_denied_where_there_is_no_network() {
 
 /// Without the layer: a file that can be opened, and one that is not there.
 #[test]
-fn a_file_that_is_not_denied_does_not_read_back() {
+fn verification_fails_if_a_file_is_not_denied() {
     for (layers, found) in
         [(&[Layer::Landlock][..], "opened"), (&[Layer::Landlock, Layer::Mounts], "No such file")]
     {
@@ -157,7 +157,7 @@ fn a_file_that_is_not_denied_does_not_read_back() {
 }
 
 #[test]
-fn a_workdir_that_is_no_directory_does_not_read_back() {
+fn verification_fails_if_the_workdir_is_no_directory() {
     super::open_directory(Path::new("/")).unwrap();
     assert!(super::open_directory(Path::new("/proc/self/exe")).is_err());
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bound_and_no_overlay_of_ours_is_told() {
+    fn bound_paths_without_our_overlay_are_reported() {
         let shown = tempfile::tempdir().unwrap();
         let path = shown.path().to_str().unwrap();
         let file = shown.path().join("file");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_on_a_writable_mount_is_not_in_force() {
+    fn verification_fails_if_the_program_is_on_a_writable_mount() {
         // This one's, in the directory that it was built into.
         let failed = verify_own_program().err().map(|error| error.to_string());
         assert!(failed.is_some_and(|error| error.contains("ro on /proc/self/exe")));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_more_is_made_but_what_births_take() {
+    fn no_namespace_can_be_made_beyond_those_that_spawning_takes() {
         let without = limits(&context(&[Layer::Namespaces]));
         for name in NONE.into_iter().chain(["max_cgroup_namespaces"]) {
             assert!(without.contains(&(name, 0)), "{name}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_of_a_session_it_does_not_read_back() {
+    fn verification_fails_outside_of_a_session() {
         assert!(verify().is_err());
     }
 }

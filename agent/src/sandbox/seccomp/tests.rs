@@ -243,7 +243,7 @@ fn clone_makes_threads_and_processes_but_no_namespaces() {
 
 /// The kernel ignores the upper half of an int argument, and so must the filter.
 #[test]
-fn terminal_injection_is_refused_however_it_is_spelled() {
+fn terminal_injection_is_refused_with_any_upper_bits() {
     const TIOCLINUX: u64 = 0x541c;
     for request in [TIOCSTI, TIOCLINUX, 0x5423 /* TIOCSETD */] {
         for upper in [0, 1 << 32, 0xffff_ffff << 32] {
@@ -328,7 +328,7 @@ fn the_filter_holds_in_a_real_process() {
 }
 
 #[test]
-fn an_answer_other_than_the_filters_is_not_in_force() {
+fn verification_fails_on_an_answer_that_is_not_the_filters() {
     use nix::errno::Errno;
     let check = |result| super::fails_with("call", result, Errno::EPERM).map_err(|e| e.to_string());
     assert_eq!(check(Err(Errno::EPERM)), Ok(()));

@@ -77,7 +77,7 @@ fn the_agent_makes_no_process_no_connection_and_no_code() {
 }
 
 #[test]
-fn a_launcher_can_have_kernels_born_and_touch_no_other_process() {
+fn a_launcher_can_spawn_kernels_and_touch_no_other_process() {
     let program = launcher().unwrap();
     for call in REFUSED_TO_LAUNCHERS.iter().chain(REFUSED_OF_ARCHITECTURE) {
         assert_eq!(answer(&program, call.number, [0; 6]), NOT_PERMITTED, "{}", call.name);
