@@ -36,8 +36,7 @@ fn server() -> MutexGuard<'static, Option<ZygoteServer>> {
 pub extern "C" fn vivarium_template_unfit(reason: *const c_char) {
     let control = UnixStream::from(sys::take_inherited(3));
     let unfit = FromTemplate::Unfit(sys::c_text(reason));
-    // A supervisor that is gone needs no telling.
-    let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
+    stream::send_if_open(&control, &unfit, MAX_SMALL_FRAME_BYTES);
 }
 
 /// Serves as a template whose supervisor is at descriptor 3, until that lets go (0), the process is

@@ -17,6 +17,7 @@ use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 
+use crate::discard::discard;
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
 use crate::{stream, sys};
@@ -28,8 +29,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             let failed = FromIdNamespace::Failed(failed);
-            // If the supervisor is gone there is nobody left to tell.
-            let _gone = stream::send(&control, &failed, MAX_SMALL_FRAME_BYTES).is_err();
+            stream::send_if_open(&control, &failed, MAX_SMALL_FRAME_BYTES);
             ExitCode::FAILURE
         }
     }
@@ -55,7 +55,10 @@ fn create(control: &UnixStream) -> Result<(), Failure> {
         sys::clone3(flags, None).map_err(|error| failure("clone3 with a user namespace", error))?;
     let Some(inside) = inside else {
         // Keeps the namespace until the supervisor has opened it.
-        let _closed = stream::receive::<()>(control, MAX_SMALL_FRAME_BYTES).is_err();
+        discard(
+            stream::receive::<()>(control, MAX_SMALL_FRAME_BYTES),
+            "the end of the socket is what it waits for",
+        );
         sys::exit_now(0);
     };
     map(inside, &order.ranges)?;

@@ -21,6 +21,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use vivarium_protocol::policy::Interpreter;
 
+use crate::discard::discard;
 use crate::sandbox::READ_EXECUTE;
 
 /// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].
@@ -269,14 +270,15 @@ fn collect(receiver: &mpsc::Receiver<(bool, Vec<u8>)>) -> Option<(Vec<u8>, Vec<u
 
 /// Ends a child that has either answered or is not going to.
 fn end(child: &mut Child) {
-    // It can only fail for a child that is gone, which is what is wanted.
-    let _gone = child.kill().and_then(|()| child.wait()).is_err();
+    discard(child.kill().and_then(|()| child.wait()), "it fails only for a child that is gone");
 }
 
 fn read_all(stream: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What is missing because of an error is missing from the answer, and told there.
-    let _cut = stream.map(|stream| stream.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes));
+    if let Some(stream) = stream {
+        let read = stream.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
+        discard(read, "the answer is checked for what is missing");
+    }
     bytes
 }
 

@@ -18,6 +18,7 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::KernelEnd;
 
+use crate::discard::discard;
 use crate::failure::failure;
 use crate::sandbox::{self, Context};
 use crate::sys;
@@ -264,7 +265,10 @@ impl Kernel {
     /// SIGINT to its process group. Before the kernel has begun with its code it could only ignore it.
     pub(crate) fn interrupt(&self) {
         if let Some(pid) = self.pid {
-            let _gone = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGINT).is_err();
+            discard(
+                kill(Pid::from_raw(-pid.as_raw()), Signal::SIGINT),
+                "its process group may have ended",
+            );
         }
     }
 }

@@ -32,6 +32,7 @@ use vivarium_protocol::policy::Policy;
 
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
+use crate::discard::discard;
 use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::spawn;
@@ -46,9 +47,7 @@ fn launch(control: &UnixStream, lifeline: UnixStream) -> ExitCode {
     match run(control, lifeline) {
         Ok(code) => code,
         Err(failure) => {
-            // If the supervisor is gone there is nobody left to tell.
-            let _gone =
-                stream::send(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES).is_err();
+            stream::send_if_open(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES);
             ExitCode::FAILURE
         }
     }
@@ -85,7 +84,7 @@ fn run(control: &UnixStream, lifeline: UnixStream) -> Result<ExitCode, Failure> 
     let served = serve(control, lifeline, context, agent, to_agent, zygote);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
-        let _gone = kill(agent, Signal::SIGKILL).is_err();
+        discard(kill(agent, Signal::SIGKILL), "it may have ended");
         await_end(agent);
     }
     if !has_pid_namespace {
@@ -250,7 +249,7 @@ impl Launcher {
     /// child.
     fn end_agent(&mut self) {
         self.lifeline = None;
-        let _gone = kill(self.agent, Signal::SIGKILL).is_err();
+        discard(kill(self.agent, Signal::SIGKILL), "it may have ended");
     }
 
     /// Reaps every child that has ended and reports those that the agent asked for. Returns whether
@@ -315,5 +314,5 @@ fn end_descendants() {
 /// Reports to the agent how a process ended.
 fn send_exit(to_agent: &UnixStream, number: SpawnNumber, end: KernelEnd, usage: Usage) {
     let message = FromLauncher::Exited { number, end, usage };
-    let _gone = stream::send(to_agent, &message, MAX_SMALL_FRAME_BYTES).is_err();
+    stream::send_if_open(to_agent, &message, MAX_SMALL_FRAME_BYTES);
 }

@@ -3,8 +3,9 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Prints a line by one write(2): other processes may have the same standard error. Nothing can be
-/// done about one that is closed.
+use crate::discard::discard;
+
+/// Prints a line by one write(2): other processes may have the same standard error.
 pub(crate) fn print_line(line: &dyn Display) {
-    let _unread = std::io::stderr().write_all(format!("{line}\n").as_bytes()).is_err();
+    discard(std::io::stderr().write_all(format!("{line}\n").as_bytes()), "nobody reads the log");
 }

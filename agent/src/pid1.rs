@@ -28,9 +28,7 @@ pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream
         // more to say than what the supervisor sees: the end of the socket.
         Err(failure) if failure.passing == Some(Passing::Killed) => ExitCode::FAILURE,
         Err(failure) => {
-            // If the supervisor is gone there is nobody left to tell.
-            let _gone =
-                stream::send(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES).is_err();
+            stream::send_if_open(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES);
             ExitCode::FAILURE
         }
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use vivarium_protocol::frame::{self, FrameError, PREFIX_BYTES};
 
+use crate::discard::discard;
 use crate::sys;
 
 /// The most descriptors one message carries: a session's six namespaces, its cgroup, and
@@ -41,6 +42,11 @@ pub(crate) fn send<T: Serialize>(
     max: usize,
 ) -> Result<(), StreamError> {
     Ok(stream.write_all(&frame::encode(message, max)?)?)
+}
+
+/// Sends one message to a peer that needs none if it is gone.
+pub(crate) fn send_if_open<T: Serialize>(stream: &UnixStream, message: &T, max: usize) {
+    discard(send(stream, message, max), "the peer may be gone");
 }
 
 /// Receives one message, waiting for it.

@@ -19,6 +19,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, getpid, getppid, sysconf};
 
+use crate::discard::discard;
+
 /// Opened once per kernel: the files that are read at each execution.
 #[derive(Debug)]
 pub(crate) struct Meter {
@@ -115,7 +117,7 @@ pub(crate) fn kill_descendants(root: Pid) -> bool {
         walk(root, &mut |pid| {
             if pid != getpid() {
                 found = true;
-                let _gone = kill(pid, Signal::SIGKILL).is_err();
+                discard(kill(pid, Signal::SIGKILL), "it may have ended");
             }
         });
     }

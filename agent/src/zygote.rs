@@ -47,8 +47,7 @@ pub(crate) fn main() -> ExitCode {
     let control = UnixStream::from(sys::take_inherited(0));
     let Err(failure) = run(&control);
     let unfit = FromTemplate::Unfit(failure.to_string());
-    // If the supervisor is gone there is nobody left to tell.
-    let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
+    stream::send_if_open(&control, &unfit, MAX_SMALL_FRAME_BYTES);
     ExitCode::FAILURE
 }
 
@@ -106,7 +105,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let unfit = FromTemplate::Unfit(failed.to_string());
     // Descriptor 3 is where it was placed; every other descriptor is closed by now.
     let control = UnixStream::from(sys::take_inherited(3));
-    let _gone = stream::send(&control, &unfit, MAX_SMALL_FRAME_BYTES).is_err();
+    stream::send_if_open(&control, &unfit, MAX_SMALL_FRAME_BYTES);
     sys::exit_now(1)
 }
 

@@ -193,6 +193,19 @@ fn a_circle_of_modules_is_found() {
 }
 
 #[test]
+fn the_agent_drops_results_by_one_helper_that_takes_a_reason() {
+    for path in files(&program::workspace().join("agent/src"), "rs") {
+        let code = fs::read_to_string(&path).unwrap();
+        for line in code.split("mod tests {").next().unwrap_or_default().lines() {
+            let is_dropped = line.trim_start().starts_with("let _")
+                || [".ok();", ".is_err();"].iter().any(|end| line.trim() == *end);
+            let is_test = path.ends_with("tests.rs") || path.ends_with("fixture.rs");
+            assert!(!is_dropped || is_test, "{}: {line}", path.display());
+        }
+    }
+}
+
+#[test]
 fn no_file_of_code_is_too_long() {
     let root = program::workspace();
     for path in files(&root, "rs") {

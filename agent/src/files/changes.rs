@@ -27,6 +27,7 @@ use nix::time::{ClockId, clock_gettime};
 use vivarium_protocol::message::{Changes, FileKind};
 
 use super::{Workdir, entry, kind};
+use crate::discard::discard;
 
 mod scan;
 
@@ -284,8 +285,7 @@ impl ChangeTracker {
         self.watched.retain(|watch, directory| {
             let inside = directory.starts_with(path);
             if inside && let Some(inotify) = inotify {
-                // Gone already where the directory was removed.
-                let _gone = inotify.rm_watch(*watch).is_err();
+                discard(inotify.rm_watch(*watch), "gone already where the directory was removed");
             }
             !inside
         });

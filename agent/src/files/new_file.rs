@@ -19,6 +19,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use vivarium_protocol::message::FileKind;
 
 use super::{FileError, Workdir, kind, open_beneath};
+use crate::discard::discard;
 
 /// How many temporary names are tried. One is enough, unless the tenant guesses them.
 const NAMES_TRIED: u32 = 8;
@@ -104,9 +105,11 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // If it is gone already, that was the tenant.
             let flags = UnlinkatFlags::NoRemoveDir;
-            let _gone = unlinkat(&self.directory, temporary.as_os_str(), flags).is_err();
+            discard(
+                unlinkat(&self.directory, temporary.as_os_str(), flags),
+                "the tenant may have removed it",
+            );
         }
     }
 }

@@ -14,6 +14,7 @@ use vivarium_protocol::message::{Program, SpawnNumber, Stream};
 
 use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
 use super::output::Output;
+use crate::discard::discard;
 use crate::stream::StreamError;
 use crate::usage;
 
@@ -141,7 +142,7 @@ impl Command {
         if let Stage::Up(pid) = self.stage {
             // Before its end makes orphans of them.
             for descendant in usage::descendants(pid) {
-                let _gone = kill(descendant, Signal::SIGKILL).is_err();
+                discard(kill(descendant, Signal::SIGKILL), "it may have ended");
             }
         }
         self.signal(Signal::SIGKILL);
@@ -163,7 +164,10 @@ impl Command {
     fn signal(&mut self, signal: Signal) {
         match self.stage {
             Stage::Up(pid) => {
-                let _gone = kill(Pid::from_raw(-pid.as_raw()), signal).is_err();
+                discard(
+                    kill(Pid::from_raw(-pid.as_raw()), signal),
+                    "its process group may have ended",
+                );
             }
             Stage::Pending(_) if self.held_signal != Some(Signal::SIGKILL) => {
                 self.held_signal = Some(signal)

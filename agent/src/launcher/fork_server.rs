@@ -77,8 +77,7 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
             Ok(Some(_)) => {}
             Err(failed) => {
                 let failed = FromAgent::Failed(failed);
-                // If the supervisor is gone there is nobody left to tell.
-                let _gone = stream::send(&control, &failed, MAX_FRAME_BYTES).is_err();
+                stream::send_if_open(&control, &failed, MAX_FRAME_BYTES);
             }
         }
     }
@@ -98,9 +97,8 @@ fn become_launcher(
             Ok(served)
         }
         Err(failed) => {
-            // If the supervisor is gone there is nobody left to tell.
             let said = FromAgent::Failed(failed.clone());
-            let _gone = stream::send(&control, &said, MAX_FRAME_BYTES).is_err();
+            stream::send_if_open(&control, &said, MAX_FRAME_BYTES);
             Err(failed)
         }
     }

@@ -19,6 +19,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
+use crate::discard::discard;
 use crate::failure::failure;
 use crate::sandbox::{Context, Inside};
 use crate::stream;
@@ -171,7 +172,10 @@ fn end_of(pidfd: &OwnedFd) -> KernelEnd {
         Ok(None) => {
             // POLLHUP, which poll(2) always reports.
             let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::empty())];
-            let _late = poll(&mut fds, PollTimeout::from(REAP_TIMEOUT_MS)).is_err();
+            discard(
+                poll(&mut fds, PollTimeout::from(REAP_TIMEOUT_MS)),
+                "the exit status is asked for in any case",
+            );
             sys::exit_status(pidfd.as_fd()).ok().flatten()
         }
         known => known.ok().flatten(),

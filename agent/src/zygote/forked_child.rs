@@ -43,8 +43,7 @@ impl ForkedChild {
     pub(crate) fn become_kernel(self) {
         let joined = self.join().unwrap_or_else(|failed| {
             let failed = FromForkedChild::Failed(failed);
-            // A launcher that is gone needs no telling.
-            let _gone = stream::send(&self.launcher, &failed, MAX_SMALL_FRAME_BYTES).is_err();
+            stream::send_if_open(&self.launcher, &failed, MAX_SMALL_FRAME_BYTES);
             sys::exit_now(1)
         });
         if (&self.launcher).read_exact(&mut [0]).is_err() {

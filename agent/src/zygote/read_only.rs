@@ -53,9 +53,8 @@ pub(super) fn open(path: &Path) -> Result<Program, Failure> {
                 .map_err(|error| failure("hand over the interpreter", error))
         });
         if let Err(failed) = made {
-            // If the template is gone there is nobody left to tell.
             let said = Err::<(), Failure>(failed);
-            let _gone = stream::send(&theirs, &said, MAX_SMALL_FRAME_BYTES).is_err();
+            stream::send_if_open(&theirs, &said, MAX_SMALL_FRAME_BYTES);
         }
         sys::exit_now(0);
     };

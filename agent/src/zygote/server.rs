@@ -205,8 +205,7 @@ impl ZygoteServer {
     pub(crate) fn fork_failed(&mut self, reason: io::Error) {
         if let Some(ForkRequest { request, .. }) = self.requested.take() {
             let failed = FromForkedChild::Failed(failure_to_fork("fork a kernel", reason));
-            // A launcher that is gone needs no telling.
-            let _gone = stream::send(&request, &failed, MAX_SMALL_FRAME_BYTES).is_err();
+            stream::send_if_open(&request, &failed, MAX_SMALL_FRAME_BYTES);
         }
     }
 
@@ -245,7 +244,6 @@ impl ZygoteServer {
         let Some((launcher, fork)) = self.kernels.remove(&ended.pid) else { return };
         let Some(launcher) = self.launchers.get(&launcher) else { return };
         let message = FromZygote::Ended { fork, end: ended.end(), usage: ended.usage() };
-        // A launcher that does not listen any more is on its way out.
-        let _gone = stream::send(launcher, &message, MAX_SMALL_FRAME_BYTES).is_err();
+        stream::send_if_open(launcher, &message, MAX_SMALL_FRAME_BYTES);
     }
 }

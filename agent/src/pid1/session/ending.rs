@@ -12,6 +12,7 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use super::execution::RunningExecution;
 use super::{EXIT_TIMEOUT, Session};
 use crate::children;
+use crate::discard::discard;
 use crate::failure::failure;
 use crate::kernel::{Kernel, ReadOutcome, Stage};
 use crate::sys::{self, Wait};
@@ -131,8 +132,7 @@ impl Session<'_> {
 /// kill(-1) reaches exactly those, and no fork escapes it (kill(2)).
 pub(super) fn kill_all() {
     if getpid().as_raw() == 1 {
-        // Nobody left to kill (ESRCH) is as good.
-        let _none = kill(Pid::from_raw(-1), Signal::SIGKILL).is_err();
+        discard(kill(Pid::from_raw(-1), Signal::SIGKILL), "there may be no process to kill");
         return;
     }
     usage::kill_descendants(getppid());

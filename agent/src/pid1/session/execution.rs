@@ -8,6 +8,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::Usage;
 
 use super::Session;
+use crate::discard::discard;
 use crate::kernel::KernelRequest;
 use crate::kernel::command::Command;
 use crate::{files, sys};
@@ -124,10 +125,12 @@ impl Session<'_> {
         };
         self.begin_counting(&mut running);
         if let (Some(limit), Some(pid)) = (self.cpu_limit(), self.kernel.pid()) {
-            // Cumulative per process, so it moves with each execution. Where it can not be
-            // moved, what is counted by the agent still holds.
+            // Cumulative per process, so it moves with each execution.
             let until = running.cpu_before_us / 1_000_000 + limit.as_secs() + RLIMIT_SLACK_SECS;
-            let _kept = sys::set_cpu_soft_limit(pid, until).is_err();
+            discard(
+                sys::set_cpu_soft_limit(pid, until),
+                "the agent's own count of CPU time still holds",
+            );
         }
         self.running = Some(running);
         self.control.send(&FromAgent::Started { execution })?;
