@@ -3,15 +3,15 @@
 //! Thin: each function takes and gives numbers or a string, and does one thing of [`crate::zygote`].
 //! The calls come in this order and in no other: `serve`; if that says so, a fork, after which the
 //! parent calls `forked` and `serve` again, and the child `become_kernel`.
-#![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name
+#![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name, and a pointer
 
-use std::ffi::{c_char, c_int};
-use std::os::unix::net::UnixStream;
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::FromTemplate;
 
+use crate::sys::Inherited;
 use crate::zygote::server::{ServeOutcome, ZygoteServer};
 use crate::{stream, sys};
 
@@ -29,14 +29,19 @@ fn server() -> MutexGuard<'static, Option<ZygoteServer>> {
     SERVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the supervisor at descriptor 3 that there is no template, for the reason that `reason`
-/// points to, a C string.
+/// Tells the supervisor at descriptor 3 that there is no template, and why.
+///
+/// # Safety
+/// `reason` is a C string that lives for the length of the call.
 // SAFETY, JUSTIFICATION: of `no_mangle`, as below.
 #[unsafe(no_mangle)]
-pub extern "C" fn vivarium_template_unfit(reason: *const c_char) {
-    let control = UnixStream::from(sys::take_inherited(3));
-    let unfit = FromTemplate::Unfit(sys::c_text(reason));
-    stream::send_if_open(&control, &unfit, MAX_SMALL_FRAME_BYTES);
+pub unsafe extern "C" fn vivarium_template_unfit(reason: *const c_char) {
+    // SAFETY: the caller's promise, which template.py keeps: it passes a `bytes` object's data.
+    // JUSTIFICATION: a pointer is all that the C ABI has.
+    let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
+    if let Some(control) = sys::take_inherited(Inherited::PythonControl) {
+        stream::send_if_open(&control, &FromTemplate::Unfit(reason), MAX_SMALL_FRAME_BYTES);
+    }
 }
 
 /// Serves as a template whose supervisor is at descriptor 3, until that lets go (0), the process is
@@ -47,7 +52,8 @@ pub extern "C" fn vivarium_template_unfit(reason: *const c_char) {
 pub extern "C" fn vivarium_template_serve() -> c_int {
     let mut server = server();
     if server.is_none() {
-        *server = ZygoteServer::open(UnixStream::from(sys::take_inherited(3))).ok();
+        let control = sys::take_inherited(Inherited::PythonControl);
+        *server = control.and_then(|control| ZygoteServer::open(control).ok());
     }
     match server.as_mut().map(ZygoteServer::serve) {
         Some(Ok(ServeOutcome::Closed)) => OVER,

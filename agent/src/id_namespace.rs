@@ -23,13 +23,12 @@ use crate::startup::{check_protocol, sanitise};
 use crate::{stream, sys};
 
 /// The `range` subcommand.
-pub(crate) fn main() -> ExitCode {
-    let control = UnixStream::from(sys::take_inherited(0));
-    match create(&control) {
+pub(crate) fn main(control: &UnixStream) -> ExitCode {
+    match create(control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             let failed = FromIdNamespace::Failed(failed);
-            stream::send_if_open(&control, &failed, MAX_SMALL_FRAME_BYTES);
+            stream::send_if_open(control, &failed, MAX_SMALL_FRAME_BYTES);
             ExitCode::FAILURE
         }
     }
@@ -46,13 +45,12 @@ pub(crate) fn enter(namespace: impl AsFd) -> Result<(), Failure> {
 }
 
 fn create(control: &UnixStream) -> Result<(), Failure> {
-    sanitise()?;
+    let thread = sanitise()?;
     let order: CreateIdNamespace = stream::receive(control, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
     check_protocol(order.protocol_version)?;
-    let flags = u64::try_from(CloneFlags::CLONE_NEWUSER.bits()).unwrap_or_default();
-    let inside =
-        sys::clone3(flags, None).map_err(|error| failure("clone3 with a user namespace", error))?;
+    let inside = sys::clone3(thread, CloneFlags::CLONE_NEWUSER, None)
+        .map_err(|error| failure("clone3 with a user namespace", error))?;
     let Some(inside) = inside else {
         // Keeps the namespace until the supervisor has opened it.
         discard(

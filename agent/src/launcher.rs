@@ -37,14 +37,14 @@ use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
 use crate::spawn;
 use crate::startup::check_protocol;
-use crate::sys::{self, Wait};
+use crate::sys::{self, SingleThreaded, Wait};
 use crate::{id_namespace, pid1, stream, usage};
 
 pub(crate) use fork_server::main;
 
 /// Runs a launcher until its session is over.
-fn launch(control: &UnixStream, lifeline: UnixStream) -> ExitCode {
-    match run(control, lifeline) {
+fn launch(thread: SingleThreaded, control: &UnixStream, lifeline: UnixStream) -> ExitCode {
+    match run(thread, control, lifeline) {
         Ok(code) => code,
         Err(failure) => {
             stream::send_if_open(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES);
@@ -53,7 +53,11 @@ fn launch(control: &UnixStream, lifeline: UnixStream) -> ExitCode {
     }
 }
 
-fn run(control: &UnixStream, lifeline: UnixStream) -> Result<ExitCode, Failure> {
+fn run(
+    thread: SingleThreaded,
+    control: &UnixStream,
+    lifeline: UnixStream,
+) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
@@ -65,9 +69,9 @@ fn run(control: &UnixStream, lifeline: UnixStream) -> Result<ExitCode, Failure> 
         UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let leaf = context.policy.cgroup.as_ref();
     let leaf = leaf.map(|scope| spawn::open_cgroup(&scope.agent)).transpose()?;
-    let flags = u64::try_from(clone_flags(&context).bits()).unwrap_or_default();
-    let cloned = sys::clone3(flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
-        if flags == 0 {
+    let flags = clone_flags(&context);
+    let cloned = sys::clone3(thread, flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
+        if flags.is_empty() {
             failure_to_fork("clone3 into the session's cgroup", error)
         } else {
             clone_diagnosis(error)
@@ -81,7 +85,7 @@ fn run(control: &UnixStream, lifeline: UnixStream) -> Result<ExitCode, Failure> 
     };
     drop(to_launcher);
     let has_pid_namespace = context.applies(Layer::Namespaces);
-    let served = serve(control, lifeline, context, agent, to_agent, zygote);
+    let served = serve(thread, control, lifeline, context, agent, to_agent, zygote);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
         discard(kill(agent, Signal::SIGKILL), "it may have ended");
@@ -95,6 +99,7 @@ fn run(control: &UnixStream, lifeline: UnixStream) -> Result<ExitCode, Failure> 
 
 /// Finishes the session whose agent has started, and spawns processes in it until the agent ends.
 fn serve(
+    thread: SingleThreaded,
     control: &UnixStream,
     lifeline: UnixStream,
     context: Context,
@@ -115,7 +120,8 @@ fn serve(
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
     let lifeline = Some(lifeline);
-    Launcher { context, inside, agent, to_agent, lifeline, zygote, children: Vec::new() }.serve()
+    let children = Vec::new();
+    Launcher { thread, context, inside, agent, to_agent, lifeline, zygote, children }.serve()
 }
 
 /// What the supervisor gives a launcher.
@@ -152,6 +158,7 @@ fn release(control: &UnixStream) -> Result<(), Failure> {
 
 /// A launcher whose session is made, and that spawns its processes.
 struct Launcher {
+    thread: SingleThreaded,
     context: Context,
     inside: Inside,
     agent: Pid,
@@ -198,14 +205,14 @@ impl Launcher {
         program: &Program,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
-        let Self { context, inside, .. } = self;
+        let Self { thread, context, inside, .. } = self;
         if let Some(zygote) = self.zygote.as_mut().filter(|_| *program == Program::Kernel) {
             match zygote.fork(context, inside, number, fds) {
                 Ok(()) => return Ok(()),
                 Err(failed) => log_not_forked(&failed),
             }
         }
-        match spawn::spawn_process(context, inside, program, fds)? {
+        match spawn::spawn_process(*thread, context, inside, program, fds)? {
             Some(pid) => self.children.push((number, pid)),
             None => {
                 let end = KernelEnd::NotStarted("it could not be spawned".to_owned());

@@ -42,21 +42,34 @@ mod sys;
 mod usage;
 mod zygote;
 
+use std::ffi::OsStr;
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+
+use self::sys::Inherited;
 
 /// Runs what the command line names: `launch`, `template`, `range`, or `inspect PATH`.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next(), arguments.next()) {
-        (Some(command), None, None) if command == "launch" => launcher::main(),
-        (Some(command), None, None) if command == "template" => zygote::main(),
-        (Some(command), None, None) if command == "range" => id_namespace::main(),
+        (Some(command), None, None) => run(&command),
         (Some(command), Some(path), None) if command == "inspect" => {
             inspect::main_inspect(path.as_ref())
         }
         _ => usage_error(),
     }
+}
+
+/// Runs a command that has the supervisor's socket for its standard input.
+fn run(command: &OsStr) -> ExitCode {
+    let main: fn(UnixStream) -> ExitCode = match command.as_encoded_bytes() {
+        b"launch" => launcher::main,
+        b"template" => |control| zygote::main(&control),
+        b"range" => |control| id_namespace::main(&control),
+        _ => return usage_error(),
+    };
+    sys::take_inherited(Inherited::Control).map_or(ExitCode::FAILURE, main)
 }
 
 #[allow(clippy::print_stderr)] // the only words this program has for a person

@@ -33,7 +33,7 @@ use self::image::Image;
 use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, Inside};
 use crate::stream;
-use crate::sys::{self, Wait};
+use crate::sys::{self, SingleThreaded, Wait};
 
 /// What a process is to become, and what it gets.
 struct SpawnRequest<'a> {
@@ -50,6 +50,7 @@ struct SpawnRequest<'a> {
 /// # Errors
 /// If the agent sent no descriptors.
 pub(crate) fn spawn_process(
+    thread: SingleThreaded,
     context: &Context,
     inside: &Inside,
     program: &Program,
@@ -60,7 +61,12 @@ pub(crate) fn spawn_process(
     };
     let report = report.try_clone().map_err(|error| failure("dup", error))?.into();
     let started = Image::of(context, program).and_then(|image| {
-        fork_and_join(context, inside, &SpawnRequest { image, descriptors, report: &report })
+        fork_and_join(
+            thread,
+            context,
+            inside,
+            &SpawnRequest { image, descriptors, report: &report },
+        )
     });
     match started {
         Ok(process) => Ok(Some(process)),
@@ -73,21 +79,23 @@ pub(crate) fn spawn_process(
 
 /// Forks a child that joins the session, and waits for the pid of the clone that it continues in.
 fn fork_and_join(
+    thread: SingleThreaded,
     context: &Context,
     inside: &Inside,
     request: &SpawnRequest<'_>,
 ) -> Result<Pid, Failure> {
     let leaf = open_leaf(context)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
-    let child = sys::fork().map_err(|error| failure_to_fork("fork a process", error))?;
+    let child = sys::fork(thread).map_err(|error| failure_to_fork("fork a process", error))?;
     let Some(child) = child else {
         drop(ours);
-        let code =
-            join_session(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(|process| {
+        let code = join_session(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(
+            |(process, _)| {
                 stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
                     .map_err(|error| failure("tell the launcher of the process", error))?;
                 become_program(context, request)
-            });
+            },
+        );
         sys::exit_now(code.unwrap_or_else(|failure| report_failure(request.report, failure)));
     };
     drop(theirs);
@@ -97,7 +105,7 @@ fn fork_and_join(
 }
 
 /// Joins the session, and continues in it as a clone, in the cgroup `leaf` if there is one. Returns
-/// the clone's pid as seen from outside.
+/// the clone's pid as seen from outside, and that it has one thread.
 ///
 /// # Errors
 /// If the session can not be joined. The process must then end.
@@ -105,30 +113,24 @@ pub(crate) fn join_session(
     context: &Context,
     inside: &Inside,
     leaf: Option<BorrowedFd<'_>>,
-) -> Result<Pid, Failure> {
-    check_alone()?;
+) -> Result<(Pid, SingleThreaded), Failure> {
+    let thread = check_alone()?;
     yield_to_others(context)?;
     inside.enter().map_err(|error| failure("setns into the session", error))?;
     // Where agent and kernel have one id, what tenant code left running in the session could
     // otherwise take this process over before it has its filter. It holds until the process is
     // confined: execve(2) ends it, and a forked kernel does.
     sandbox::forbid_tracing()?;
-    // A handler of Python's would run on a stack that is the clone's by then. [`confine`] unblocks.
-    SigSet::all().thread_block().map_err(|error| failure("block signals", error))?;
-    sys::continue_in_clone(leaf)
-        .map_err(|error| failure_to_fork("clone3 into the session and the kernel's cgroup", error))
+    let process = sys::continue_in_clone(thread, leaf).map_err(|error| {
+        failure_to_fork("clone3 into the session and the kernel's cgroup", error)
+    })?;
+    Ok((process, thread))
 }
 
 /// Landlock and seccomp hold for the thread that asks for them: a thread that a library had started
 /// in a forked process would remain without, in the same memory as tenant code.
-fn check_alone() -> Result<(), Failure> {
-    let path = "/proc/self/task";
-    let threads =
-        std::fs::read_dir(path).map_err(|error| failure(&format!("read {path}"), error))?.count();
-    if threads == 1 {
-        return Ok(());
-    }
-    Err(failure("enter the session with one thread", format!("there are {threads}")))
+fn check_alone() -> Result<SingleThreaded, Failure> {
+    SingleThreaded::verify().map_err(|error| failure("enter the session with one thread", error))
 }
 
 /// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be
@@ -176,6 +178,7 @@ pub(crate) fn confine(
     // The report socket goes last and closes by itself: execve that worked is its end of file.
     let placed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
     let report = sys::place_descriptors(&placed, report.as_fd())
+        .and_then(|mut placed| placed.take(descriptors.len()))
         .map_err(|error| failure("place descriptors", error))?;
     Ok(Confined { environment, report })
 }
@@ -191,7 +194,7 @@ fn become_program(context: &Context, request: &SpawnRequest<'_>) -> Result<i32, 
         .or_else(|failure| Ok(report_failure(&report.into(), failure)))
 }
 
-/// Unblocks the signals that [`join_session`] blocked, and those that the launcher did for its signalfd.
+/// Unblocks the signals that [`sys::continue_in_clone`] blocked, and those that the launcher did for its signalfd.
 fn unblock_signals() -> Result<(), Failure> {
     SigSet::all().thread_unblock().map_err(|error| failure("unblock signals", error))
 }

@@ -1,22 +1,17 @@
 //! Frames over a blocking Unix stream socket, with descriptors alongside where a message
 //! carries some.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use nix::cmsg_space;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use vivarium_protocol::frame::{self, FrameError, PREFIX_BYTES};
 
 use crate::discard::discard;
 use crate::sys;
-
-/// The most descriptors one message carries: a session's six namespaces, its cgroup, and
-/// what a kernel gets.
-pub(crate) const MAX_DESCRIPTORS: usize = 12;
 
 /// Why a message could not be sent or received.
 #[derive(Debug, thiserror::Error)]
@@ -108,24 +103,7 @@ pub(crate) fn receive_with<T: DeserializeOwned>(
     max: usize,
 ) -> Result<(T, Vec<OwnedFd>), StreamError> {
     let mut prefix = [0; PREFIX_BYTES];
-    let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
-    let (count, fds) = {
-        let mut parts = [IoSliceMut::new(&mut prefix)];
-        let message = recvmsg::<()>(
-            stream.as_raw_fd(),
-            &mut parts,
-            Some(&mut space),
-            MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL,
-        )
-        .map_err(io::Error::from)?;
-        let mut fds = Vec::new();
-        for part in message.cmsgs().map_err(io::Error::from)? {
-            if let ControlMessageOwned::ScmRights(numbers) = part {
-                fds.extend(sys::own_received(&numbers));
-            }
-        }
-        (message.bytes, fds)
-    };
+    let (count, fds) = sys::recv_with_descriptors(stream, &mut prefix, MsgFlags::MSG_WAITALL)?;
     if count == 0 {
         return Err(StreamError::Closed);
     }

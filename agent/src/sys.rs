@@ -2,22 +2,27 @@
 //! system calls that have no safe wrapper in a library we use.
 //!
 //! Nothing here decides anything. Each block says which invariants hold (SAFETY) and why there
-//! is no safe way (JUSTIFICATION).
+//! is no safe way (JUSTIFICATION). Where a caller has to see to an invariant, its proof is a parameter.
 #![allow(unsafe_code)]
 
 mod clone_vm;
 mod memory;
 mod process;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint};
-use std::io;
+use std::ffi::{CStr, CString, c_int, c_long, c_uint};
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
 pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
-    Ended, Wait, clone3, exit_now, exit_status, fork, fork_sibling, kill_when_readable, pidfd_open,
-    probe_clone3, set_cpu_soft_limit, wait,
+    Ended, SingleThreaded, Wait, clone3, exit_now, exit_status, fork, fork_sibling,
+    kill_when_readable, pidfd_open, probe_clone3, set_cpu_soft_limit, wait,
 };
 
 /// Turns a system call's result into [`io::Result`].
@@ -33,23 +38,27 @@ fn owned(result: c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes over a descriptor that stands at this number as we begin: the supervisor's socket at 0, or
-/// at 3 in a template's Python and in a launcher. To be called once for each, and first.
-pub(crate) fn take_inherited(number: RawFd) -> OwnedFd {
-    // SAFETY: called once, before anything else could own it.
-    // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.
-    unsafe { OwnedFd::from_raw_fd(number) }
+/// A socket that this program is executed with, by its descriptor number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Inherited {
+    /// The supervisor's, of every program that it executes.
+    Control = 0,
+    /// The supervisor's, of the Python that a zygote executes.
+    PythonControl = 3,
 }
 
-/// The text of a C string that a caller by the C ABI gave; empty for a null pointer.
-pub(crate) fn c_text(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
+/// Takes ownership of an inherited socket; `None` if that was taken before.
+pub(crate) fn take_inherited(socket: Inherited) -> Option<UnixStream> {
+    /// One bit for each number.
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let bit = 1 << socket as u32;
+    if TAKEN.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+        return None;
     }
-    // SAFETY: the caller, our own Python, passes a `bytes` object's data, which ends in NUL and
-    // lives for the length of the call.
-    // JUSTIFICATION: a pointer is all that the C ABI has.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    // SAFETY: the descriptor was at this number when the program started, nothing else in it looks for
+    // one there, and this gives it out once.
+    // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.
+    Some(UnixStream::from(unsafe { OwnedFd::from_raw_fd(socket as RawFd) }))
 }
 
 /// Closes every descriptor from `first` on: close_range(2).
@@ -76,17 +85,17 @@ pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
     close_from(first)
 }
 
-/// Empties the environment: clearenv(3). To be called while single-threaded.
-pub(crate) fn clear_environment() -> io::Result<()> {
-    // SAFETY: the launcher is single-threaded, so nobody reads the environment meanwhile.
+/// Empties the environment: clearenv(3).
+pub(crate) fn clear_environment(_: SingleThreaded) -> io::Result<()> {
+    // SAFETY: there is no other thread that could read the environment meanwhile.
     // JUSTIFICATION: std::env::remove_var is unsafe as well, and needs the names.
     if unsafe { libc::clearenv() } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sets the environment, which is empty, to these variables (`NAME=value`): putenv(3).
-pub(crate) fn set_environment(variables: &[CString]) -> io::Result<()> {
+pub(crate) fn set_environment(_: SingleThreaded, variables: &[CString]) -> io::Result<()> {
     for variable in variables {
-        // SAFETY: single-threaded as above; libc keeps the string, which is never freed.
+        // SAFETY: as of `clear_environment`; libc keeps the string, which is never freed.
         // JUSTIFICATION: std::env::set_var is unsafe as well.
         if unsafe { libc::putenv(variable.clone().into_raw()) } != 0 {
             return Err(io::Error::last_os_error());
@@ -194,12 +203,35 @@ pub(crate) fn replace(target: BorrowedFd<'_>, source: BorrowedFd<'_>) -> io::Res
     check(c_long::from(unsafe { libc::dup2(source.as_raw_fd(), target.as_raw_fd()) })).map(drop)
 }
 
-/// Puts `fds` at the numbers 0, 1, 2, … and `last` after them, and closes every other descriptor,
-/// for an execve that follows at once. Gives `last` at its new place, where it closes with it.
+/// The descriptors of a process, which has no others: see [`place_descriptors`].
+#[derive(Debug)]
+pub(crate) struct Placed {
+    /// Each by its number, until it is taken.
+    fds: Vec<Option<RawFd>>,
+}
+
+impl Placed {
+    /// Takes ownership of the descriptor at `number`, once.
+    ///
+    /// # Errors
+    /// If it was not placed, or was taken before.
+    pub(crate) fn take(&mut self, number: usize) -> io::Result<OwnedFd> {
+        let fd = self.fds.get_mut(number).and_then(Option::take);
+        let fd = fd.ok_or_else(|| io::Error::other("it was not placed, or is taken"))?;
+        // SAFETY: `place_descriptors` has made this descriptor, and this gives it out once.
+        // JUSTIFICATION: dup3 gives no OwnedFd.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+/// Puts `fds` at the numbers 0, 1, 2, … and `last` after them, and closes every other descriptor.
+/// Only `last` closes at execve(2).
+///
+/// What owned descriptors before has to be forgotten, or to be lost in an execve that follows at once.
 pub(crate) fn place_descriptors(
     fds: &[BorrowedFd<'_>],
     last: BorrowedFd<'_>,
-) -> io::Result<OwnedFd> {
+) -> io::Result<Placed> {
     // First all of them above the target range, so that placing one never overwrites another.
     let above = c_int::try_from(fds.len()).map_err(io::Error::other)?.saturating_add(1);
     let mut copies = Vec::with_capacity(fds.len() + 1);
@@ -216,7 +248,7 @@ pub(crate) fn place_descriptors(
         check(c_long::from(unsafe { libc::dup3(copy, target, flags) }))?;
     }
     close_from(c_uint::try_from(above).map_err(io::Error::other)?)?;
-    owned(c_long::from(above - 1))
+    Ok(Placed { fds: (0..above).map(Some).collect() })
 }
 
 /// /dev/null, for reading.
@@ -228,7 +260,7 @@ pub(crate) fn open_null() -> io::Result<OwnedFd> {
 /// Rust's runtime (SIGPIPE) or by who started the daemon (nohup, a shell's `&`).
 pub(crate) fn default_signals() -> io::Result<()> {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: no handler is installed, and the process has one thread.
+        // SAFETY: the default action runs no code of this process.
         // JUSTIFICATION: nix's wrapper is unsafe too, as it may be given a handler.
         let before = unsafe { libc::signal(signal, libc::SIG_DFL) };
         let error = io::Error::last_os_error();
@@ -240,13 +272,30 @@ pub(crate) fn default_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes ownership of descriptors that recvmsg(2) has just put into this process.
-pub(crate) fn own_received(fds: &[RawFd]) -> Vec<OwnedFd> {
-    fds.iter()
-        // SAFETY: the caller passes numbers that SCM_RIGHTS has just made, known to nobody else.
-        // JUSTIFICATION: nix hands them out as plain numbers.
-        .map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) })
-        .collect()
+/// The most descriptors that come with one message: a session's six namespaces, its cgroup, and the
+/// kernel's own.
+const MAX_DESCRIPTORS: usize = 12;
+
+/// recvmsg(2): fills `buffer`, and returns how many bytes came and the descriptors alongside
+/// (`SCM_RIGHTS`). One call never joins the descriptors of two messages: unix(7).
+pub(crate) fn recv_with_descriptors(
+    socket: &UnixStream,
+    buffer: &mut [u8],
+    flags: MsgFlags,
+) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let flags = flags | MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    let mut fds = Vec::new();
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(numbers) = part {
+            // SAFETY: SCM_RIGHTS has just made these descriptors, whose numbers nobody else knows.
+            // JUSTIFICATION: nix hands them out as plain numbers.
+            fds.extend(numbers.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+        }
+    }
+    Ok((message.bytes, fds))
 }
 
 /// The calling thread's seccomp mode: prctl(2), PR_GET_SECCOMP.

@@ -37,27 +37,27 @@ use vivarium_protocol::message::{Failure, FromTemplate, StartTemplate};
 
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
+use crate::sys::SingleThreaded;
 use crate::{id_namespace, inspect, stream, sys};
 
 /// Where the library is for Python. No session ever sees this descriptor.
 const LIBRARY: &str = "/proc/self/fd/5";
 
 /// The `template` subcommand.
-pub(crate) fn main() -> ExitCode {
-    let control = UnixStream::from(sys::take_inherited(0));
-    let Err(failure) = run(&control);
+pub(crate) fn main(control: &UnixStream) -> ExitCode {
+    let Err(failure) = run(control);
     let unfit = FromTemplate::Unfit(failure.to_string());
-    stream::send_if_open(&control, &unfit, MAX_SMALL_FRAME_BYTES);
+    stream::send_if_open(control, &unfit, MAX_SMALL_FRAME_BYTES);
     ExitCode::FAILURE
 }
 
 fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
-    sanitise()?;
+    let thread = sanitise()?;
     umask(Mode::from_bits_truncate(0o022));
     let (order, library, ids) = receive(control)?;
     let name = &order.interpreter.path;
     let path = name.canonicalize().unwrap_or_else(|_| name.clone());
-    let read_only = order.read_only.then(|| open_read_only(&path));
+    let read_only = order.read_only.then(|| open_read_only(thread, &path));
     if let Some(ids) = ids {
         id_namespace::enter(ids)?;
     }
@@ -96,24 +96,25 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let (path, arguments, environment) =
         image(&order, &path).map_err(|error| failure("name the interpreter", error))?;
     let last = read_only.as_ref().map_or(control.as_fd(), |program| program.file.as_fd());
-    let last = sys::place_descriptors(&placed, last).map_err(made)?;
+    let mut placed_fds = sys::place_descriptors(&placed, last).map_err(made)?;
+    let last = placed_fds.take(placed.len()).map_err(made)?;
     let Err(errno) = match read_only {
         Some(_) => execveat(last, c"", &arguments, &environment, AtFlags::AT_EMPTY_PATH),
         None => execve(&path, &arguments, &environment),
     };
     let failed = failure(&format!("execute {}", path.to_string_lossy()), errno);
     let unfit = FromTemplate::Unfit(failed.to_string());
-    // Descriptor 3 is where it was placed; every other descriptor is closed by now.
-    let control = UnixStream::from(sys::take_inherited(3));
-    stream::send_if_open(&control, &unfit, MAX_SMALL_FRAME_BYTES);
+    if let Ok(control) = placed_fds.take(3) {
+        stream::send_if_open(&control.into(), &unfit, MAX_SMALL_FRAME_BYTES);
+    }
     sys::exit_now(1)
 }
 
 /// The interpreter at `path` on a read-only mount. If it can not be opened, the reason is a passing one
 /// (`user.max_user_namespaces` was reached): the process ends, and unlike an unfit one is tried again.
 #[allow(clippy::print_stderr)] // the supervisor logs it
-fn open_read_only(path: &Path) -> read_only::Program {
-    read_only::open(path).unwrap_or_else(|failed| {
+fn open_read_only(thread: SingleThreaded, path: &Path) -> read_only::Program {
+    read_only::open(thread, path).unwrap_or_else(|failed| {
         eprintln!("{failed}");
         sys::exit_now(1)
     })

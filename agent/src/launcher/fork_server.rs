@@ -22,14 +22,14 @@ use super::launch;
 use crate::failure::{failure, failure_to_fork};
 use crate::startup::{check_protocol, sanitise};
 use crate::stream::{self, StreamError};
+use crate::sys::SingleThreaded;
 use crate::{sandbox, sys};
 
 /// The `launch` subcommand.
-pub(crate) fn main() -> ExitCode {
-    let orders = UnixStream::from(sys::take_inherited(0));
+pub(crate) fn main(orders: UnixStream) -> ExitCode {
     match serve(orders) {
         Ok(Served::Closed) => ExitCode::SUCCESS,
-        Ok(Served::AsLauncher { control, lifeline }) => launch(&control, lifeline),
+        Ok(Served::AsLauncher { thread, control, lifeline }) => launch(thread, &control, lifeline),
         Err(failed) => {
             crate::log::print_line(&failed);
             ExitCode::FAILURE
@@ -43,6 +43,7 @@ enum Served {
     Closed,
     /// This process is a launcher.
     AsLauncher {
+        thread: SingleThreaded,
         control: UnixStream,
         /// The session has to end when the supervisor closes this, whatever the agent does.
         lifeline: UnixStream,
@@ -50,7 +51,7 @@ enum Served {
 }
 
 fn serve(orders: UnixStream) -> Result<Served, Failure> {
-    sanitise()?;
+    let thread = sanitise()?;
     // Launchers make files for their session's ids. A service's own mask (UMask=0077) would keep the
     // kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
@@ -66,13 +67,13 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
             .map_err(|fds| failure("receive a launcher's three sockets", fds.len()))?;
         let (control, lifeline) = (UnixStream::from(control), UnixStream::from(lifeline));
         let forked = check_protocol(order.protocol_version).and_then(|()| {
-            sys::fork_sibling().map_err(|error| failure_to_fork("fork a launcher", error))
+            sys::fork_sibling(thread).map_err(|error| failure_to_fork("fork a launcher", error))
         });
         match forked {
             Ok(None) => {
                 // `place` closes it by its number.
                 std::mem::forget(orders);
-                return become_launcher(control, stderr, lifeline);
+                return become_launcher(thread, control, stderr, lifeline);
             }
             Ok(Some(_)) => {}
             Err(failed) => {
@@ -86,15 +87,17 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
 /// In the forked process: closes everything that is not the launcher's. `lifeline` stays open until it
 /// ends.
 fn become_launcher(
+    thread: SingleThreaded,
     control: UnixStream,
     stderr: OwnedFd,
     lifeline: UnixStream,
 ) -> Result<Served, Failure> {
     match place(&control, &stderr, &lifeline) {
-        Ok(served) => {
+        Ok((placed_control, placed_lifeline)) => {
             // Closed by their numbers already.
             std::mem::forget((control, stderr, lifeline));
-            Ok(served)
+            let (control, lifeline) = (placed_control, placed_lifeline);
+            Ok(Served::AsLauncher { thread, control, lifeline })
         }
         Err(failed) => {
             let said = FromAgent::Failed(failed.clone());
@@ -104,8 +107,13 @@ fn become_launcher(
     }
 }
 
-/// Puts these at the launcher's descriptor numbers, and closes all others.
-fn place(control: &UnixStream, stderr: &OwnedFd, lifeline: &UnixStream) -> Result<Served, Failure> {
+/// Puts these at the launcher's descriptor numbers, and closes all others. Returns control socket and
+/// lifeline.
+fn place(
+    control: &UnixStream,
+    stderr: &OwnedFd,
+    lifeline: &UnixStream,
+) -> Result<(UnixStream, UnixStream), Failure> {
     // First, so that the supervisor knows of every launcher.
     let forked = LauncherForked { pid: getpid().as_raw() };
     stream::send(lifeline, &forked, MAX_SMALL_FRAME_BYTES)
@@ -116,7 +124,7 @@ fn place(control: &UnixStream, stderr: &OwnedFd, lifeline: &UnixStream) -> Resul
     let made = |error| failure("make a launcher's descriptors", error);
     let null = sys::open_null().map_err(made)?;
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), lifeline.as_fd()];
-    let own = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
+    let mut placed = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
     std::mem::forget(null);
-    Ok(Served::AsLauncher { control: own.into(), lifeline: sys::take_inherited(3).into() })
+    Ok((placed.take(4).map_err(made)?.into(), placed.take(3).map_err(made)?.into()))
 }

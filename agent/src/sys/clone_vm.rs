@@ -12,20 +12,25 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
 use super::check;
-use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS};
+use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS, SingleThreaded};
 
 /// Continues the calling process in a clone: in the pid namespace that was joined for its children, in
 /// `cgroup` if given, with the caller's parent as its parent. Returns, in the clone, its pid in the
 /// caller's pid namespace; the caller has ended with exit code 0.
 ///
-/// To be called in a process with one thread that was forked by libc, with all signals blocked: the
-/// caller has no stack any more for a handler. After an error that process has to end, as libc's
-/// state in the kernel is given up by then. Where the kernel does not tell [`thread_id_address`], libc
-/// takes the thread for the caller's until it executes a program.
-pub(crate) fn continue_in_clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
+/// Blocks all signals, as a handler would run on a stack that is the clone's by then. libc must have
+/// forked the calling process. After an error that process has to end, as libc's state in the kernel is
+/// unregistered by then. Where the kernel does not tell [`thread_id_address`], libc takes the thread for
+/// the caller's until it executes a program.
+pub(crate) fn continue_in_clone(
+    _: SingleThreaded,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Pid> {
+    SigSet::all().thread_block()?;
     // The kernel writes 0 there when the caller can not come back to this memory.
     let is_there = AtomicU32::new(1);
     let libc_state = LibcState::unregister(&is_there)?;

@@ -96,7 +96,7 @@ impl StartedWith {
         Ok(Self { arguments, environment: environment..environment_end })
     }
 
-    /// Overwrites it with zeroes. Nothing may be left that refers to it: Python has copied its
+    /// Overwrites it with zeroes. What still refers to it reads empty strings: Python has copied its
     /// arguments, and the environment is another.
     pub(crate) fn overwrite(&self) {
         for span in [&self.arguments, &self.environment] {

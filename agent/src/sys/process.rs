@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use nix::sched::CloneFlags;
 use nix::unistd::Pid;
 
 use super::{check, owned};
@@ -17,36 +18,73 @@ pub(super) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// asm-generic/fcntl.h; libc does not name it.
 const F_SETSIG: c_int = 10;
 
+/// Proof that the calling process has one thread, so that no other holds a lock or reads what libc
+/// keeps. It holds in a forked child too, where only the calling thread is left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SingleThreaded(());
+
+impl SingleThreaded {
+    /// Counts the threads: proc_pid_task(5).
+    ///
+    /// # Errors
+    /// If there are others, or they can not be counted.
+    pub(crate) fn verify() -> io::Result<Self> {
+        match std::fs::read_dir("/proc/self/task")?.count() {
+            1 => Ok(Self(())),
+            threads => Err(io::Error::other(format!("there are {threads}"))),
+        }
+    }
+}
+
+/// The namespaces that [`clone3`] makes.
+const NAMESPACES: CloneFlags = CloneFlags::CLONE_NEWUSER
+    .union(CloneFlags::CLONE_NEWPID)
+    .union(CloneFlags::CLONE_NEWNS)
+    .union(CloneFlags::CLONE_NEWNET)
+    .union(CloneFlags::CLONE_NEWIPC)
+    .union(CloneFlags::CLONE_NEWUTS);
+
 /// A process id that a system call has just returned; `None` is "you are the child".
 fn child_or_parent(result: c_long) -> io::Result<Option<Pid>> {
     let pid = c_int::try_from(check(result)?).map_err(io::Error::other)?;
     Ok((pid != 0).then(|| Pid::from_raw(pid)))
 }
 
-/// clone3(2) without shared memory: like `fork`, with namespaces `flags`, and in `cgroup`
+/// clone3(2) without shared memory: like `fork`, with new namespaces, and in `cgroup`
 /// (`CLONE_INTO_CGROUP`) if given. `None` in the child.
 ///
 /// The child is a raw clone, so libc's cached thread id is its parent's. Nothing that uses it
 /// (`pthread_*`, `raise`) may be called in it.
-pub(crate) fn clone3(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Option<Pid>> {
+pub(crate) fn clone3(
+    thread: SingleThreaded,
+    namespaces: CloneFlags,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Option<Pid>> {
+    let flags = (namespaces & NAMESPACES).bits().cast_unsigned();
     let born_in = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
     let cgroup = cgroup.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX));
-    clone(&libc::clone_args {
-        flags: flags | born_in,
-        exit_signal: libc::SIGCHLD as u64,
-        cgroup,
-        ..NO_CLONE_ARGUMENTS
-    })
+    clone(
+        thread,
+        &libc::clone_args {
+            flags: u64::from(flags) | born_in,
+            exit_signal: libc::SIGCHLD as u64,
+            cgroup,
+            ..NO_CLONE_ARGUMENTS
+        },
+    )
 }
 
 /// clone3(2) without shared memory: like `fork`, but the child is the caller's parent's. `None` in
 /// the child. What is said of [`clone3`] of libc's thread id is true here too.
-pub(crate) fn fork_sibling() -> io::Result<Option<Pid>> {
-    clone(&libc::clone_args {
-        flags: u64::from(libc::CLONE_PARENT.cast_unsigned()),
-        exit_signal: 0, // the caller's own, as of CLONE_PARENT
-        ..NO_CLONE_ARGUMENTS
-    })
+pub(crate) fn fork_sibling(thread: SingleThreaded) -> io::Result<Option<Pid>> {
+    clone(
+        thread,
+        &libc::clone_args {
+            flags: u64::from(libc::CLONE_PARENT.cast_unsigned()),
+            exit_signal: 0, // the caller's own, as of CLONE_PARENT
+            ..NO_CLONE_ARGUMENTS
+        },
+    )
 }
 
 pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
@@ -64,9 +102,9 @@ pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
 };
 
 /// clone3(2) without `CLONE_VM`. `None` in the child.
-fn clone(arguments: &libc::clone_args) -> io::Result<Option<Pid>> {
+fn clone(_: SingleThreaded, arguments: &libc::clone_args) -> io::Result<Option<Pid>> {
     // SAFETY: the structure is valid for its whole size. Without CLONE_VM the child has a copy
-    // of everything, as after fork; the callers are single-threaded, so no lock is held.
+    // of everything, as after fork; there is no other thread, so no lock is held.
     // JUSTIFICATION: neither std nor nix has clone3, and only it can put a child into a cgroup.
     child_or_parent(unsafe {
         libc::syscall(
@@ -78,9 +116,8 @@ fn clone(arguments: &libc::clone_args) -> io::Result<Option<Pid>> {
 }
 
 /// fork(2) by libc, so that libc's own state is right in the child. `None` in the child.
-pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: the callers are single-threaded, so no lock is held by a thread that is not in
-    // the child.
+pub(crate) fn fork(_: SingleThreaded) -> io::Result<Option<Pid>> {
+    // SAFETY: there is no other thread, which could hold a lock and not be in the child.
     // JUSTIFICATION: fork is unsafe everywhere, for processes that have threads.
     child_or_parent(c_long::from(unsafe { libc::fork() }))
 }

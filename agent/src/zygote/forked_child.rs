@@ -16,7 +16,7 @@ use vivarium_protocol::message::{Failure, FromForkedChild, Handoff, Origin};
 use crate::failure::failure;
 use crate::sandbox::{Context, Inside, Outside};
 use crate::spawn::{self, Confined};
-use crate::sys::StartedWith;
+use crate::sys::{SingleThreaded, StartedWith};
 use crate::{stream, sys};
 
 /// A forked process that has not joined a session.
@@ -31,6 +31,7 @@ pub(crate) struct ForkedChild {
 
 /// A process in its session, which is not confined yet.
 struct JoinedChild {
+    thread: SingleThreaded,
     context: Context,
     descriptors: Vec<OwnedFd>,
     report: UnixStream,
@@ -54,7 +55,7 @@ impl ForkedChild {
         }
         // Their descriptors are closed already, and the numbers may be in use again. The context is
         // freed, and so overwritten: it names the session's cgroup and tenant.
-        let JoinedChild { context, descriptors, report } = joined;
+        let JoinedChild { context, descriptors, report, .. } = joined;
         drop(context);
         std::mem::forget((self, descriptors, report));
     }
@@ -82,7 +83,8 @@ impl ForkedChild {
         };
         let report = fds.next_back().ok_or_else(|| missing("there is no report socket"))?;
 
-        let process = spawn::join_session(&context, &inside, leaf.as_ref().map(AsFd::as_fd))?;
+        let (process, thread) =
+            spawn::join_session(&context, &inside, leaf.as_ref().map(AsFd::as_fd))?;
 
         stream::send(pid_sender, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the template of the kernel", error))?;
@@ -90,19 +92,20 @@ impl ForkedChild {
         let joined = FromForkedChild::Joined;
         stream::send_with(launcher, &joined, &[pidfd.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the launcher of the kernel", error))?;
-        Ok(JoinedChild { context, descriptors: fds.collect(), report: report.into() })
+        Ok(JoinedChild { thread, context, descriptors: fds.collect(), report: report.into() })
     }
 }
 
 impl JoinedChild {
     fn confine(&self, started_with: &StartedWith) -> Result<(), Failure> {
         // The zygote's environment is not the session's, and the layers check that nothing is inherited.
-        sys::clear_environment().map_err(|error| failure("clear the environment", error))?;
+        sys::clear_environment(self.thread)
+            .map_err(|error| failure("clear the environment", error))?;
         // Its arguments and environment name directories of the daemon.
         started_with.overwrite();
         let Confined { environment, report } =
             spawn::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
-        sys::set_environment(&environment)
+        sys::set_environment(self.thread, &environment)
             .map_err(|error| failure("set the environment", error))?;
         drop(report); // tells the agent that this is a kernel now
         // As execve would have: without it the kernel's own files in /proc are not its

@@ -21,10 +21,10 @@ use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::Failure;
 
 use crate::failure::failure;
-use crate::sys::{self, Wait};
+use crate::sys::{self, SingleThreaded, Wait};
 use crate::{sandbox, stream};
 
-/// What nobody can do by it.
+/// The attributes of the program's mount.
 const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 /// A program on a read-only mount.
@@ -39,12 +39,11 @@ pub(super) struct Program {
 /// Opens the program at `path`, which is absolute and no link.
 ///
 /// # Errors
-/// If the system does not let it be.
-pub(super) fn open(path: &Path) -> Result<Program, Failure> {
+/// If the kernel refuses the namespaces or mounts.
+pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<Program, Failure> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
-    let flags = u64::try_from(flags.bits()).unwrap_or_default();
-    let maker = sys::clone3(flags, None).map_err(sandbox::clone_diagnosis)?;
+    let maker = sys::clone3(thread, flags, None).map_err(sandbox::clone_diagnosis)?;
     let Some(maker) = maker else {
         drop(ours);
         let made: Result<(), Failure> = make(path).and_then(|program| {
@@ -68,7 +67,7 @@ pub(super) fn open(path: &Path) -> Result<Program, Failure> {
     Ok(Program { file, mounts })
 }
 
-/// In the namespaces that were made: what it is all about.
+/// In the new namespaces: makes every mount read-only, and opens the program.
 fn make(path: &Path) -> Result<Program, Failure> {
     let open = |path: &Path, flags| {
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);

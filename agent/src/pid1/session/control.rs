@@ -6,18 +6,17 @@
 //! which there may be any amount.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use nix::cmsg_space;
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, send};
+use nix::sys::socket::{MsgFlags, send};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, ToAgent};
 
 use crate::failure::failure;
-use crate::stream::MAX_DESCRIPTORS;
+use crate::kernel::launcher_client::is_retry;
 use crate::sys;
 
 /// How much may be queued before bulk is held back.
@@ -109,23 +108,15 @@ impl<'a> Control<'a> {
     /// Reads once; whether the supervisor is still there.
     pub(super) fn read(&mut self) -> bool {
         let mut buffer = vec![0; READ_BYTES];
-        let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
-        let mut parts = [IoSliceMut::new(&mut buffer)];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
-        let count =
-            match recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, Some(&mut space), flags) {
-                Ok(message) => {
-                    // One read never joins the descriptors of two messages: unix(7), SCM_RIGHTS.
-                    for part in message.cmsgs().into_iter().flatten() {
-                        if let ControlMessageOwned::ScmRights(numbers) = part {
-                            self.descriptors.extend(sys::own_received(&numbers));
-                        }
-                    }
-                    message.bytes
-                }
-                Err(Errno::EAGAIN | Errno::EINTR) => return true,
-                Err(_) => 0,
-            };
+        let received = sys::recv_with_descriptors(self.socket, &mut buffer, MsgFlags::MSG_DONTWAIT);
+        let count = match received {
+            Ok((count, descriptors)) => {
+                self.descriptors.extend(descriptors);
+                count
+            }
+            Err(error) if is_retry(&error) => return true,
+            Err(_) => 0,
+        };
         self.decoder.push(buffer.get(..count).unwrap_or_default());
         count > 0
     }
