@@ -17,9 +17,6 @@ pub(crate) struct Children(SignalFd);
 
 impl Children {
     /// Watches the children of this process, which has one thread.
-    ///
-    /// # Errors
-    /// If the system refuses it.
     pub(crate) fn watch() -> io::Result<Self> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);

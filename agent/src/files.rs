@@ -50,9 +50,6 @@ pub(crate) struct Workdir {
 impl Workdir {
     /// The workdir at `path`. What is made in it belongs to `owner`, where that is not the
     /// agent's own id, and is no larger than `max_file_bytes`.
-    ///
-    /// # Errors
-    /// If it can not be opened.
     pub(crate) fn open(
         path: &Path,
         owner: Option<u32>,
@@ -63,9 +60,6 @@ impl Workdir {
     }
 
     /// The directory at `path` as one beneath which everything stays, made if it is missing.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn beneath(&self, path: &Path) -> Result<Self, FileError> {
         let root = self.make_directories(path)?;
         Ok(Self { root, owner: self.owner, max_file_bytes: self.max_file_bytes })
@@ -82,9 +76,6 @@ impl Workdir {
     }
 
     /// Opens the regular file at `path` for reading.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn open_file(&self, path: &Path) -> Result<(File, FileStat), FileError> {
         let opened = open_beneath(&self.root, path, OFlag::O_RDONLY | OFlag::O_NOCTTY)?;
         let stat = fstat(&opened)?;
@@ -96,9 +87,6 @@ impl Workdir {
     }
 
     /// What stands at `path`, without opening it.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn stat(&self, path: &Path) -> Result<FileStat, FileError> {
         Ok(fstat(&open_beneath(&self.root, path, OFlag::O_PATH)?)?)
     }

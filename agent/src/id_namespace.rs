@@ -35,9 +35,6 @@ pub(crate) fn main(control: &UnixStream) -> ExitCode {
 }
 
 /// Enters `namespace`, as its owner may from outside.
-///
-/// # Errors
-/// If the kernel refuses.
 pub(crate) fn enter(namespace: impl AsFd) -> Result<(), Failure> {
     setns(namespace, CloneFlags::CLONE_NEWUSER)
         .map_err(|error| failure("setns into the range of subordinate ids", error))

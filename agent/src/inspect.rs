@@ -105,33 +105,21 @@ pub(crate) enum InspectError {
     Relative(PathBuf),
     /// It could not be executed.
     #[error("interpreter {}: it can not be executed: {source}", path.display())]
-    Spawn {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Spawn { path: PathBuf, source: std::io::Error },
     /// It did not answer.
     #[error("interpreter {}: no answer within {} s", .0.display(), TIMEOUT.as_secs())]
     TimedOut(PathBuf),
     /// It answered something else, or nothing.
     #[error("interpreter {}: it did not run our script ({reason}){}", path.display(), said(stderr))]
     NoAnswer {
-        /// Which.
         path: PathBuf,
-        /// What was wrong.
         reason: String,
         /// The end of what it wrote to stderr.
         stderr: String,
     },
     /// It is no Python that the kernel runs on.
     #[error("interpreter {}: {reason}", path.display())]
-    Unsuitable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Unsuitable { path: PathBuf, reason: String },
     /// Binding what it reads would show sessions what is not Python's.
     #[error(
         "interpreter {}: it reads {}, which holds more than a Python installation and is never \
@@ -139,12 +127,7 @@ pub(crate) enum InspectError {
         path.display(),
         prefix.display()
     )]
-    TooWide {
-        /// Which.
-        path: PathBuf,
-        /// The directory.
-        prefix: PathBuf,
-    },
+    TooWide { path: PathBuf, prefix: PathBuf },
 }
 
 fn said(stderr: &str) -> String {

@@ -43,53 +43,35 @@ pub(crate) fn clone_diagnosis(error: std::io::Error) -> Failure {
 }
 
 /// What a launcher does not need any more, once its session's ids are mapped.
-///
-/// # Errors
-/// If the kernel refuses to take it.
 pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
     credentials::give_up_capabilities().map_err(|error| error.into_failure(Layer::Credentials))
 }
 
 /// What every process outside of sessions does: it must not be dumped either.
-///
-/// # Errors
-/// If the kernel refuses.
 pub(crate) fn abort_core_dumps() -> Result<(), Failure> {
     rlimits::abort_core_dumps().map_err(|error| error.into_failure(Layer::Rlimits))
 }
 
 /// Nobody of the same id may trace this process, nor open its memory in /proc: `PR_SET_DUMPABLE`
 /// of prctl(2). For a process that is in a session and not confined yet.
-///
-/// # Errors
-/// If the kernel refuses.
 pub(crate) fn forbid_tracing() -> Result<(), Failure> {
     credentials::forbid_tracing().map_err(|error| error.into_failure(Layer::Credentials))
 }
 
 /// Gives the agent, which has set its session up, a seccomp filter of its own, if there is that
 /// layer.
-///
-/// # Errors
-/// If the kernel refuses it.
 pub(crate) fn confine_agent(context: &Context) -> Result<(), Failure> {
     filter(context, seccomp::confine_agent)
 }
 
 /// Gives the launcher, which has made its session, a seccomp filter of its own, if there is that
 /// layer.
-///
-/// # Errors
-/// If the kernel refuses it.
 pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
     filter(context, seccomp::confine_launcher)
 }
 
 /// Finds out and builds what is the same for all that is forked from this process, which then does
 /// not have to: whose namespaces these are, and filters.
-///
-/// # Errors
-/// If /proc can not be read, or a filter not be built.
 pub(crate) fn prepare() -> Result<(), Failure> {
     Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     seccomp::prepare().map_err(|error| error.into_failure(Layer::Seccomp))
@@ -169,7 +151,6 @@ impl Context {
 
 /// One layer's code. A layer that has nothing to do at a moment keeps the default.
 pub(crate) trait LayerCode: Sync {
-    /// Which layer this is.
     fn layer(&self) -> Layer;
 
     /// In the agent, as PID 1.
@@ -196,9 +177,7 @@ pub(crate) trait LayerCode: Sync {
 #[derive(Debug, thiserror::Error)]
 #[error("{operation}: {reason}")]
 pub(crate) struct LayerError {
-    /// What was tried, with its arguments.
     operation: String,
-    /// What went wrong.
     reason: String,
     /// What an operator can do about it.
     fix: String,

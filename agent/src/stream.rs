@@ -28,9 +28,6 @@ pub(crate) enum StreamError {
 }
 
 /// Sends one message.
-///
-/// # Errors
-/// [`StreamError`]
 pub(crate) fn send<T: Serialize>(
     mut stream: &UnixStream,
     message: &T,
@@ -68,9 +65,6 @@ fn read_or_closed(stream: &mut impl Read, buffer: &mut [u8]) -> Result<(), Strea
 }
 
 /// Sends one small message with `fds` alongside.
-///
-/// # Errors
-/// [`StreamError`]
 pub(crate) fn send_with<T: Serialize>(
     stream: &UnixStream,
     message: &T,
@@ -95,9 +89,6 @@ pub(crate) fn send_with<T: Serialize>(
 }
 
 /// Receives one small message and the descriptors alongside it.
-///
-/// # Errors
-/// [`StreamError`]
 pub(crate) fn receive_with<T: DeserializeOwned>(
     stream: &UnixStream,
     max: usize,

@@ -164,7 +164,7 @@ pub enum Intent {
     Apply,
     /// The host does not offer it: report it so.
     Unavailable {
-        /// Why.
+        /// Why not.
         detail: String,
         /// What an operator can do.
         fix: String,

@@ -8,10 +8,10 @@
 //! | [`units`] | limits that can be `unlimited`, and never zero |
 //! | [`layer`] | the sandbox's layers, their order, and what can be reported of each |
 //! | [`policy`] | what a session may use, and its validation |
-//! | [`message`] | what supervisor, agent and launcher say to each other |
+//! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
 //! | [`sequence`] | which message may come next |
-//! | [`outcome`] | what became of an execution |
+//! | [`outcome`] | how an execution ended |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

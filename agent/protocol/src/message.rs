@@ -1,4 +1,4 @@
-//! What supervisor, agent and launcher say to each other.
+//! Messages between supervisor, agent and launcher.
 //!
 //! The supervisor has a launcher forked ([`ForkLauncher`]) and opens with [`Launch`] on that one's
 //! socket, a stream. The launcher makes the session, the agent inherits the socket, and from then
@@ -63,7 +63,7 @@ pub struct InputFile {
 pub enum Work {
     /// Code, in the kernel.
     Code {
-        /// It.
+        /// The source.
         code: String,
     },
     /// A process beside the kernel, under the same restrictions.
@@ -76,18 +76,18 @@ pub enum Work {
         /// Its working directory, relative to the workdir; the workdir if empty.
         cwd: String,
     },
-    /// What could follow in the code at the cursor. Answered by a value of one part, JSON.
+    /// Completions at the cursor. Answered by a value of one part, JSON.
     Complete {
         /// The code.
         code: String,
-        /// Where in it, in characters.
+        /// The cursor's place, in characters.
         cursor: u32,
     },
-    /// What stands at the cursor. Answered by a value of one part, JSON.
+    /// Documentation of the name at the cursor. Answered by a value of one part, JSON.
     Inspect {
         /// The code.
         code: String,
-        /// Where in it, in characters.
+        /// The cursor's place, in characters.
         cursor: u32,
     },
 }
@@ -97,7 +97,7 @@ pub enum Work {
 pub enum ToAgent {
     /// Run something. Only when a kernel is ready and nothing is running.
     Execute {
-        /// Its number.
+        /// Identifies the execution from now on.
         execution: ExecutionNumber,
         /// What to run.
         work: Work,
@@ -118,14 +118,14 @@ pub enum ToAgent {
     /// Send SIGINT to the process group of the kernel or command, if this execution is still
     /// running.
     Interrupt {
-        /// Which.
+        /// The number of the execution.
         execution: ExecutionNumber,
     },
     /// Kill the command that is this execution, with its process group and what descends from
     /// it, if it is still running. Its end is told as [`Completion::Signaled`], and the kernel
     /// goes on. Nothing happens if the execution is not a command: see [`ToAgent::Replace`].
     Kill {
-        /// Which.
+        /// The number of the execution.
         execution: ExecutionNumber,
     },
     /// Kill every process of the session but the agent, and start a fresh kernel.
@@ -134,7 +134,7 @@ pub enum ToAgent {
     Describe,
     /// End the session in an orderly way.
     Close,
-    /// Answer with [`FromAgent::Pong`], whatever else is being done.
+    /// Answer with [`FromAgent::Pong`], whatever else is going on.
     Ping,
 }
 
@@ -148,7 +148,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// How an execution ended, as the kernel or a command's exit tells it. Other ends are told by
+/// How an execution ended, by the kernel's message or a command's exit. Other ends are
 /// [`FromAgent::KernelExited`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Completion {
@@ -180,9 +180,9 @@ pub enum FromAgent {
     Failed(Failure),
     /// A kernel is ready for executions.
     KernelReady {
-        /// Which.
+        /// The number of the kernel.
         generation: Generation,
-        /// How it came about.
+        /// Executed, or forked from a template.
         origin: Origin,
         /// Every layer, in order, as read back from inside.
         protection: Vec<Report>,
@@ -190,12 +190,12 @@ pub enum FromAgent {
     /// The execution's code has been handed to a ready kernel, or its command has been executed:
     /// its time runs from here.
     Started {
-        /// Which.
+        /// The number of the execution.
         execution: ExecutionNumber,
     },
     /// The execution's input files could not be written, so it was not run.
     FilesRefused {
-        /// Which.
+        /// The number of the execution.
         execution: ExecutionNumber,
         /// The file's name.
         name: String,
@@ -204,9 +204,9 @@ pub enum FromAgent {
     },
     /// Output, as captured at the file descriptor.
     Output {
-        /// Which execution.
+        /// The number of the execution.
         execution: ExecutionNumber,
-        /// Which stream.
+        /// Standard output or standard error.
         stream: Stream,
         /// The bytes.
         #[serde(with = "serde_bytes")]
@@ -214,35 +214,35 @@ pub enum FromAgent {
     },
     /// The value of a final expression.
     Value {
-        /// Which execution.
+        /// The number of the execution.
         execution: ExecutionNumber,
-        /// It.
+        /// The value.
         value: Value,
     },
     /// The exception that ended the execution.
     Exception {
-        /// Which execution.
+        /// The number of the execution.
         execution: ExecutionNumber,
-        /// It.
+        /// The exception.
         exception: Exception,
     },
     /// Something to be shown.
     Display {
-        /// Which execution.
+        /// The number of the execution.
         execution: ExecutionNumber,
-        /// It.
+        /// The display.
         display: Display,
     },
-    /// A file that was asked for. After the code has ended, before `Done` or `KernelExited`.
+    /// A file that the execution's request named. After the code has ended, before `Done` or `KernelExited`.
     File {
-        /// Which execution.
+        /// The number of the execution.
         execution: ExecutionNumber,
-        /// It.
+        /// The file, or why it could not be read.
         file: OutputFile,
     },
     /// The execution is over, and all it printed has been sent.
     Done {
-        /// Which.
+        /// The number of the execution.
         execution: ExecutionNumber,
         /// How it ended.
         completion: Completion,
@@ -258,20 +258,20 @@ pub enum FromAgent {
     /// The answer to [`ToAgent::File`]: at once for what has no content to follow; for a `Read`
     /// before the content; for a `Write` or `Unpack` after it.
     FileDone {
-        /// Which.
+        /// The number of the operation.
         transfer: TransferNumber,
-        /// What came of it.
+        /// The result, or why there is none.
         reply: Result<FileReply, FileProblem>,
     },
     /// A kernel is gone. If an execution was running it is over, and all it printed has been
     /// sent. The agent starts the next kernel by itself, unless this one was
     /// [`KernelEnd::NotStarted`].
     KernelExited {
-        /// Which kernel.
+        /// The number of the kernel.
         generation: Generation,
         /// The execution it took with it.
         execution: Option<ExecutionNumber>,
-        /// How.
+        /// How the kernel ended.
         end: KernelEnd,
         /// Bytes of stdout beyond the cap, not sent.
         stdout_dropped: u64,
@@ -282,9 +282,9 @@ pub enum FromAgent {
         /// As in [`FromAgent::Done`]; empty if no execution was running.
         changes: Changes,
     },
-    /// CPU time of the execution is used up; the supervisor decides what follows.
+    /// The execution has used up its CPU time; the supervisor decides what follows.
     CpuLimitReached {
-        /// Which execution.
+        /// The number of the execution.
         execution: ExecutionNumber,
         /// CPU time used, in microseconds.
         used_us: u64,
@@ -312,7 +312,7 @@ pub struct Description {
     pub disk_bytes: u64,
 }
 
-/// Why there is no session.
+/// Why a session could not be made, or could not go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}{operation}: {reason}", layer.map(|layer| format!("{layer}: ")).unwrap_or_default())]
 pub struct Failure {
@@ -324,7 +324,7 @@ pub struct Failure {
     pub reason: String,
     /// What an operator can do.
     pub fix: String,
-    /// Why it may go well another time; `None` if nothing says so.
+    /// Why another try may succeed; `None` if nothing says so.
     pub passing: Option<Passing>,
 }
 
@@ -337,12 +337,12 @@ pub enum Passing {
     Memory,
     /// The host or the daemon may have no more processes: `EAGAIN` of fork(2) and clone(2).
     Processes,
-    /// The session's processes ended without a word, as when they are killed.
+    /// The session's processes ended without a message, as when they are killed.
     Killed,
 }
 
 impl Passing {
-    /// What this errno tells, whatever was tried: the same numbers on all of Linux (errno(3)).
+    /// By an errno of any system call: the same numbers on all of Linux (errno(3)).
     #[must_use]
     pub const fn of(errno: i32) -> Option<Self> {
         match errno {
@@ -352,7 +352,7 @@ impl Passing {
         }
     }
 
-    /// What this errno of fork(2) or clone(2) tells.
+    /// By an errno of fork(2) or clone(2).
     #[must_use]
     pub const fn of_fork(errno: i32) -> Option<Self> {
         match errno {

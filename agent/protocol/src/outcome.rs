@@ -1,4 +1,4 @@
-//! What became of an execution, in the words of the API.
+//! The outcome of an execution, in the words of the API.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub enum Status {
     Error,
     /// The time was up.
     TimedOut,
-    /// Somebody asked for an interrupt and the code gave way.
+    /// Somebody interrupted the code.
     Interrupted,
     /// The kernel died or was killed.
     Killed,
@@ -38,7 +38,7 @@ pub enum Cause {
     Signal,
     /// The kernel exited by itself.
     Exited,
-    /// The kernel said something that is not the protocol.
+    /// The kernel broke the protocol.
     Protocol,
     /// A user interrupted the execution.
     Interrupt,
@@ -128,10 +128,10 @@ pub enum DisplayKind {
     VideoFrame,
 }
 
-/// A file that was asked for.
+/// A file that an execution's request named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
-    /// Its name as it was asked for.
+    /// Its name as in the request.
     pub name: String,
     /// Its size in bytes; 0 if it could not be read.
     pub size_bytes: u64,
@@ -156,7 +156,7 @@ pub enum KernelEnd {
     Exited(i32),
     /// Killed by this signal.
     Signaled {
-        /// Its number.
+        /// The signal's number.
         signal: i32,
         /// Whether it was the agent that sent it.
         by_agent: bool,

@@ -70,9 +70,6 @@ impl Level {
 
 impl Deletion {
     /// Begins to delete what is at `path`.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn start(workdir: &Workdir, path: &str) -> Result<Self, FileError> {
         let path = checked(path)?;
         let (parent, name) = workdir.open_parent(&path)?;

@@ -24,9 +24,6 @@ pub(crate) struct Download {
 impl Download {
     /// Begins to send `length` bytes of the file at `path`, from `offset` on. Returns the reply that has
     /// to go before them, too.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn start(
         workdir: &Workdir,
         path: &str,

@@ -77,9 +77,6 @@ impl Level {
 
 impl Listing {
     /// Begins to list what is in the directory at `path` and comes after `after`.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn start(
         workdir: &Workdir,
         path: &str,

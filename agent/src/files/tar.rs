@@ -23,12 +23,7 @@ pub(super) enum TarError {
     Short,
     /// Something that is not unpacked.
     #[error("{name:?} is {what}: only regular files and directories are unpacked")]
-    Unsupported {
-        /// Its name.
-        name: String,
-        /// What it is.
-        what: &'static str,
-    },
+    Unsupported { name: String, what: &'static str },
     /// More than is kept of a header.
     #[error("a header of {0} bytes is too large")]
     TooLarge(u64),
@@ -43,7 +38,6 @@ pub(super) enum Event<'a> {
     Directory(Vec<u8>),
     /// A file of this name. Its content follows.
     File {
-        /// Its name.
         name: Vec<u8>,
         /// Whether it may be executed.
         executable: bool,
@@ -54,7 +48,6 @@ pub(super) enum Event<'a> {
     FileEnd,
 }
 
-/// Reads an archive.
 #[derive(Debug)]
 pub(super) struct Parser {
     state: State,

@@ -32,9 +32,6 @@ impl Upload {
     pub(crate) const STEP_BYTES: usize = 256 << 10;
 
     /// Begins to receive the file at `path`.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn file(workdir: &Workdir, path: &str, socket: OwnedFd) -> Result<Self, FileError> {
         let path = checked(path)?;
         let new = Some(NewFile::create(workdir, &path)?);
@@ -42,9 +39,6 @@ impl Upload {
     }
 
     /// Begins to receive an archive, for the directory at `path`.
-    ///
-    /// # Errors
-    /// [`FileError`]
     pub(crate) fn archive(
         workdir: &Workdir,
         path: &str,

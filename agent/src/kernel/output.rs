@@ -34,9 +34,6 @@ pub(crate) struct Output {
 
 impl Output {
     /// Reads from `pipe`; passes on at most `cap` bytes per execution.
-    ///
-    /// # Errors
-    /// If the pipe can not be made non-blocking.
     pub(crate) fn new(pipe: OwnedFd, stream: Stream, cap: Option<u64>) -> io::Result<Self> {
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Self {

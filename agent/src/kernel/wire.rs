@@ -58,38 +58,19 @@ pub(crate) enum FromKernel {
     /// It waits for code.
     Ready,
     /// It has begun with an execution: from here on an interrupt is for its code.
-    Started {
-        /// Which.
-        execution: ExecutionNumber,
-    },
+    Started { execution: ExecutionNumber },
     /// The value of an execution's final expression.
     Value {
-        /// Which execution.
         execution: ExecutionNumber,
         /// It, with `text/plain`.
         value: Value,
     },
     /// The exception that ended an execution.
-    Exception {
-        /// Which execution.
-        execution: ExecutionNumber,
-        /// It.
-        exception: Exception,
-    },
+    Exception { execution: ExecutionNumber, exception: Exception },
     /// Something to be shown, of a running execution.
-    Display {
-        /// Which execution.
-        execution: ExecutionNumber,
-        /// It.
-        display: Display,
-    },
+    Display { execution: ExecutionNumber, display: Display },
     /// An execution is over.
-    Done {
-        /// Which.
-        execution: ExecutionNumber,
-        /// How it ended.
-        completion: Completion,
-    },
+    Done { execution: ExecutionNumber, completion: Completion },
 }
 
 impl FromKernel {

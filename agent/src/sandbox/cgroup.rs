@@ -16,7 +16,6 @@ use vivarium_protocol::policy::CgroupPlacement;
 
 use super::{Context, LayerCode, LayerError, proc_file};
 
-/// See the module.
 pub(super) struct Cgroup;
 
 impl LayerCode for Cgroup {

@@ -18,7 +18,6 @@ const POLLING: [(&str, &str); 3] = [
     ("WATCHPACK_POLLING", "true"),
 ];
 
-/// See the module.
 pub(super) struct EnvScrub;
 
 impl LayerCode for EnvScrub {

@@ -37,7 +37,6 @@ const STAGE: &str = "/tmp";
 /// An empty directory of the new root, for what needs one.
 const EMPTY: &str = ".empty";
 
-/// See the module.
 pub(super) struct Mounts;
 
 impl LayerCode for Mounts {

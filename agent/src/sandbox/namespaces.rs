@@ -34,7 +34,6 @@ const NAMES: [(CloneFlags, &str); 6] = [
     (CloneFlags::CLONE_NEWUTS, "uts"),
 ];
 
-/// See the module.
 pub(super) struct Namespaces;
 
 impl LayerCode for Namespaces {
@@ -95,9 +94,6 @@ pub(crate) fn clone_flags(context: &Context) -> CloneFlags {
 
 impl Outside {
     /// Captures what the inside is later compared with.
-    ///
-    /// # Errors
-    /// If /proc can not be read.
     pub(crate) fn capture() -> io::Result<Self> {
         /// All but the user namespace, which launchers change.
         static UNCHANGED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
@@ -143,9 +139,6 @@ pub(crate) struct Inside(Vec<(CloneFlags, OwnedFd)>);
 
 impl Inside {
     /// Opens those that the session does not share with the launcher.
-    ///
-    /// # Errors
-    /// If one can not be opened.
     pub(crate) fn of(context: &Context, agent: Pid) -> io::Result<Self> {
         let wanted = clone_flags(context);
         let opened =
@@ -180,9 +173,6 @@ impl Inside {
 
     /// Enters them all, the user namespace first, as it gives the right to enter the others.
     /// The pid namespace takes effect for children only.
-    ///
-    /// # Errors
-    /// If one can not be entered.
     pub(crate) fn enter(&self) -> nix::Result<()> {
         self.0.iter().try_for_each(|(flag, namespace)| setns(namespace, *flag))
     }

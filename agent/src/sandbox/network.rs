@@ -14,7 +14,6 @@ use vivarium_protocol::policy::Network as Reach;
 use super::{Context, LayerCode, LayerError, proc_file};
 use crate::sys;
 
-/// See the module.
 pub(super) struct Network;
 
 impl LayerCode for Network {

@@ -39,9 +39,6 @@ pub(crate) struct Rlimits;
 
 /// Has the kernel abort core dumps of this process and its children: for the processes that are
 /// outside of a session, and until the layer is applied.
-///
-/// # Errors
-/// If the kernel refuses to lower the limit.
 pub(crate) fn abort_core_dumps() -> Result<(), LayerError> {
     set(Wanted::both(Resource::RLIMIT_CORE, ABORT_CORE_DUMPS))
 }

@@ -73,9 +73,6 @@ impl Profile {
 }
 
 /// Builds the filters of whatever is forked from this process, which then does not have to.
-///
-/// # Errors
-/// If one can not be built.
 pub(super) fn prepare() -> Result<(), LayerError> {
     program::prepare()?;
     own::prepare()?;

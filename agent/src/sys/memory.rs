@@ -72,9 +72,6 @@ pub(crate) struct StartedWith {
 
 impl StartedWith {
     /// Where it is: `arg_start` to `env_end` of `proc_pid_stat(5)`.
-    ///
-    /// # Errors
-    /// If it can not be read.
     pub(crate) fn find() -> io::Result<Self> {
         let unknown = || io::Error::other("/proc/self/stat does not say where the arguments are");
         let stat = std::fs::read_to_string("/proc/self/stat")?;

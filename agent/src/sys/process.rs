@@ -136,9 +136,7 @@ pub(crate) enum Wait {
 /// A child that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
-    /// Which.
     pub(crate) pid: Pid,
-    /// How.
     pub(crate) status: ExitStatus,
     /// CPU time of it and of the children it waited for, in microseconds.
     pub(crate) cpu_us: u64,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum FileOperation {
     /// Send a regular file's content, or part of it.
     Read {
-        /// Which file.
+        /// The file.
         path: String,
         /// From which byte on.
         offset: u64,
@@ -17,7 +17,7 @@ pub enum FileOperation {
     },
     /// Make a file of what comes, or replace the one that is there when all of it has come.
     Write {
-        /// Which file.
+        /// The file.
         path: String,
     },
     /// Unpack the tar archive that comes. Directories and regular files only.
@@ -38,12 +38,12 @@ pub enum FileOperation {
     },
     /// Remove a file, a link, or a directory with all that is in it.
     Delete {
-        /// Which.
+        /// The path of the entry.
         path: String,
     },
 }
 
-/// What came of an operation on files.
+/// The result of an operation on files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileReply {
     /// The content of this file follows, `length` bytes of it, unless it shrinks meanwhile.
@@ -71,12 +71,12 @@ pub enum FileReply {
     Deleted,
 }
 
-/// What stands at a path.
+/// A file or directory of the workdir.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Its path, relative to the workdir. Bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// What it is.
+    /// File, directory or other.
     pub kind: FileKind,
     /// Its size in bytes.
     pub size_bytes: u64,
@@ -84,7 +84,7 @@ pub struct FileEntry {
     pub modified_ms: i64,
 }
 
-/// What stands at a path.
+/// The kind of a [`FileEntry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -98,16 +98,16 @@ pub enum FileKind {
     Other,
 }
 
-/// Why nothing came of an operation on files.
+/// Why an operation on files failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProblem {
-    /// What kind of reason.
+    /// The reason as a code.
     pub kind: FileProblemKind,
-    /// In words.
+    /// The reason in words.
     pub detail: String,
 }
 
-/// What kind of reason.
+/// The reasons for a [`FileProblem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileProblemKind {
     /// The path is not one beneath the workdir, or goes through a symbolic link.

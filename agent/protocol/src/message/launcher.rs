@@ -45,7 +45,7 @@ pub enum FromLauncher {
     Exited {
         /// The number that the process was asked for by.
         number: SpawnNumber,
-        /// How.
+        /// How it ended.
         end: KernelEnd,
         /// What it used in all its life, with the children it waited for.
         usage: Usage,
@@ -70,7 +70,7 @@ pub enum SpawnReport {
     Confined {
         /// Its pid inside the session.
         pid: u32,
-        /// How it came about.
+        /// How it was made.
         origin: Origin,
         /// Every layer, in order.
         protection: Vec<Report>,

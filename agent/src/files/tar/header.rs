@@ -33,9 +33,6 @@ pub(super) struct Header {
 
 impl Header {
     /// What `block` says; `None` if it is empty, which is an archive's end.
-    ///
-    /// # Errors
-    /// [`TarError::Damaged`]
     pub(super) fn parse(block: &[u8; BLOCK]) -> Result<Option<Self>, TarError> {
         if block.iter().all(|byte| *byte == 0) {
             return Ok(None);

@@ -5,7 +5,6 @@ use proptest::prelude::{any, prop, prop_assert_eq};
 
 use super::*;
 
-/// One header block.
 fn header(name: &str, kind: u8, size: usize) -> Vec<u8> {
     let mut block = vec![0; BLOCK];
     block[..name.len()].copy_from_slice(name.as_bytes());

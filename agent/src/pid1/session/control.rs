@@ -50,9 +50,6 @@ impl<'a> Control<'a> {
     }
 
     /// Sends a message, now or as soon as the supervisor reads.
-    ///
-    /// # Errors
-    /// If the message is too long.
     pub(super) fn send(&mut self, message: &FromAgent) -> Result<(), Failure> {
         let bytes = frame::encode(message, MAX_FRAME_BYTES)
             .map_err(|error| failure("send to the supervisor", error))?;
@@ -122,17 +119,11 @@ impl<'a> Control<'a> {
     }
 
     /// The next message, if all of it has been read.
-    ///
-    /// # Errors
-    /// If the bytes are no message.
     pub(super) fn next_message(&mut self) -> Result<Option<ToAgent>, FrameError> {
         self.decoder.next_message()
     }
 
     /// The descriptor that came with the message just read.
-    ///
-    /// # Errors
-    /// If none came.
     pub(super) fn descriptor(&mut self) -> io::Result<OwnedFd> {
         self.descriptors.pop_front().ok_or_else(|| io::Error::other("no descriptor came with it"))
     }

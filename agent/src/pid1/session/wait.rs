@@ -54,9 +54,6 @@ type Source<'a> = (PollFd<'a>, Event);
 
 impl Session<'_> {
     /// Waits until something happens or is due. Returns what happened, in order.
-    ///
-    /// # Errors
-    /// If poll(2) fails.
     pub(super) fn wait(&self) -> Result<Vec<Event>, Failure> {
         // Their replies are bulk: a supervisor that does not keep up gets no more.
         let runnable = self.transfers.runnable().filter(|_| !self.control.is_full());

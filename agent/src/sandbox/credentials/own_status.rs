@@ -14,18 +14,15 @@ pub(in crate::sandbox) struct OwnStatus {
     pub(in crate::sandbox) uids: Vec<u32>,
     /// Real, effective, saved and filesystem group id.
     pub(in crate::sandbox) gids: Vec<u32>,
-    /// Supplementary groups.
     pub(in crate::sandbox) groups: Vec<u32>,
     /// Inheritable, permitted, effective and ambient capabilities, with their names here.
     pub(in crate::sandbox) capabilities: [(&'static str, u64); 4],
-    /// Bounding set.
     pub(in crate::sandbox) bounding: u64,
     /// Whether execve gives no privilege.
     pub(in crate::sandbox) no_new_privs: bool,
 }
 
 impl OwnStatus {
-    /// Reads it.
     pub(in crate::sandbox) fn read() -> Result<Self, LayerError> {
         Self::parse(&proc_file::read(PATH)?)
     }

@@ -24,9 +24,6 @@ pub(super) fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
 }
 
 /// Writes the files that are ours, while the host's `/etc` is still at `/etc`.
-///
-/// # Errors
-/// If one can not be written.
 pub(super) fn write_own(context: &Context, root: &Path) -> Result<(), LayerError> {
     let etc = root.join("etc");
     tree::make_directory(&etc)?;

@@ -121,9 +121,6 @@ impl Source {
 }
 
 /// Puts `source` at its path below `root`.
-///
-/// # Errors
-/// If it can not be put there.
 pub(super) fn attach(source: &Source, root: &Path) -> Result<(), LayerError> {
     let target = root.join(source.path.strip_prefix("/").unwrap_or(&source.path));
     match &source.what {
@@ -160,9 +157,6 @@ fn overlay(lower: &OwnedFd, root: &Path, target: &Path) -> Result<(), LayerError
 }
 
 /// A detached copy of what is mounted at `path`, already restricted to `access`.
-///
-/// # Errors
-/// If it can not be copied or restricted.
 pub(super) fn detached(path: &Path, access: Access) -> Result<OwnedFd, LayerError> {
     let failed = |operation: &str| {
         let operation = format!("{operation} {}", path.display());
@@ -175,18 +169,12 @@ pub(super) fn detached(path: &Path, access: Access) -> Result<OwnedFd, LayerErro
 }
 
 /// Attaches `tree` at the existing `target`.
-///
-/// # Errors
-/// If it can not be attached.
 pub(super) fn place(tree: &OwnedFd, target: &Path) -> Result<(), LayerError> {
     sys::move_mount(tree.as_fd(), &c_path(target)?)
         .map_err(|error| LayerError::new(format!("move_mount to {}", target.display()), error))
 }
 
 /// Makes the mount at `path`, and not those below it, read-only.
-///
-/// # Errors
-/// If it stays writable.
 pub(super) fn seal(path: &Path) -> Result<(), LayerError> {
     let failed = |error| LayerError::new(format!("make {} read-only", path.display()), error);
     let mount = open_path(path).map_err(failed)?;
@@ -199,9 +187,6 @@ fn open_path(path: &Path) -> io::Result<fs::File> {
 }
 
 /// Makes a directory, and those it lies in.
-///
-/// # Errors
-/// If it can not be made.
 pub(super) fn make_directory(path: &Path) -> Result<(), LayerError> {
     DirBuilder::new()
         .recursive(true)
@@ -241,9 +226,6 @@ pub(super) fn write_file(path: &Path, text: &str) -> Result<(), LayerError> {
 }
 
 /// Makes a symbolic link.
-///
-/// # Errors
-/// If it can not be made.
 pub(super) fn symlink(target: impl AsRef<Path>, link: &Path) -> Result<(), LayerError> {
     std::os::unix::fs::symlink(target, link)
         .map_err(|error| LayerError::new(format!("symlink {}", link.display()), error))

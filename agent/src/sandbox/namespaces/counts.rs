@@ -82,9 +82,6 @@ pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), La
 
 /// Checks that the caller is where they are set, by the one that the others rest on: whatever takes
 /// a namespace needs a capability, which a user namespace would give.
-///
-/// # Errors
-/// [`LayerError`] if it is not.
 pub(super) fn verify() -> Result<(), LayerError> {
     let path = Path::new(DIRECTORY).join("max_user_namespaces");
     is(&path, 0, &proc_file::read(&path)?)

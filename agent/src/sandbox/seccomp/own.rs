@@ -73,18 +73,12 @@ const REFUSED_OF_ARCHITECTURE: &[Call] = &[];
 const CHECKED: [c_long; 4] = [SYS_ioctl, SYS_mmap, SYS_mprotect, SYS_socketpair];
 
 /// Allows the agent what it needs from now on, and reads that back.
-///
-/// # Errors
-/// If the kernel refuses the filter.
 pub(crate) fn confine_agent() -> Result<(), LayerError> {
     install(AGENT_PROGRAM.get_or_build(agent)?)?;
     read_back()
 }
 
 /// Refuses the launcher what it does not need from now on, and reads that back.
-///
-/// # Errors
-/// If the kernel refuses the filter.
 pub(crate) fn confine_launcher() -> Result<(), LayerError> {
     install(LAUNCHER_PROGRAM.get_or_build(launcher)?)?;
     read_back()
@@ -99,9 +93,6 @@ static AGENT_PROGRAM: Built = Built::new();
 static LAUNCHER_PROGRAM: Built = Built::new();
 
 /// Builds both.
-///
-/// # Errors
-/// If one can not be built.
 pub(super) fn prepare() -> Result<(), ProgramError> {
     AGENT_PROGRAM.get_or_build(agent)?;
     LAUNCHER_PROGRAM.get_or_build(launcher).map(drop)

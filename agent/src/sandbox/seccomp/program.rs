@@ -69,9 +69,6 @@ pub(super) fn session(profile: Profile) -> Result<&'static BpfProgram, ProgramEr
 }
 
 /// Builds the filters of all profiles.
-///
-/// # Errors
-/// If one can not be built.
 pub(super) fn prepare() -> Result<(), ProgramError> {
     Profile::all().try_for_each(|profile| session(profile).map(drop))
 }
