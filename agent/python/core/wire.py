@@ -1,7 +1,7 @@
 """The kernel's side of its control socket: reads and writes frames, and truncates texts.
 
 A frame is a little-endian u32, the length of the rest, then a type byte and the payload. Integers
-are little-endian; a string is a u32 length and that many bytes of UTF-8. agent/src/kernel_wire.rs
+are little-endian; a string is a u32 length and that many bytes of UTF-8. agent/src/kernel/wire.rs
 describes each payload and has the same maxima: it takes anything larger for a violation.
 """
 

@@ -4,7 +4,7 @@
 agent's library, the warm-up code, and the modules to import. Descriptor 3 is the supervisor's
 socket, and 1 and 2 are its log.
 
-The loop that waits for requests to fork is the library's (agent/src/template/nursery.rs). It
+The loop that waits for requests to fork is the library's (agent/src/zygote/server.rs). It
 returns for each of them, since Python must do the fork itself: `os.fork` leaves Python's and the
 libraries' state right in the child (PyOS_AfterFork_Child, os.register_at_fork, pthread_atfork(3)).
 What libraries do at a fork they do here, outside of any session. Then the child joins the session,
@@ -24,7 +24,7 @@ import import_hooks
 import kernel
 from classes import type_name
 
-# What `vivarium_template_serve` returns when the process is to be forked: agent/src/capi.rs.
+# What `vivarium_template_serve` returns when the process is to be forked: agent/src/ffi.rs.
 TO_FORK = 1
 
 # The parts that nearly every session loads sooner or later.
