@@ -178,7 +178,7 @@ impl Kernel {
         match pending.read() {
             SpawnProgress::Pending => Ok(()),
             SpawnProgress::Started(StartedProcess { pid, origin, mut protection }) => {
-                sandbox::tell_of_agent(&mut protection);
+                sandbox::add_agent_filter(&mut protection);
                 self.pid = Some(pid);
                 self.origin = origin;
                 self.protection = protection;

@@ -34,7 +34,7 @@ use self::zygote_client::ZygoteClient;
 use crate::children::Children;
 use crate::discard::discard;
 use crate::failure::{failure, failure_to_fork};
-use crate::sandbox::{self, Context, Inside, Outside, clone_diagnosis, clone_flags};
+use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;
 use crate::startup::check_protocol;
 use crate::sys::{self, SingleThreaded, Wait};
@@ -60,8 +60,8 @@ fn run(
 ) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
-    let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
-    let context = Context { policy, outside, program: Some(program) };
+    let host = HostFacts::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+    let context = Context { policy, host, program: Some(program) };
 
     // Orphans become our children, so that wait(2) reports their end.
     prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
@@ -110,7 +110,7 @@ fn serve(
     if context.applies(Layer::Namespaces) {
         id_map::write(&context, agent)?;
     }
-    let inside = Inside::of(&context, agent)
+    let namespaces = SessionNamespaces::open(&context, agent)
         .map_err(|error| failure("open the session's namespaces", error))?;
     sandbox::give_up_capabilities()?;
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
@@ -121,7 +121,7 @@ fn serve(
     release(control)?;
     let lifeline = Some(lifeline);
     let children = Vec::new();
-    Launcher { thread, context, inside, agent, to_agent, lifeline, zygote, children }.serve()
+    Launcher { thread, context, namespaces, agent, to_agent, lifeline, zygote, children }.serve()
 }
 
 /// What the supervisor gives a launcher.
@@ -160,7 +160,7 @@ fn release(control: &UnixStream) -> Result<(), Failure> {
 struct Launcher {
     thread: SingleThreaded,
     context: Context,
-    inside: Inside,
+    namespaces: SessionNamespaces,
     agent: Pid,
     to_agent: UnixStream,
     /// `None` once the supervisor has closed its end.
@@ -205,14 +205,14 @@ impl Launcher {
         program: &Program,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
-        let Self { thread, context, inside, .. } = self;
+        let Self { thread, context, namespaces, .. } = self;
         if let Some(zygote) = self.zygote.as_mut().filter(|_| *program == Program::Kernel) {
-            match zygote.fork(context, inside, number, fds) {
+            match zygote.fork(context, namespaces, number, fds) {
                 Ok(()) => return Ok(()),
                 Err(failed) => log_not_forked(&failed),
             }
         }
-        match spawn::spawn_process(*thread, context, inside, program, fds)? {
+        match spawn::spawn_process(*thread, context, namespaces, program, fds)? {
             Some(pid) => self.children.push((number, pid)),
             None => {
                 let end = KernelEnd::NotStarted("it could not be spawned".to_owned());

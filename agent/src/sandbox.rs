@@ -33,21 +33,21 @@ use crate::failure::{errno, failure};
 pub(crate) use env_scrub::kernel_environment;
 #[cfg(test)]
 pub(crate) use landlock::fixture;
-pub(crate) use namespaces::{Inside, clone_flags};
+pub(crate) use namespaces::{SessionNamespaces, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
 
-/// What it means that clone3 refused the session's namespaces.
+/// Why clone3 refused the session's namespaces.
 pub(crate) fn clone_diagnosis(error: std::io::Error) -> Failure {
     let passing = error.raw_os_error().and_then(Passing::of_fork);
     Failure { passing, ..namespaces::diagnose(error).into_failure(Layer::Namespaces) }
 }
 
-/// What a launcher does not need any more, once its session's ids are mapped.
+/// Drops the capabilities of a launcher, which needs none once its session's ids are mapped.
 pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
     credentials::give_up_capabilities().map_err(|error| error.into_failure(Layer::Credentials))
 }
 
-/// What every process outside of sessions does: it must not be dumped either.
+/// Keeps a process outside of sessions from being dumped.
 pub(crate) fn abort_core_dumps() -> Result<(), Failure> {
     rlimits::abort_core_dumps().map_err(|error| error.into_failure(Layer::Rlimits))
 }
@@ -70,10 +70,10 @@ pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
     filter(context, seccomp::confine_launcher)
 }
 
-/// Finds out and builds what is the same for all that is forked from this process, which then does
-/// not have to: whose namespaces these are, and filters.
+/// Prepares what is the same for all processes that are forked from this one: the host's namespaces, and
+/// the filters.
 pub(crate) fn prepare() -> Result<(), Failure> {
-    Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+    HostFacts::capture().map_err(|error| failure("read /proc/self/ns", error))?;
     seccomp::prepare().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 
@@ -84,8 +84,8 @@ fn filter(context: &Context, install: fn() -> Result<(), LayerError>) -> Result<
     install().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 
-/// What a session's report says of the agent that gives it, which is confined itself by then.
-pub(crate) fn tell_of_agent(reports: &mut [Report]) {
+/// Adds the agent's own filter, installed by then, to a session's report.
+pub(crate) fn add_agent_filter(reports: &mut [Report]) {
     let applied =
         |report: &&mut Report| report.layer == Layer::Seccomp && report.status == Status::Enforced;
     for report in reports.iter_mut().filter(applied) {
@@ -108,21 +108,20 @@ pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
     &seccomp::Seccomp,         // last: it takes away the calls the others are made of
 ];
 
-/// What the layers know of the session they confine.
+/// The session that the layers confine.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// What to apply.
     pub(crate) policy: Policy,
-    /// What was true outside, captured by the launcher before it made the session: a layer
-    /// compares with it when it verifies that the inside is another.
-    pub(crate) outside: Outside,
+    /// Read by the launcher before it made the session: a layer compares with it when it verifies that
+    /// the inside is another.
+    pub(crate) host: HostFacts,
     /// The kernel program, for kernels that are executed; one that is forked has it already.
     pub(crate) program: Option<OwnedFd>,
 }
 
-/// Facts of the host's side, for comparison.
+/// Facts of the host, for comparison.
 #[derive(Debug, Default)]
-pub(crate) struct Outside {
+pub(crate) struct HostFacts {
     /// `readlink /proc/self/ns/<name>` of the launcher, by name.
     pub(crate) namespaces: Vec<(&'static str, String)>,
     /// The launcher's user id.
@@ -163,7 +162,7 @@ pub(crate) trait LayerCode: Sync {
         Ok(())
     }
 
-    /// What holds where the layer is not applied; empty if there is nothing to say.
+    /// What still holds where the layer is not applied; may be empty.
     fn without(&self, _: &Context) -> &'static str {
         ""
     }
@@ -181,7 +180,6 @@ pub(crate) struct LayerError {
     reason: String,
     /// What an operator can do about it.
     fix: String,
-    /// The system's word for it.
     errno: Option<i32>,
 }
 
@@ -214,7 +212,7 @@ impl LayerError {
     }
 }
 
-/// Turns the agent, just cloned into its namespaces, into the owner of a finished inside.
+/// Applies the layers of the inside, in the agent that was just cloned into its namespaces.
 ///
 /// # Errors
 /// The first layer that did not apply.
@@ -239,7 +237,6 @@ fn planned(context: &Context) -> impl Iterator<Item = &'static dyn LayerCode> {
     LAYERS.iter().copied().filter(|code| context.applies(code.layer()))
 }
 
-/// What is true of one layer.
 fn report(code: &dyn LayerCode, context: &Context) -> Result<Report, Failure> {
     let layer = code.layer();
     match context.policy.plan.report_unapplied(layer) {
@@ -311,7 +308,7 @@ mod tests {
             Report::enforced(Layer::Mounts, "a root"),
             Report::partial(Layer::Seccomp, "half a filter", ""),
         ];
-        tell_of_agent(&mut reports);
+        add_agent_filter(&mut reports);
         let details = reports.map(|report| report.detail);
         let calls = seccomp::agent_calls();
         let told = format!("a filter; the agent's own allows {calls}");

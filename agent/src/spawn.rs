@@ -31,7 +31,7 @@ use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
 
 use self::image::Image;
 use crate::failure::{failure, failure_to_fork};
-use crate::sandbox::{self, Context, Inside};
+use crate::sandbox::{self, Context, SessionNamespaces};
 use crate::stream;
 use crate::sys::{self, SingleThreaded, Wait};
 
@@ -43,7 +43,7 @@ struct SpawnRequest<'a> {
     report: &'a UnixStream,
 }
 
-/// Starts a process in the session whose agent is `inside`. Returns its pid as seen from here, or
+/// Starts a process in the session that has these `namespaces`. Returns its pid as seen from here, or
 /// `None` if it could not be started. The report socket gets the reason, also if the process could
 /// not be confined or executed.
 ///
@@ -52,7 +52,7 @@ struct SpawnRequest<'a> {
 pub(crate) fn spawn_process(
     thread: SingleThreaded,
     context: &Context,
-    inside: &Inside,
+    namespaces: &SessionNamespaces,
     program: &Program,
     fds: &[OwnedFd],
 ) -> Result<Option<Pid>, Failure> {
@@ -64,7 +64,7 @@ pub(crate) fn spawn_process(
         fork_and_join(
             thread,
             context,
-            inside,
+            namespaces,
             &SpawnRequest { image, descriptors, report: &report },
         )
     });
@@ -81,7 +81,7 @@ pub(crate) fn spawn_process(
 fn fork_and_join(
     thread: SingleThreaded,
     context: &Context,
-    inside: &Inside,
+    namespaces: &SessionNamespaces,
     request: &SpawnRequest<'_>,
 ) -> Result<Pid, Failure> {
     let leaf = open_leaf(context)?;
@@ -89,7 +89,7 @@ fn fork_and_join(
     let child = sys::fork(thread).map_err(|error| failure_to_fork("fork a process", error))?;
     let Some(child) = child else {
         drop(ours);
-        let code = join_session(context, inside, leaf.as_ref().map(AsFd::as_fd)).and_then(
+        let code = join_session(context, namespaces, leaf.as_ref().map(AsFd::as_fd)).and_then(
             |(process, _)| {
                 stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
                     .map_err(|error| failure("tell the launcher of the process", error))?;
@@ -111,12 +111,12 @@ fn fork_and_join(
 /// If the session can not be joined. The process must then end.
 pub(crate) fn join_session(
     context: &Context,
-    inside: &Inside,
+    namespaces: &SessionNamespaces,
     leaf: Option<BorrowedFd<'_>>,
 ) -> Result<(Pid, SingleThreaded), Failure> {
     let thread = check_alone()?;
     yield_to_others(context)?;
-    inside.enter().map_err(|error| failure("setns into the session", error))?;
+    namespaces.enter().map_err(|error| failure("setns into the session", error))?;
     // Where agent and kernel have one id, what tenant code left running in the session could
     // otherwise take this process over before it has its filter. It holds until the process is
     // confined: execve(2) ends it, and a forked kernel does.

@@ -37,6 +37,6 @@ pub(super) fn write(context: &Context, agent: Pid) -> Result<(), Failure> {
     let inside = Context::KERNEL_ID;
     // The kernel demands this before an unprivileged gid_map: user_namespaces(7).
     file("setgroups", "deny".to_owned())?;
-    file("uid_map", format!("{inside} {} 1", context.outside.uid))?;
-    file("gid_map", format!("{inside} {} 1", context.outside.gid))
+    file("uid_map", format!("{inside} {} 1", context.host.uid))?;
+    file("gid_map", format!("{inside} {} 1", context.host.gid))
 }

@@ -21,7 +21,7 @@ use vivarium_protocol::policy::Policy;
 
 use crate::discard::discard;
 use crate::failure::failure;
-use crate::sandbox::{Context, Inside};
+use crate::sandbox::{Context, SessionNamespaces};
 use crate::stream;
 use crate::{children, spawn, sys};
 
@@ -84,7 +84,7 @@ impl ZygoteClient {
     pub(super) fn fork(
         &mut self,
         context: &Context,
-        inside: &Inside,
+        namespaces: &SessionNamespaces,
         number: SpawnNumber,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
@@ -97,7 +97,7 @@ impl ZygoteClient {
             Some(pending) => pending,
             None => self.request_fork()?,
         };
-        self.hand_over(&child, context, inside, fds)?;
+        self.hand_over(&child, context, namespaces, fds)?;
         let pidfd = recv_joined(&child)?;
         (&child).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
         self.kernels.push(ForkedKernel { fork, number, pidfd });
@@ -119,7 +119,7 @@ impl ZygoteClient {
         &self,
         child: &UnixStream,
         context: &Context,
-        inside: &Inside,
+        namespaces: &SessionNamespaces,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
         let leaf = spawn::open_leaf(context)?;
@@ -128,7 +128,7 @@ impl ZygoteClient {
         }
         let own = fds.iter().enumerate().filter(|(index, _)| *index != PROGRAM);
         let own = own.map(|(_, fd)| fd.as_raw_fd());
-        let joined = inside.descriptors().map(|fd| fd.as_raw_fd());
+        let joined = namespaces.descriptors().map(|fd| fd.as_raw_fd());
         let leaf = leaf.iter().map(AsRawFd::as_raw_fd);
         let given: Vec<RawFd> = joined.chain(leaf).chain(own).collect();
         stream::send_with(child, &self.handoff, &given, MAX_FRAME_BYTES)

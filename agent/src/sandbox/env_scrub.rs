@@ -59,7 +59,7 @@ fn variables(context: &Context) -> Vec<(String, String)> {
     let beneath = |name: &str| format!("{home}/{name}");
     // More threads than cores only cost memory: each OpenBLAS thread reserves tens of MiB,
     // which counts against RLIMIT_AS where no cgroup limits memory.
-    let threads = policy.limits.cpu_cores.threads(context.outside.cpus).to_string();
+    let threads = policy.limits.cpu_cores.threads(context.host.cpus).to_string();
     let mut ours = vec![
         ("HOME", home.to_string()),
         ("TMPDIR", beneath(".tmp")),

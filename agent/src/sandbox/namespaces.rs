@@ -1,8 +1,8 @@
 //! Layer: user, pid, mount, net, ipc and uts namespaces (namespaces(7)).
 //!
 //! The launcher makes them all in one clone3, and each kernel joins them by setns(2). The
-//! cgroup namespace is the cgroup layer's. What is here is which of them there are to be, what
-//! PID 1 has to settle first, and the proof that the inside is another than the outside.
+//! cgroup namespace is the cgroup layer's. Here is which of them to make, what PID 1 has to settle
+//! first, and the proof that none of them is the host's.
 
 mod counts;
 
@@ -17,7 +17,7 @@ use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
 
-use super::{Context, LayerCode, LayerError, Outside, proc_file};
+use super::{Context, HostFacts, LayerCode, LayerError, proc_file};
 
 pub(super) use counts::limit as limit_counts;
 
@@ -58,7 +58,7 @@ impl LayerCode for Namespaces {
             let inside = identity(name).map_err(|error| {
                 LayerError::new(format!("readlink /proc/self/ns/{name}"), error)
             })?;
-            let outside = context.outside.namespaces.iter().find(|(other, _)| *other == name);
+            let outside = context.host.namespaces.iter().find(|(other, _)| *other == name);
             if flag.is_empty() || outside.is_none_or(|(_, outside)| *outside == inside) {
                 return Err(LayerError::not_in_force(
                     format!("a {name} namespace"),
@@ -92,8 +92,8 @@ pub(crate) fn clone_flags(context: &Context) -> CloneFlags {
     flags
 }
 
-impl Outside {
-    /// Captures what the inside is later compared with.
+impl HostFacts {
+    /// Reads the facts that the inside is later compared with.
     pub(crate) fn capture() -> io::Result<Self> {
         /// All but the user namespace, which launchers change.
         static UNCHANGED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
@@ -124,7 +124,7 @@ fn cpus() -> io::Result<u32> {
     Ok(u32::try_from(count).unwrap_or(u32::MAX).max(1))
 }
 
-/// What names one of this process's namespaces, such as `pid:[4026531836]`.
+/// The name of one of this process's namespaces, such as `pid:[4026531836]`.
 fn identity(name: &str) -> io::Result<String> {
     Ok(fs::read_link(format!("/proc/self/ns/{name}"))?.to_string_lossy().into_owned())
 }
@@ -135,11 +135,11 @@ fn identity(name: &str) -> io::Result<String> {
 /// would do the same later, but needs the right to trace the agent, which the agent then denies
 /// to everybody (`PR_SET_DUMPABLE`).
 #[derive(Debug)]
-pub(crate) struct Inside(Vec<(CloneFlags, OwnedFd)>);
+pub(crate) struct SessionNamespaces(Vec<(CloneFlags, OwnedFd)>);
 
-impl Inside {
+impl SessionNamespaces {
     /// Opens those that the session does not share with the launcher.
-    pub(crate) fn of(context: &Context, agent: Pid) -> io::Result<Self> {
+    pub(crate) fn open(context: &Context, agent: Pid) -> io::Result<Self> {
         let wanted = clone_flags(context);
         let opened =
             NAMES.into_iter().filter(|(flag, _)| wanted.contains(*flag)).map(|(flag, name)| {
@@ -149,11 +149,11 @@ impl Inside {
         opened.collect::<io::Result<_>>().map(Self)
     }
 
-    /// Those of a session that were sent to another process, which takes them from `fds`.
+    /// Takes a session's namespaces, which another process sent, from `fds`.
     ///
     /// # Errors
     /// If there are fewer than the session has.
-    pub(crate) fn received(
+    pub(crate) fn receive(
         context: &Context,
         fds: &mut impl Iterator<Item = OwnedFd>,
     ) -> io::Result<Self> {
@@ -166,12 +166,12 @@ impl Inside {
         received.collect::<io::Result<_>>().map(Self)
     }
 
-    /// Their descriptors, in the order in which [`Inside::received`] takes them.
+    /// Their descriptors, in the order in which [`SessionNamespaces::receive`] takes them.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.iter().map(|(_, fd)| fd.as_fd())
     }
 
-    /// Enters them all, the user namespace first, as it gives the right to enter the others.
+    /// Joins all of them, the user namespace first, as it gives the right to join the others.
     /// The pid namespace takes effect for children only.
     pub(crate) fn enter(&self) -> nix::Result<()> {
         self.0.iter().try_for_each(|(flag, namespace)| setns(namespace, *flag))
@@ -241,17 +241,17 @@ mod tests {
     fn verification_fails_in_a_namespace_of_the_launchers() {
         let layers = [Layer::Namespaces, Layer::Network];
         let mut context = fixture::context(&layers, Network::None, Path::new("/"));
-        let ours = Outside::capture().unwrap();
+        let ours = HostFacts::capture().unwrap();
         let others = |(name, _): &(&'static str, String)| (*name, "another".to_owned());
         let others: Vec<_> = ours.namespaces.iter().map(others).collect();
-        context.outside.namespaces.clone_from(&others);
+        context.host.namespaces.clone_from(&others);
         Namespaces.verify(&context).unwrap();
         for (index, shared) in ours.namespaces.into_iter().enumerate() {
-            context.outside.namespaces.clone_from(&others);
+            context.host.namespaces.clone_from(&others);
             let (name, _) = shared;
-            *context.outside.namespaces.get_mut(index).unwrap() = shared;
+            *context.host.namespaces.get_mut(index).unwrap() = shared;
             assert!(Namespaces.verify(&context).is_err(), "{name}");
-            context.outside.namespaces.remove(index);
+            context.host.namespaces.remove(index);
             assert!(Namespaces.verify(&context).is_err(), "nothing to compare with");
         }
     }
@@ -263,12 +263,12 @@ mod tests {
             let mut lines = status.lines();
             lines.find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
         };
-        let outside = Outside::capture().unwrap();
+        let host = HostFacts::capture().unwrap();
         let bits = |digit: char| digit.to_digit(16).map_or(0, u32::count_ones);
-        assert_eq!(outside.cpus, field("Cpus_allowed:").chars().map(bits).sum::<u32>());
+        assert_eq!(host.cpus, field("Cpus_allowed:").chars().map(bits).sum::<u32>());
         let ids = |name| field(name).split_whitespace().nth(1).unwrap().to_owned();
-        assert_eq!([outside.uid, outside.gid].map(|id| id.to_string()), [ids("Uid:"), ids("Gid:")]);
-        for (name, is) in &outside.namespaces {
+        assert_eq!([host.uid, host.gid].map(|id| id.to_string()), [ids("Uid:"), ids("Gid:")]);
+        for (name, is) in &host.namespaces {
             let kind = name.strip_suffix("_for_children").unwrap_or(name);
             assert!(is.starts_with(&format!("{kind}:[")), "{name}: {is}");
         }

@@ -90,7 +90,7 @@ impl LayerCode for Rlimits {
         }
         let (core_limit, _) = read(Resource::RLIMIT_CORE)?;
         let uncounted = (!counts_processes(context)).then_some(UNCOUNTED_PROCESSES);
-        let dumped = started_by_a_dump(&context.outside.core_pattern, core_limit);
+        let dumped = started_by_a_dump(&context.host.core_pattern, core_limit);
         let missing: Vec<_> = uncounted.into_iter().chain(dumped).collect();
         Ok(report(&clamped, &missing))
     }
@@ -283,9 +283,9 @@ mod tests {
                 .try_for_each(set)
                 .unwrap();
             let status = |context: &Context| Rlimits.verify(context).unwrap().status;
-            context.outside.core_pattern = "core".to_owned();
+            context.host.core_pattern = "core".to_owned();
             assert_eq!(status(&context), Status::Enforced);
-            context.outside.core_pattern = "|/bin/false".to_owned();
+            context.host.core_pattern = "|/bin/false".to_owned();
             assert_eq!(status(&context), Status::Partial);
         });
     }

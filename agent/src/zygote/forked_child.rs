@@ -14,7 +14,7 @@ use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromForkedChild, Handoff, Origin};
 
 use crate::failure::failure;
-use crate::sandbox::{Context, Inside, Outside};
+use crate::sandbox::{Context, HostFacts, SessionNamespaces};
 use crate::spawn::{self, Confined};
 use crate::sys::{SingleThreaded, StartedWith};
 use crate::{stream, sys};
@@ -68,13 +68,13 @@ impl ForkedChild {
             .map_err(|error| failure("close the template's descriptors", error))?;
         stream::send(launcher, &FromForkedChild::Started, MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the launcher of the fork", error))?;
-        let outside = Outside::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+        let host = HostFacts::capture().map_err(|error| failure("read /proc/self/ns", error))?;
         let (Handoff { policy }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
             .map_err(|error| failure("receive what belongs to the session", error))?;
         policy.validate().map_err(|error| failure("validate the policy", error))?;
-        let context = Context { policy, outside, program: None };
+        let context = Context { policy, host, program: None };
         let mut fds = fds.into_iter();
-        let inside = Inside::received(&context, &mut fds)
+        let namespaces = SessionNamespaces::receive(&context, &mut fds)
             .map_err(|error| failure("receive the session's namespaces", error))?;
         let missing = |what: &'static str| failure("receive what belongs to the session", what);
         let leaf = match context.policy.cgroup {
@@ -84,7 +84,7 @@ impl ForkedChild {
         let report = fds.next_back().ok_or_else(|| missing("there is no report socket"))?;
 
         let (process, thread) =
-            spawn::join_session(&context, &inside, leaf.as_ref().map(AsFd::as_fd))?;
+            spawn::join_session(&context, &namespaces, leaf.as_ref().map(AsFd::as_fd))?;
 
         stream::send(pid_sender, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the template of the kernel", error))?;

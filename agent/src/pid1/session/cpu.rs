@@ -74,7 +74,7 @@ impl Session<'_> {
 
     /// The earliest time at which `left` of CPU time can have been used, on all cores at once.
     fn next_check(&self, left: Duration) -> Instant {
-        let earliest = left / self.context.outside.cpus;
+        let earliest = left / self.context.host.cpus;
         Instant::now() + earliest.clamp(MIN_CHECK_INTERVAL, MAX_CHECK_INTERVAL)
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn stay(context: &Context) -> Result<(), LayerError> {
 
 /// Some 200 sysctls stay writable to the host's root id, even without capabilities.
 fn refuse_host_root(context: &Context) -> Result<(), LayerError> {
-    if context.policy.ids.is_some() || context.outside.uid != 0 {
+    if context.policy.ids.is_some() || context.host.uid != 0 {
         return Ok(());
     }
     Err(LayerError::new("choose the session's host id", "the launcher's user id is 0")
@@ -97,7 +97,7 @@ fn expected(context: &Context) -> (u32, u32) {
     if context.applies(Layer::Namespaces) {
         (Context::KERNEL_ID, Context::KERNEL_ID)
     } else {
-        (context.outside.uid, context.outside.gid)
+        (context.host.uid, context.host.gid)
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
             [(0, None, true), (0, Some(IDS), false), (7, None, false), (7, Some(IDS), false)]
         {
             let mut context = context(&[Layer::Namespaces], ids);
-            context.outside.uid = uid;
+            context.host.uid = uid;
             assert_eq!(refuse_host_root(&context).is_err(), refused, "{uid}, {ids:?}");
         }
     }
@@ -199,14 +199,14 @@ mod tests {
     fn groups_of_the_daemons_are_counted_and_its_own_is_not() {
         let mut status = OwnStatus::read().unwrap();
         let mut context = context(&[], None);
-        context.outside.gid = 5;
+        context.host.gid = 5;
         for (groups, told) in [(vec![], None), (vec![5], None), (vec![4, 5, 6], Some("2 suppl"))] {
             status.groups = groups;
             let left = left_groups(&context, &status).map(|(what, _)| what);
             assert_eq!(left.is_some(), told.is_some(), "{left:?}");
             assert!(left.is_none_or(|what| what.starts_with(told.unwrap())));
         }
-        assert_eq!(expected(&context), (context.outside.uid, 5));
+        assert_eq!(expected(&context), (context.host.uid, 5));
     }
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
             checked.map_err(|error| error.to_string()).err().unwrap_or_default()
         };
         let mut another = context;
-        another.outside.uid += 1;
+        another.host.uid += 1;
         assert!(failed(&another).contains("Uid"), "the user id");
-        another.outside.uid -= 1;
-        another.outside.gid += 1;
+        another.host.uid -= 1;
+        another.host.gid += 1;
         assert!(failed(&another).contains("Gid"), "the group id");
         let mapped = maps_to("/proc/self/uid_map", u32::MAX).map_err(|error| error.to_string());
         assert!(mapped.is_err_and(|text| text.contains("not in force")));
@@ -237,7 +237,7 @@ mod tests {
             let (user, group) = (|id| Uid::from_raw(id), |id| Gid::from_raw(id));
             let mut context = context(&[], None);
             assert!(stay(&context).is_err(), "the launcher is root");
-            context.outside.uid = 7;
+            context.host.uid = 7;
             setgroups(&[group(3), group(4)]).unwrap();
             setresgid(group(0), group(5), group(0)).unwrap();
             let differs = |context: &Context| {

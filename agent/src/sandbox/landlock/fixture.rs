@@ -8,7 +8,7 @@ use vivarium_protocol::layer::{Intent, Layer, Plan};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::units::Limit;
 
-use super::super::{Context, Outside};
+use super::super::{Context, HostFacts};
 
 /// Set in the child that [`in_child`] makes.
 const CHILD: &str = "VIVARIUM_TEST_CHILD";
@@ -51,12 +51,12 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         cgroup: None,
         ids: None,
     };
-    let outside = Outside {
+    let host = HostFacts {
         uid: nix::unistd::getuid().as_raw(),
         gid: nix::unistd::getgid().as_raw(),
-        ..Outside::default()
+        ..HostFacts::default()
     };
-    Context { policy, outside, program: None }
+    Context { policy, host, program: None }
 }
 
 /// Runs `body` in a process of its own: this test, run again alone by the test program.
