@@ -13,7 +13,6 @@ mod embedded;
 mod exec;
 mod exit;
 mod files;
-mod images;
 mod inputs;
 mod interrupt;
 mod options;

@@ -5,7 +5,7 @@ mod conversation;
 mod editor;
 mod helper;
 mod history;
-mod pictures;
+mod images;
 mod screen;
 mod syntax;
 
@@ -18,7 +18,6 @@ use vivarium_api_types::{SessionInfo, SessionSpec};
 use super::artifacts::Folder;
 use super::embedded::{self, Asked};
 use super::exit::{Exit, Failure};
-use super::images::Protocol;
 use super::inputs;
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::outcome;
@@ -29,6 +28,7 @@ use super::terminal;
 use conversation::Conversation;
 use editor::Keyboard;
 use history::History;
+use images::ImageProtocol;
 use screen::Screen;
 
 /// How often a session that is in use says so: it is not idle while somebody thinks.
@@ -49,7 +49,7 @@ pub(super) struct Args {
     timeout: Option<String>,
     /// How images are shown [default: what the terminal supports]
     #[arg(long, value_name = "HOW", value_enum)]
-    images: Option<Protocol>,
+    images: Option<ImageProtocol>,
     /// Writes images and displays to this folder; never replaces a file
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
@@ -67,7 +67,7 @@ struct Plan {
     is_kept: bool,
     timeout_ms: Option<u64>,
     spec: SessionSpec,
-    images: Option<Protocol>,
+    images: Option<ImageProtocol>,
     folder: Option<Folder>,
     history: History,
 }

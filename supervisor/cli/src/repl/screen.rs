@@ -4,13 +4,11 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use vivarium_api_types::{DisplayEvent, DoneEvent, InspectReply, MimeBundle, ValueInfo};
-use vivarium_protocol::error_chain;
 use vivarium_protocol::outcome::{DisplayKind, Exception, State, Status};
 
-use super::pictures::Pictures;
+use super::images::{DrawError, ImageProtocol, Images};
 use crate::artifacts::Folder;
 use crate::exit::Failure;
-use crate::images::{self, Protocol};
 use crate::outcome::{Verdict, lost_before};
 use crate::terminal::{Filter, Terminals, escape};
 
@@ -25,7 +23,7 @@ pub(super) struct Screen {
     is_at_start: bool,
     /// Whether the user knows that there are no variables.
     knows_of_loss: bool,
-    pictures: Pictures,
+    images: Images,
 }
 
 /// Colours that are used (ECMA-48, 8.3.117).
@@ -52,7 +50,7 @@ impl Colour {
 impl Screen {
     pub(super) fn new(
         has_colour: bool,
-        protocol: Option<Protocol>,
+        protocol: Option<ImageProtocol>,
         folder: Option<Folder>,
     ) -> Self {
         Self {
@@ -62,7 +60,7 @@ impl Screen {
             stderr: Filter::default(),
             is_at_start: true,
             knows_of_loss: false,
-            pictures: Pictures::new(protocol, folder),
+            images: Images::new(protocol, folder),
         }
     }
 
@@ -106,7 +104,7 @@ impl Screen {
         // What has lines of its own begins below.
         let gap = if text.contains('\n') { "\n" } else { "" };
         self.write(&format!("{label}{gap}{}\n", escape(text)))?;
-        self.pictures_of(&value.mime, |pictures| pictures.value(&value.mime))
+        self.show_image(&value.mime, |images| images.write_value(&value.mime))
     }
 
     /// What was shown.
@@ -116,29 +114,27 @@ impl Screen {
             self.start_line()?;
             self.write(&format!("{}\n", escape(text)))?;
         }
-        self.pictures_of(&shown.mime, |pictures| pictures.shown(shown))
+        self.show_image(&shown.mime, |images| images.write_display(shown))
     }
 
     /// An image on the terminal if it has a way, else in a file.
-    fn pictures_of(
+    fn show_image(
         &mut self,
         mime: &MimeBundle,
-        write: impl FnOnce(&mut Pictures) -> Result<Option<String>, Failure>,
+        write: impl FnOnce(&mut Images) -> Result<Option<String>, Failure>,
     ) -> Result<(), Failure> {
-        match self.pictures.draw(mime) {
+        match self.images.draw(mime) {
             Some(Ok(drawn)) => {
                 self.start_line()?;
                 self.write(&drawn)?;
-                if !self.pictures.has_own_folder() {
+                if !self.images.has_own_folder() {
                     return Ok(());
                 }
             }
-            Some(Err(images::ImageError::NoProtocol)) | None => {}
-            Some(Err(error)) => {
-                self.note(&format!("the image is not shown: {}", error_chain(&error)))?
-            }
+            Some(Err(DrawError::NoProtocol)) | None => {}
+            Some(Err(error)) => self.note(&format!("the image is not shown: {error}"))?,
         }
-        match write(&mut self.pictures) {
+        match write(&mut self.images) {
             Ok(Some(path)) => self.note(&format!("wrote {path}")),
             Ok(None) => Ok(()),
             Err(failure) => self.note(failure.message()),
@@ -286,7 +282,7 @@ mod tests {
     use super::*;
 
     fn screen(has_colour: bool) -> Screen {
-        Screen::new(has_colour, Some(Protocol::Files), None)
+        Screen::new(has_colour, Some(ImageProtocol::Files), None)
     }
 
     #[test]

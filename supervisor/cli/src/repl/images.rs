@@ -1,0 +1,195 @@
+//! Images of a session: drawn on the terminal if it has a protocol for images, else written to
+//! files.
+//!
+//! What is sent to the terminal is ours but for the bytes of the image, and these are in base64:
+//! nothing in an image can end a sequence or begin another.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::ValueEnum;
+use vivarium_api_types::{DisplayEvent, MimeBundle};
+use vivarium_protocol::error_chain;
+
+use crate::artifacts::{ArtifactError, Folder};
+use crate::exit::{Exit, Failure};
+
+/// Types of images that a terminal may be able to draw.
+const DRAWN: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];
+
+/// The largest image that is drawn, in bytes. A larger one goes to a file.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The most base64 that kitty takes in one sequence.
+const KITTY_CHUNK_BYTES: usize = 4096;
+
+/// How images are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ImageProtocol {
+    /// kitty's graphics protocol; kitty, Ghostty, Konsole, WezTerm.
+    Kitty,
+    /// iTerm2's inline images; iTerm2, WezTerm, VS Code, mintty.
+    #[value(name = "iterm2")]
+    ITerm2,
+    /// In none: they are written to files.
+    Files,
+}
+
+impl ImageProtocol {
+    /// The protocol of this process's terminal, by the variables that terminals set.
+    fn detect() -> Self {
+        Self::of_terminal(|name| std::env::var(name).ok())
+    }
+
+    fn of_terminal(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let term = variable("TERM").unwrap_or_default();
+        // A multiplexer is the terminal, and the variables of the one around it are still set.
+        if variable("TMUX").is_some() || term.starts_with("screen") || term.starts_with("tmux") {
+            return Self::Files;
+        }
+        if ["", "dumb", "linux"].contains(&&*term) {
+            return Self::Files;
+        }
+        if variable("KITTY_WINDOW_ID").is_some()
+            || ["xterm-kitty", "xterm-ghostty"].contains(&&*term)
+        {
+            return Self::Kitty;
+        }
+        match variable("TERM_PROGRAM").as_deref() {
+            Some("ghostty" | "WezTerm") => Self::Kitty,
+            Some("iTerm.app" | "vscode" | "mintty") => Self::ITerm2,
+            _ => Self::Files,
+        }
+    }
+
+    /// The control sequences that draw this image, and a line's end.
+    fn draw(self, image: &[u8]) -> Result<String, DrawError> {
+        if image.len() > MAX_BYTES {
+            return Err(DrawError::TooLarge);
+        }
+        match self {
+            Self::Kitty if is_png(image) => Ok(kitty(image)),
+            Self::Kitty => Err(DrawError::NotPng),
+            Self::ITerm2 => Ok(iterm2(image)),
+            Self::Files => Err(DrawError::NoProtocol),
+        }
+    }
+}
+
+/// Why an image cannot be drawn on the terminal.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DrawError {
+    #[error("this terminal has no protocol for images")]
+    NoProtocol,
+    #[error("it has more than {} MiB", MAX_BYTES >> 20)]
+    TooLarge,
+    #[error("it is no PNG")]
+    NotPng,
+}
+
+/// Draws images, or writes them to a folder.
+#[derive(Debug)]
+pub(super) struct Images {
+    protocol: ImageProtocol,
+    folder: Option<Folder>,
+    has_own_folder: bool,
+}
+
+impl Images {
+    /// With a protocol and a folder, if they were named.
+    pub(super) fn new(protocol: Option<ImageProtocol>, folder: Option<Folder>) -> Self {
+        let has_own_folder = folder.is_some();
+        let protocol = protocol.unwrap_or_else(ImageProtocol::detect);
+        Self { protocol, folder, has_own_folder }
+    }
+
+    /// Whether everything is to be written, drawn or not.
+    pub(super) const fn has_own_folder(&self) -> bool {
+        self.has_own_folder
+    }
+
+    /// What draws the image of a bundle, if there is one.
+    pub(super) fn draw(&self, mime: &MimeBundle) -> Option<Result<String, DrawError>> {
+        let data = DRAWN.iter().find_map(|kind| mime.get(*kind))?;
+        let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let image = STANDARD.decode(data).ok()?;
+        Some(self.protocol.draw(&image))
+    }
+
+    /// Writes what was shown; gives where it is.
+    pub(super) fn write_display(
+        &mut self,
+        shown: &DisplayEvent<'_>,
+    ) -> Result<Option<String>, Failure> {
+        self.write(&shown.mime, |folder| folder.shown(shown))
+    }
+
+    /// Writes a value; gives where it is.
+    pub(super) fn write_value(&mut self, mime: &MimeBundle) -> Result<Option<String>, Failure> {
+        self.write(mime, |folder| folder.value(mime))
+    }
+
+    fn write<P: AsRef<Path>>(
+        &mut self,
+        mime: &MimeBundle,
+        write: impl FnOnce(&mut Folder) -> Result<Option<P>, ArtifactError>,
+    ) -> Result<Option<String>, Failure> {
+        let is_image = mime.keys().any(|kind| kind.starts_with("image/"));
+        // Tables and the like have said what they are as text.
+        if !is_image && !self.has_own_folder {
+            return Ok(None);
+        }
+        let folder = match &mut self.folder {
+            Some(folder) => folder,
+            none => none.insert(temporary_folder()?),
+        };
+        let path =
+            write(folder).map_err(|error| Failure::says(Exit::Error, error_chain(&error)))?;
+        Ok(path.map(|path| path.as_ref().display().to_string()))
+    }
+}
+
+/// A new folder, which stays when we end.
+fn temporary_folder() -> Result<Folder, Failure> {
+    let made = tempfile::Builder::new().prefix("vivarium-").tempdir();
+    let path = made.map_err(|error| Failure::new(Exit::Error, &error))?.keep();
+    Folder::open(&path)
+}
+
+/// PNG's signature (RFC 2083, 3.1).
+fn is_png(image: &[u8]) -> bool {
+    image.starts_with(b"\x89PNG\r\n\x1a\n")
+}
+
+/// iTerm2's inline images (iTerm2's documentation, "Images"): the file in base64 in an OSC
+/// sequence. The terminal finds out itself what kind of image it is.
+fn iterm2(image: &[u8]) -> String {
+    let (size, data) = (image.len(), STANDARD.encode(image));
+    format!("\x1b]1337;File=inline=1;preserveAspectRatio=1;size={size}:{data}\x07\n")
+}
+
+/// kitty's graphics protocol (kitty's documentation, "Terminal graphics protocol"): a PNG
+/// (`f=100`) in base64, in chunks, each in an APC sequence. It is shown at once (`a=T`), and the
+/// terminal answers nothing (`q=2`): an answer would be taken for keys.
+fn kitty(png: &[u8]) -> String {
+    let data = STANDARD.encode(png);
+    let mut text = String::with_capacity(data.len() + data.len() / 128 + 64);
+    let mut rest = data.as_str();
+    let mut control = "a=T,f=100,q=2,";
+    loop {
+        let (chunk, after) = rest.split_at(rest.len().min(KITTY_CHUNK_BYTES));
+        let more = u8::from(!after.is_empty());
+        text.push_str(&format!("\x1b_G{control}m={more};{chunk}\x1b\\"));
+        rest = after;
+        control = "";
+        if more == 0 {
+            break;
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests;
