@@ -8,7 +8,7 @@ use vivarium_server::privilege::{self, Purpose};
 use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
 use super::terminal::escape;
-use super::{place, print};
+use super::{print, target};
 
 /// How to tell.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     privilege::prepare(&mut settings, Purpose::OneShot)
         .map_err(|error| Failure::new(Exit::Error, &error))?;
-    let diagnosis = place::runtime()?.block_on(doctor::examine(&settings));
+    let diagnosis = target::runtime()?.block_on(doctor::examine(&settings));
     if args.json {
         print::json(&diagnosis)?;
     } else {

@@ -14,7 +14,7 @@ use vivarium_server::privilege::{self, Purpose};
 use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
-use super::place::Place;
+use super::target::Target;
 
 /// What is asked of it, perhaps beyond what is configured.
 #[derive(Debug, Default)]
@@ -61,12 +61,12 @@ pub(super) fn prepare(
 /// Starts an engine, does what is to be done in it, and returns when nothing is left of it.
 pub(super) async fn with_engine<T>(
     settings: Settings,
-    work: impl AsyncFnOnce(Place) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(Target) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let engine = Engine::start(Arc::new(settings))
         .await
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
-    let result = work(Place::Embedded(engine.clone())).await;
+    let result = work(Target::Embedded(engine.clone())).await;
     engine.shutdown(Duration::ZERO).await;
     result
 }

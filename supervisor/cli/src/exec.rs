@@ -4,7 +4,7 @@ use super::exit::{Exit, Failure};
 use super::inputs::CodeOptions;
 use super::interrupt::OnStubborn;
 use super::options::UrlOption;
-use super::place::{self, Place};
+use super::target::{self, Target};
 use super::task::Task;
 use super::work::Work;
 
@@ -38,19 +38,20 @@ impl Args {
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let job = args.code.read(&args.rest)?;
     let folder = args.code.folder()?;
-    let place = Place::Daemon(args.url.or_configured()?);
-    place::block_on(async {
+    let target = Target::Daemon(args.url.or_configured()?);
+    target::block_on(async {
         let (mut create, mut prepared) = (args.create, None);
         if let Some(before) = job.before {
-            prepared = Some(place.execute(&args.session, before, create).await?);
+            prepared = Some(target.execute(&args.session, before, create).await?);
             create = false;
         }
         if create && matches!(job.work, Work::Command(_)) {
             // A command does not make its session.
-            place.find_or_create(&args.session).await?;
+            target.find_or_create(&args.session).await?;
             create = false;
         }
-        let task = Task { place: &place, session: &args.session, work: job.work, create, prepared };
+        let task =
+            Task { target: &target, session: &args.session, work: job.work, create, prepared };
         task.perform(&args.code, folder, OnStubborn::Leave).await
     })
 }

@@ -6,7 +6,7 @@ use vivarium_protocol::message::FileKind;
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;
-use super::place::{self, Place, Put};
+use super::target::{self, Target, UploadKind};
 use super::terminal::{Terminals, escape};
 use super::{print, transfer};
 
@@ -94,24 +94,24 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     | Command::Get(GetArgs { url, .. })
     | Command::List(ListArgs { url, .. })
     | Command::Rm(RmArgs { url, .. })) = command;
-    let place = Place::Daemon(url.or_configured()?);
-    place::block_on(async {
+    let target = Target::Daemon(url.or_configured()?);
+    target::block_on(async {
         match command {
             Command::Put(args) => {
-                let how = if args.unpack { Put::Archive } else { Put::File };
+                let how = if args.unpack { UploadKind::Archive } else { UploadKind::File };
                 let name = args.name.as_deref();
-                transfer::put(&place, &args.session, &args.file, name, how).await?;
+                transfer::put(&target, &args.session, &args.file, name, how).await?;
             }
             Command::Get(args) => {
                 let file = args.file.as_deref();
                 let got =
-                    transfer::get(&place, &args.session, &args.name, file, args.force).await?;
+                    transfer::get(&target, &args.session, &args.name, file, args.force).await?;
                 if let Some((path, size_bytes)) = got {
                     print::note(&format!("wrote {} ({size_bytes} bytes)", path.display()));
                 }
             }
             Command::List(args) => {
-                let files = place.list_files(&args.session, &args.dir, args.recursive).await?;
+                let files = target.list_files(&args.session, &args.dir, args.recursive).await?;
                 if args.json {
                     print::json(&files)?;
                 } else {
@@ -120,7 +120,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
             }
             Command::Rm(args) => {
                 for name in &args.names {
-                    place.delete_file(&args.session, name).await?;
+                    target.delete_file(&args.session, name).await?;
                 }
             }
         }

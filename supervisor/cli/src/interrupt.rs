@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, Failure};
-use super::place::Place;
+use super::target::Target;
 
 /// Time in which the outcome of an execution that has ended gets here.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -22,7 +22,7 @@ pub(super) enum OnStubborn {
 /// Waits for an execution. The first SIGINT or SIGTERM interrupts it; if that does not help, or
 /// with a second one, its session is given up.
 pub(super) async fn watch<T>(
-    place: &Place,
+    target: &Target,
     session: &str,
     on_stubborn: OnStubborn,
     execution: impl Future<Output = Result<T, Failure>>,
@@ -42,7 +42,7 @@ pub(super) async fn watch<T>(
     tokio::select! {
         outcome = &mut execution => return outcome,
         // Returns when the execution has ended, or after the configured grace.
-        asked = place.interrupt(session) => {
+        asked = target.interrupt(session) => {
             asked?;
         }
         _ = interrupts.recv() => {}
@@ -54,7 +54,7 @@ pub(super) async fn watch<T>(
     if on_stubborn == OnStubborn::Leave {
         return Err(Failure::says(Exit::Interrupted, "interrupted; the session may still run it"));
     }
-    let deleted = place.delete(session);
+    let deleted = target.delete(session);
     tokio::pin!(deleted);
     tokio::select! {
         _ = &mut execution => {}

@@ -21,8 +21,8 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::outcome;
-use super::place::{self, Place};
 use super::print;
+use super::target::{self, Target};
 use super::terminal;
 
 use conversation::Conversation;
@@ -90,7 +90,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     };
     if let Some(remote) = args.url.named()? {
         args.config.sandbox.refuse_for(&remote)?;
-        return place::block_on(converse(&Place::Daemon(remote), plan));
+        return target::block_on(converse(&Target::Daemon(remote), plan));
     }
     if plan.is_kept {
         return Err(Failure::says(
@@ -100,12 +100,12 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     }
     let asked = Asked { network: plan.spec.network, timeout_ms: plan.timeout_ms };
     let settings = embedded::prepare(&args.config, &asked, plan.folder.as_ref())?;
-    place::block_on(embedded::with_engine(settings, async |place| converse(&place, plan).await))
+    target::block_on(embedded::with_engine(settings, async |target| converse(&target, plan).await))
 }
 
-async fn converse(place: &Place, plan: Plan) -> Result<Exit, Failure> {
+async fn converse(target: &Target, plan: Plan) -> Result<Exit, Failure> {
     let Plan { session, is_kept, timeout_ms, spec, images, folder, history } = plan;
-    let info = open(place, session, spec).await?;
+    let info = open(target, session, spec).await?;
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
     }
@@ -113,14 +113,14 @@ async fn converse(place: &Place, plan: Plan) -> Result<Exit, Failure> {
     let keyboard = Keyboard::start(history, has_colour)?;
     let screen = Screen::new(has_colour, images, folder);
     let mut conversation =
-        Conversation::new(place, info.id.clone(), keyboard, screen, timeout_ms, is_kept)?;
+        Conversation::new(target, info.id.clone(), keyboard, screen, timeout_ms, is_kept)?;
     let held = tokio::select! {
         held = conversation.hold() => held,
-        () = keep_alive(place, &info.id) => Ok(()),
+        () = keep_alive(target, &info.id) => Ok(()),
     };
     if conversation.is_kept {
         print::note(&format!("session {} is kept", info.id));
-    } else if let Err(failure) = place.delete(&info.id).await {
+    } else if let Err(failure) = target.delete(&info.id).await {
         // It may be gone already.
         tracing::debug!(?failure, "the session was not deleted");
     }
@@ -129,25 +129,25 @@ async fn converse(place: &Place, plan: Plan) -> Result<Exit, Failure> {
 
 /// The session of this name, or a new one.
 async fn open(
-    place: &Place,
+    target: &Target,
     session: Option<String>,
     spec: SessionSpec,
 ) -> Result<SessionInfo, Failure> {
-    let Some(id) = session else { return place.create(spec).await };
-    if let Some(info) = place.find(&id).await? {
+    let Some(id) = session else { return target.create(spec).await };
+    if let Some(info) = target.find(&id).await? {
         if spec != SessionSpec::default() {
             print::note(&format!("session {id} is there already, and stays as it is"));
         }
         return Ok(info);
     }
-    place.create(SessionSpec { id: Some(id), ..spec }).await
+    target.create(SessionSpec { id: Some(id), ..spec }).await
 }
 
 /// Never returns.
-async fn keep_alive(place: &Place, session: &str) {
+async fn keep_alive(target: &Target, session: &str) {
     loop {
         tokio::time::sleep(KEEPALIVE).await;
-        if let Err(failure) = place.keepalive(session).await {
+        if let Err(failure) = target.keepalive(session).await {
             tracing::debug!(why = failure.message(), "not kept alive");
         }
     }

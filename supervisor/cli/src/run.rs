@@ -8,7 +8,7 @@ use super::exit::{Exit, Failure};
 use super::inputs::{CodeOptions, Job};
 use super::interrupt::OnStubborn;
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
-use super::place::{self, Place};
+use super::target::{self, Target};
 use super::task::Task;
 use super::{outcome, print};
 
@@ -53,7 +53,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         Some(remote) => {
             args.config.sandbox.refuse_for(&remote)?;
             plan.spec.idle_timeout_ms = Some(ORPHAN_MS);
-            place::block_on(perform(&Place::Daemon(remote), plan, &args.code))
+            target::block_on(perform(&Target::Daemon(remote), plan, &args.code))
         }
         None => embedded(args, plan),
     }
@@ -68,15 +68,15 @@ fn read(args: &Args) -> Result<Plan, Failure> {
 fn embedded(args: &Args, plan: Plan) -> Result<Exit, Failure> {
     let asked = Asked { network: plan.spec.network, timeout_ms: args.code.timeout_ms()? };
     let settings = embedded::prepare(&args.config, &asked, plan.folder.as_ref())?;
-    place::block_on(embedded::with_engine(settings, async |place| {
-        perform(&place, plan, &args.code).await
+    target::block_on(embedded::with_engine(settings, async |target| {
+        perform(&target, plan, &args.code).await
     }))
 }
 
 /// Runs the job in a session of its own.
-async fn perform(place: &Place, plan: Plan, options: &CodeOptions) -> Result<Exit, Failure> {
+async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<Exit, Failure> {
     let Plan { job, folder, spec } = plan;
-    let session = place.create(spec).await?;
+    let session = target.create(spec).await?;
     if !options.quiet
         && !options.json
         && let Some(line) = outcome::missing_layers(&session.protection)
@@ -84,11 +84,11 @@ async fn perform(place: &Place, plan: Plan, options: &CodeOptions) -> Result<Exi
         print::note(&line);
     }
     if let Some(before) = job.before {
-        place.execute(&session.id, before, false).await?;
+        target.execute(&session.id, before, false).await?;
     }
-    let task = Task { place, session: &session.id, work: job.work, create: false, prepared: None };
+    let task = Task { target, session: &session.id, work: job.work, create: false, prepared: None };
     let ended = task.perform(options, folder, OnStubborn::Delete).await;
-    if let Err(failure) = place.delete(&session.id).await {
+    if let Err(failure) = target.delete(&session.id).await {
         // It may be gone already; a daemon reaps it in any case.
         tracing::debug!(?failure, "the session was not deleted");
     }

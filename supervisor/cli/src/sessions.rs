@@ -2,13 +2,13 @@
 
 use clap::Args;
 use serde_json::Value;
-use vivarium_api_types::{SessionInfo, SessionPage};
+use vivarium_api_types::SessionInfo;
 use vivarium_client::{Client, Method};
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;
 use super::terminal::escape;
-use super::{place, print};
+use super::{print, target};
 
 /// What to do with sessions.
 #[derive(Debug, clap::Subcommand)]
@@ -53,7 +53,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     | Command::Delete(One { daemon, .. })
     | Command::Keepalive(One { daemon, .. })) = command;
     let mut client = Client::new(daemon.url.or_configured()?);
-    place::runtime()?.block_on(async {
+    target::runtime()?.block_on(async {
         match command {
             Command::List(daemon) => list(&mut client, daemon.json).await,
             Command::Show(one) => show(&mut client, one).await,
@@ -61,8 +61,8 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
             Command::Interrupt(one) => post(&mut client, one, "interrupt").await,
             Command::Keepalive(one) => post(&mut client, one, "keepalive").await,
             Command::Delete(one) => {
-                let path = place::session_path(&one.session);
-                let answer: Value = place::ask(&mut client, Method::DELETE, &path).await?;
+                let path = target::session_path(&one.session);
+                let answer: Value = target::request(&mut client, Method::DELETE, &path).await?;
                 confirm(&answer, one, "deleted")
             }
         }
@@ -71,21 +71,8 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
 }
 
 async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
-    let mut sessions: Vec<SessionInfo> = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let mut path = "/v1/sessions?limit=1000".to_owned();
-        if let Some(after) = &after {
-            path.push_str("&after=");
-            path.push_str(after);
-        }
-        let page: SessionPage = place::ask(client, Method::GET, &path).await?;
-        sessions.extend(page.sessions);
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
+    let sessions = target::list_sessions(client, usize::MAX).await;
+    let sessions = sessions.map_err(|error| target::daemon_failure(&error))?;
     if json {
         return print::json(&sessions);
     }
@@ -106,8 +93,8 @@ async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
 }
 
 async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
-    let path = place::session_path(&one.session);
-    let session: SessionInfo = place::ask(client, Method::GET, &path).await?;
+    let path = target::session_path(&one.session);
+    let session: SessionInfo = target::request(client, Method::GET, &path).await?;
     if one.daemon.json {
         return print::json(&session);
     }
@@ -139,8 +126,8 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
 }
 
 async fn post(client: &mut Client, one: &One, action: &str) -> Result<(), Failure> {
-    let path = format!("{}/{action}", place::session_path(&one.session));
-    let answer: Value = place::ask(client, Method::POST, &path).await?;
+    let path = format!("{}/{action}", target::session_path(&one.session));
+    let answer: Value = target::request(client, Method::POST, &path).await?;
     let done = match action {
         "reset" => "reset",
         "interrupt" => "interrupt asked for",

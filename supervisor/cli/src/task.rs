@@ -7,15 +7,15 @@ use super::exit::{Exit, Failure};
 use super::inputs::CodeOptions;
 use super::interrupt::{self, OnStubborn};
 use super::outcome::{Verdict, lost_before};
-use super::place::Place;
 use super::print;
+use super::target::Target;
 use super::view::View;
 use super::work::Work;
 
 /// What is to be run, and where.
 #[derive(Debug)]
 pub(super) struct Task<'a> {
-    pub(super) place: &'a Place,
+    pub(super) target: &'a Target,
     pub(super) session: &'a str,
     pub(super) work: Work,
     /// Whether the session is made if there is none.
@@ -32,18 +32,18 @@ impl Task<'_> {
         folder: Option<Folder>,
         on_stubborn: OnStubborn,
     ) -> Result<Exit, Failure> {
-        let Self { place, session, work, create, prepared } = self;
+        let Self { target, session, work, create, prepared } = self;
         let mut view = View::new(folder, options.value, options.quiet);
         if !options.json {
             let before = prepared.as_ref().and_then(|prepared| prepared.kernel.as_ref());
             if let Some(lost) = lost_before(before, None) {
                 print::note(&lost);
             }
-            let execution = async { view.follow(place.follow(session, work, create).await?).await };
-            return interrupt::watch(place, session, on_stubborn, execution).await;
+            let execution = async { view.follow(target.start(session, work, create).await?).await };
+            return interrupt::watch(target, session, on_stubborn, execution).await;
         }
-        let execution = place.execute(session, work, create);
-        let mut outcome = interrupt::watch(place, session, on_stubborn, execution).await?;
+        let execution = target.execute(session, work, create);
+        let mut outcome = interrupt::watch(target, session, on_stubborn, execution).await?;
         if let Some(prepared) = prepared {
             outcome.session_created |= prepared.session_created;
             if let (Some(kernel), Some(before)) = (&mut outcome.kernel, prepared.kernel) {

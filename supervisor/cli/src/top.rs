@@ -14,7 +14,7 @@ use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;
-use super::place;
+use super::target;
 use super::terminal::Terminals;
 
 /// What to watch, and how.
@@ -41,11 +41,11 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         duration::parse(&args.interval).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let remote = args.url.or_configured()?;
     if args.once || args.json {
-        return place::block_on(once::print(remote, args.json));
+        return target::block_on(once::print(remote, args.json));
     }
     if !Terminals::look().stdout {
         let why = "top needs a terminal: --once and --json print to files and pipes";
         return Err(Failure::says(Exit::Usage, why));
     }
-    place::block_on(live::watch(remote, interval.max(SHORTEST)))
+    target::block_on(live::watch(remote, interval.max(SHORTEST)))
 }

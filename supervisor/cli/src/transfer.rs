@@ -11,32 +11,32 @@ use tempfile::Builder;
 use tokio::fs::File;
 
 use super::exit::{Exit, Failure};
-use super::place::{Place, Put};
+use super::target::{Target, UploadKind};
 
 /// What standard input and output are called.
 const STANDARD: &str = "-";
 
 /// Puts a file of this host into a session, and says under which name.
 pub(super) async fn put(
-    place: &Place,
+    target: &Target,
     session: &str,
     file: &str,
     name: Option<&str>,
-    how: Put,
+    how: UploadKind,
 ) -> Result<String, Failure> {
     let name = match (name, how) {
         (Some(name), _) => name.to_owned(),
-        (None, Put::Archive) => String::new(),
-        (None, Put::File) if file == STANDARD => {
+        (None, UploadKind::Archive) => String::new(),
+        (None, UploadKind::File) if file == STANDARD => {
             return Err(usage("standard input has no name: give one".to_owned()));
         }
-        (None, Put::File) => last_part(file)?.to_owned(),
+        (None, UploadKind::File) => last_part(file)?.to_owned(),
     };
     if file == STANDARD {
         if io::stdin().is_terminal() {
             return Err(usage("standard input is a terminal: pipe something into it".to_owned()));
         }
-        place.put_file(session, &name, how, tokio::io::stdin(), None).await?;
+        target.put_file(session, &name, how, tokio::io::stdin(), None).await?;
         return Ok(name);
     }
     let unreadable = |error: io::Error| usage(format!("cannot open {file}: {error}"));
@@ -49,14 +49,14 @@ pub(super) async fn put(
     }
     // Only of a regular file is the length known before it has been read.
     let length_bytes = about.is_file().then_some(about.len());
-    place.put_file(session, &name, how, source, length_bytes).await?;
+    target.put_file(session, &name, how, source, length_bytes).await?;
     Ok(name)
 }
 
 /// Gets a file from a session, and says where it is and how large, unless it went to standard
 /// output.
 pub(super) async fn get(
-    place: &Place,
+    target: &Target,
     session: &str,
     name: &str,
     file: Option<&str>,
@@ -64,7 +64,7 @@ pub(super) async fn get(
 ) -> Result<Option<(PathBuf, u64)>, Failure> {
     let file = match file {
         Some(STANDARD) => {
-            place.get_file(session, name, &mut tokio::io::stdout()).await?;
+            target.get_file(session, name, &mut tokio::io::stdout()).await?;
             return Ok(None);
         }
         Some(file) if Path::new(file).is_dir() => Path::new(file).join(last_part(name)?),
@@ -83,7 +83,7 @@ pub(super) async fn get(
         .tempfile_in(parent.unwrap_or(Path::new(".")))
         .map_err(unwritable)?;
     let mut to = File::from_std(temporary.reopen().map_err(unwritable)?);
-    let size_bytes = place.get_file(session, name, &mut to).await?;
+    let size_bytes = target.get_file(session, name, &mut to).await?;
     let kept = if replace { temporary.persist(&file) } else { temporary.persist_noclobber(&file) };
     kept.map_err(|error| unwritable(error.error))?;
     Ok(Some((file, size_bytes)))

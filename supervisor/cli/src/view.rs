@@ -14,8 +14,8 @@ use vivarium_protocol::outcome::{DisplayKind, Exception};
 use super::artifacts::{ArtifactError, Folder};
 use super::exit::{Exit, Failure};
 use super::outcome::{Verdict, lost_before};
-use super::place::Events;
 use super::print;
+use super::target::EventStream;
 use super::terminal::{Filter, Terminals, escape};
 
 /// What is shown of an execution, and where.
@@ -48,7 +48,7 @@ impl View {
     }
 
     /// Follows an execution to its end.
-    pub(super) async fn follow(&mut self, mut events: Events) -> Result<Exit, Failure> {
+    pub(super) async fn follow(&mut self, mut events: EventStream) -> Result<Exit, Failure> {
         let mut exception = None;
         while let Some(event) = events.next().await? {
             self.keep(&event);

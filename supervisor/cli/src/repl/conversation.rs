@@ -9,14 +9,14 @@ use super::command::{HELP, Input, parse};
 use super::editor::{Keyboard, Said};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
-use crate::place::{Events, Place, Put};
+use crate::target::{EventStream, Target, UploadKind};
 use crate::work::Work;
 use crate::{files, transfer};
 
 /// A session at the keyboard.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
-    place: &'a Place,
+    target: &'a Target,
     session: String,
     keyboard: Keyboard,
     screen: Screen,
@@ -43,7 +43,7 @@ enum Next {
 
 impl<'a> Conversation<'a> {
     pub(super) fn new(
-        place: &'a Place,
+        target: &'a Target,
         session: String,
         keyboard: Keyboard,
         screen: Screen,
@@ -56,7 +56,7 @@ impl<'a> Conversation<'a> {
             terminations: listen(SignalKind::terminate())?,
             hangups: listen(SignalKind::hangup())?,
         };
-        Ok(Self { place, session, keyboard, screen, signals, timeout_ms, number: 1, is_kept })
+        Ok(Self { target, session, keyboard, screen, signals, timeout_ms, number: 1, is_kept })
     }
 
     /// Goes on until the user ends it.
@@ -100,26 +100,27 @@ impl<'a> Conversation<'a> {
             }
             Input::Inspect { name, wants_source } => {
                 let request = ProbeRequest { code: name.to_owned(), cursor: None };
-                let reply = self.place.inspect(&self.session, request).await?;
+                let reply = self.target.inspect(&self.session, request).await?;
                 self.screen.inspected(name, &reply, wants_source)?;
             }
             Input::Files(dir) => {
-                let found = self.place.list_files(&self.session, dir, false).await?;
+                let found = self.target.list_files(&self.session, dir, false).await?;
                 self.screen.write(&files::table(&found, true))?;
             }
             Input::Put { file, name } => {
-                let put = transfer::put(self.place, &self.session, file, name, Put::File).await?;
+                let put =
+                    transfer::put(self.target, &self.session, file, name, UploadKind::File).await?;
                 self.screen.note(&format!("put {put}"))?;
             }
             Input::Get { name, file } => {
-                let got = transfer::get(self.place, &self.session, name, file, false).await?;
+                let got = transfer::get(self.target, &self.session, name, file, false).await?;
                 if let Some((path, size_bytes)) = got {
                     let path = path.display();
                     self.screen.note(&format!("wrote {path} ({size_bytes} bytes)"))?;
                 }
             }
             Input::Reset => {
-                self.place.reset(&self.session).await?;
+                self.target.reset(&self.session).await?;
                 self.screen.was_reset();
                 self.screen.note("reset: variables are gone, files are there")?;
             }
@@ -140,7 +141,7 @@ impl<'a> Conversation<'a> {
 
     async fn complete(&self, code: String, cursor: u32) -> CompleteReply {
         let request = ProbeRequest { code, cursor: Some(cursor) };
-        let answer = self.place.complete(&self.session, request).await;
+        let answer = self.target.complete(&self.session, request).await;
         answer.unwrap_or_else(|failure| {
             tracing::debug!(why = failure.message(), "no completion");
             CompleteReply::default()
@@ -148,7 +149,7 @@ impl<'a> Conversation<'a> {
     }
 
     async fn describe(&mut self) -> Result<(), Failure> {
-        let Some(info) = self.place.find(&self.session).await? else {
+        let Some(info) = self.target.find(&self.session).await? else {
             return self.screen.note("the session is gone");
         };
         let mebibytes =
@@ -174,9 +175,9 @@ impl<'a> Conversation<'a> {
             timeout_ms: self.timeout_ms,
             ..Default::default()
         };
-        let events = self.place.follow(&self.session, Work::Code(work), false).await?;
+        let events = self.target.start(&self.session, Work::Code(work), false).await?;
         let mut running = Running { events, exception: None };
-        let (place, session, number) = (self.place, self.session.clone(), self.number);
+        let (target, session, number) = (self.target, self.session.clone(), self.number);
         let mut presses = 0;
         loop {
             tokio::select! {
@@ -190,8 +191,8 @@ impl<'a> Conversation<'a> {
             // Beside the execution, which goes on for the interrupt to reach it.
             let stop = async {
                 match presses {
-                    1 => place.interrupt(&session).await,
-                    _ => place.reset(&session).await.map(|()| true),
+                    1 => target.interrupt(&session).await,
+                    _ => target.reset(&session).await.map(|()| true),
                 }
             };
             let stopped = tokio::select! {
@@ -221,7 +222,7 @@ const fn left() -> Failure {
 /// An execution that is shown.
 #[derive(Debug)]
 struct Running {
-    events: Events,
+    events: EventStream,
     exception: Option<Exception>,
 }
 

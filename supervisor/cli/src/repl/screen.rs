@@ -32,7 +32,7 @@ pub(super) enum Colour {
     Input,
     Output,
     Error,
-    Place,
+    Location,
     Dim,
 }
 
@@ -41,7 +41,7 @@ impl Colour {
         match self {
             Self::Input => "32",
             Self::Output | Self::Error => "31",
-            Self::Place => "36",
+            Self::Location => "36",
             Self::Dim => "2",
         }
     }
@@ -191,7 +191,7 @@ impl Screen {
             let colour = if number + 1 == last {
                 Some(Colour::Error)
             } else if line.starts_with("  File ") {
-                Some(Colour::Place)
+                Some(Colour::Location)
             } else if line.starts_with("Traceback ") {
                 Some(Colour::Dim)
             } else {
@@ -225,7 +225,7 @@ impl Screen {
         for (label, part) in parts {
             let Some(part) = part.as_deref().filter(|part| !part.is_empty()) else { continue };
             let gap = if part.contains('\n') { "\n" } else { " " };
-            let label = self.coloured(Colour::Place, &format!("{label}:"));
+            let label = self.coloured(Colour::Location, &format!("{label}:"));
             self.write(&format!("{label}{gap}{}\n", escape(part.trim_end())))?;
         }
         Ok(())

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
-use vivarium_api_types::{HostInfo, SessionInfo, SessionPage};
+use vivarium_api_types::{HostInfo, SessionInfo};
 use vivarium_client::{Ask, Client, ClientError, Method, Remote};
 use vivarium_protocol::error_chain;
 
 use super::metrics::{self, Tenant};
 use super::view::Pane;
 use crate::exit::Failure;
-use crate::place;
+use crate::target;
 
 /// The most sessions that are asked for. Nobody looks at more.
 const MAX_SESSIONS: usize = 5000;
@@ -40,25 +40,12 @@ pub(super) async fn look(
 ) -> Result<Snapshot, ClientError> {
     let host = client.ask(Ask::new(Method::GET, "/v1/host")).await?;
     let at = Instant::now();
-    let sessions = if wants_sessions { Some(sessions(client).await?) } else { None };
+    let sessions = match wants_sessions {
+        true => Some(target::list_sessions(client, MAX_SESSIONS).await?),
+        false => None,
+    };
     let tenants = if wants_tenants { Some(tenants(client).await?) } else { None };
     Ok(Snapshot { at, host, sessions, tenants })
-}
-
-async fn sessions(client: &mut Client) -> Result<Vec<SessionInfo>, ClientError> {
-    let mut sessions = Vec::new();
-    let mut after = String::new();
-    loop {
-        let path = format!("/v1/sessions?limit=1000{after}");
-        let page: SessionPage = client.ask(Ask::new(Method::GET, &path)).await?;
-        sessions.extend(page.sessions);
-        match page.next {
-            Some(next) if sessions.len() < MAX_SESSIONS => {
-                after = format!("&after={}", place::escaped(&next));
-            }
-            _ => return Ok(sessions),
-        }
-    }
 }
 
 async fn tenants(client: &mut Client) -> Result<Result<Vec<Tenant>, String>, ClientError> {
@@ -99,5 +86,5 @@ pub(super) async fn watch(
 /// All there is to know, once.
 pub(super) async fn everything(remote: Remote) -> Result<Snapshot, Failure> {
     let looked = look(&mut Client::new(remote), true, true).await;
-    looked.map_err(|error| place::unanswered(&error))
+    looked.map_err(|error| target::daemon_failure(&error))
 }

@@ -1,60 +1,56 @@
-//! The events of an execution in this process.
+//! What an execution tells while it runs, the same on every target.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use vivarium_api_types::{DisplayEvent, DoneEvent, StartedEvent};
-use vivarium_client::Event;
+use vivarium_client::{Event, Execution};
 use vivarium_engine::session::mime_bundle;
 use vivarium_engine::session::record::{Batch, EventNumber, Happened, Reader};
-use vivarium_engine::{DEFAULT_TENANT, Delivery, Engine, EngineError, Ticket};
+use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError, Ticket};
 use vivarium_protocol::message::Stream;
 
-use super::refused;
+use super::{daemon_failure, engine_failure};
 use crate::exit::{Exit, Failure};
-use crate::work::Work;
 
-/// An execution that is followed.
+/// The events of an execution.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) enum EventStream {
+    Daemon(Box<Execution>),
+    Embedded(Box<EmbeddedEvents>),
+}
+
+impl EventStream {
+    /// The next event; none after the last. May be dropped without losing any.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+        match self {
+            Self::Daemon(execution) => execution.next().await.map_err(|e| daemon_failure(&e)),
+            Self::Embedded(events) => events.next().await,
+        }
+    }
+}
+
+/// The events of an execution in this process.
+#[derive(Debug)]
+pub(crate) struct EmbeddedEvents {
     engine: Engine,
     reader: Reader,
-    /// Where it can be found again: the session and the execution.
-    place: Option<(String, String)>,
+    /// The ids of the session and the execution, once it has begun.
+    ids: Option<(String, String)>,
     last: Option<EventNumber>,
     ready: VecDeque<Event>,
     is_over: bool,
 }
 
-/// Has something run in a session, which is made first if `create` says so and there is none.
-pub(super) async fn start(
-    engine: &Engine,
-    session: &str,
-    work: Work,
-    create: bool,
-    streamed: bool,
-) -> Result<Ticket, Failure> {
-    let delivery = Delivery { streamed, ..Delivery::default() };
-    let ticket = match work {
-        Work::Code(code) => {
-            engine.start_code(DEFAULT_TENANT, session, code, create, delivery).await
-        }
-        Work::Command(command) => {
-            engine.start_command(DEFAULT_TENANT, session, command, delivery).await
-        }
-    };
-    ticket.map_err(|error| refused(&error))
-}
-
-impl Followed {
+impl EmbeddedEvents {
     pub(super) fn new(engine: &Engine, ticket: Ticket) -> Result<Self, Failure> {
         // Its session is not the execution's own: there is nothing to wait for after the last.
-        let (reader, _) = ticket.follow(None).map_err(|error| refused(&error))?;
+        let (reader, _) = ticket.follow(None).map_err(|error| engine_failure(&error))?;
         Ok(Self {
             engine: engine.clone(),
             reader,
-            place: None,
+            ids: None,
             last: None,
             ready: VecDeque::new(),
             is_over: false,
@@ -74,19 +70,20 @@ impl Followed {
                 Batch::Events(events) => {
                     for event in events {
                         self.last = Some(event.number);
-                        let event = self.describe(&event.what);
+                        let event = self.api_event(&event.what);
                         self.ready.push_back(event);
                     }
                 }
                 Batch::End => self.is_over = true,
-                // Whoever reads our output was away for so long.
-                Batch::CutOff => self.come_back()?,
+                // Whoever reads our output was away for too long.
+                Batch::CutOff => self.resume()?,
             }
         }
     }
 
-    fn come_back(&mut self) -> Result<(), Failure> {
-        let Some((session, execution)) = &self.place else {
+    /// Reads on after the last event, or from the first that is still kept.
+    fn resume(&mut self) -> Result<(), Failure> {
+        let Some((session, execution)) = &self.ids else {
             return Err(Failure::says(Exit::Error, "the execution can not be followed"));
         };
         let follow = |after| self.engine.follow(DEFAULT_TENANT, session, execution, after);
@@ -97,14 +94,14 @@ impl Followed {
             }
             again => again,
         };
-        self.reader = again.map_err(|error| refused(&error))?;
+        self.reader = again.map_err(|error| engine_failure(&error))?;
         Ok(())
     }
 
-    fn describe(&mut self, what: &Happened) -> Event {
+    fn api_event(&mut self, what: &Happened) -> Event {
         match what {
             Happened::Started { execution_id, session_id } => {
-                self.place = Some((session_id.clone(), execution_id.clone()));
+                self.ids = Some((session_id.clone(), execution_id.clone()));
                 Event::Started(StartedEvent {
                     execution_id: Cow::Owned(execution_id.clone()),
                     session_id: Cow::Owned(session_id.clone()),

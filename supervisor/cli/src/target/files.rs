@@ -2,12 +2,14 @@
 
 use std::io;
 
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use vivarium_api_types::{FileInfo, FileList, FilePage};
 use vivarium_client::{Ask, Client, Method};
 use vivarium_engine::{DEFAULT_TENANT, Engine};
 
-use super::{Ignored, Place, ask, escaped, refused, session_path, unanswered};
+use super::daemon::{act, percent_encode};
+use super::{Target, daemon_failure, engine_failure, request, session_path};
 use crate::exit::{Exit, Failure};
 
 /// How many files are asked for at a time.
@@ -16,16 +18,16 @@ const PAGE: u32 = 1000;
 /// How much of a file is read and sent at a time, to an engine in this process.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// How the content that is sent is to be taken.
+/// What becomes of the content that is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put {
-    /// As a file.
+pub(crate) enum UploadKind {
+    /// It is a file.
     File,
-    /// As a tar archive, to be unpacked into a directory.
+    /// It is a tar archive, unpacked into a directory.
     Archive,
 }
 
-impl Place {
+impl Target {
     /// What is in a directory, or in all below it.
     pub(crate) async fn list_files(
         &self,
@@ -53,17 +55,19 @@ impl Place {
 
     async fn files_page(&self, session: &str, page: FilePage) -> Result<FileList, Failure> {
         match self {
-            Self::Embedded(engine) => {
-                engine.list_files(DEFAULT_TENANT, session, page).await.map_err(|e| refused(&e))
-            }
+            Self::Embedded(engine) => engine
+                .list_files(DEFAULT_TENANT, session, page)
+                .await
+                .map_err(|e| engine_failure(&e)),
             Self::Daemon(remote) => {
                 let FilePage { path, recursive, after, limit } = page;
-                let after =
-                    after.map_or_else(String::new, |name| format!("&after={}", escaped(&name)));
+                let after = after
+                    .map_or_else(String::new, |name| format!("&after={}", percent_encode(&name)));
                 let session = session_path(session);
-                let query = format!("path={}&recursive={recursive}&limit={limit}", escaped(&path));
+                let query =
+                    format!("path={}&recursive={recursive}&limit={limit}", percent_encode(&path));
                 let path = format!("{session}/files?{query}{after}");
-                ask(&mut Client::new(remote.clone()), Method::GET, &path).await
+                request(&mut Client::new(remote.clone()), Method::GET, &path).await
             }
         }
     }
@@ -78,10 +82,11 @@ impl Place {
         match self {
             Self::Embedded(engine) => copy(engine, session, name, to).await,
             Self::Daemon(remote) => {
-                let ask = Ask::new(Method::GET, &file_path(session, name));
+                let path = format!("{}{}", session_path(session), file_path(name));
+                let ask = Ask::new(Method::GET, &path);
                 let mut client = Client::new(remote.clone());
-                let answer = client.open(ask).await.map_err(|error| unanswered(&error))?;
-                answer.copy(to).await.map_err(|error| unanswered(&error))
+                let answer = client.open(ask).await.map_err(|error| daemon_failure(&error))?;
+                answer.copy(to).await.map_err(|error| daemon_failure(&error))
             }
         }
     }
@@ -91,37 +96,34 @@ impl Place {
         &self,
         session: &str,
         name: &str,
-        how: Put,
+        kind: UploadKind,
         from: impl AsyncRead + Send + Unpin + 'static,
         length_bytes: Option<u64>,
     ) -> Result<(), Failure> {
         let remote = match self {
             Self::Embedded(engine) => {
-                return send(engine, session, name, how, from, length_bytes).await;
+                return send(engine, session, name, kind, from, length_bytes).await;
             }
             Self::Daemon(remote) => remote,
         };
-        let (query, content_type) = match how {
-            Put::File => ("", "application/octet-stream"),
-            Put::Archive => ("?unpack=true", "application/x-tar"),
+        let (query, content_type) = match kind {
+            UploadKind::File => ("", "application/octet-stream"),
+            UploadKind::Archive => ("?unpack=true", "application/x-tar"),
         };
-        let path = format!("{}{query}", file_path(session, name));
+        let path = format!("{}{}{query}", session_path(session), file_path(name));
         let ask = Ask::new(Method::PUT, &path).stream(content_type, from, length_bytes);
         let answer = Client::new(remote.clone()).ask(ask).await;
-        answer.map(|_: Ignored| ()).map_err(|error| unanswered(&error))
+        answer.map(|_: IgnoredAny| ()).map_err(|error| daemon_failure(&error))
     }
 
     /// Deletes a file, or a directory and all in it.
     pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
         match self {
-            Self::Embedded(engine) => {
-                engine.delete_file(DEFAULT_TENANT, session, name).await.map_err(|e| refused(&e))
-            }
-            Self::Daemon(remote) => {
-                let mut client = Client::new(remote.clone());
-                let path = file_path(session, name);
-                ask(&mut client, Method::DELETE, &path).await.map(|_: Ignored| ())
-            }
+            Self::Embedded(engine) => engine
+                .delete_file(DEFAULT_TENANT, session, name)
+                .await
+                .map_err(|e| engine_failure(&e)),
+            Self::Daemon(remote) => act(remote, Method::DELETE, session, &file_path(name)).await,
         }
     }
 }
@@ -133,7 +135,7 @@ async fn copy(
     to: &mut (impl AsyncWrite + Unpin),
 ) -> Result<u64, Failure> {
     let reading = engine.read_file(DEFAULT_TENANT, session, name, 0, None).await;
-    let mut reading = reading.map_err(|error| refused(&error))?;
+    let mut reading = reading.map_err(|error| engine_failure(&error))?;
     let size_bytes = reading.length();
     while let Some(chunk) = reading.chunk().await {
         let chunk = chunk.map_err(|error| broken(name, &error))?;
@@ -147,34 +149,33 @@ async fn send(
     engine: &Engine,
     session: &str,
     name: &str,
-    how: Put,
+    kind: UploadKind,
     mut from: impl AsyncRead + Unpin,
     length_bytes: Option<u64>,
 ) -> Result<(), Failure> {
-    let upload = match how {
-        Put::File => engine.write_file(DEFAULT_TENANT, session, name, length_bytes).await,
-        Put::Archive => engine.unpack_files(DEFAULT_TENANT, session, name).await,
+    let upload = match kind {
+        UploadKind::File => engine.write_file(DEFAULT_TENANT, session, name, length_bytes).await,
+        UploadKind::Archive => engine.unpack_files(DEFAULT_TENANT, session, name).await,
     };
-    let mut upload = upload.map_err(|error| refused(&error))?;
+    let mut upload = upload.map_err(|error| engine_failure(&error))?;
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let count = from.read(&mut chunk).await.map_err(|error| broken(name, &error))?;
         let Some(data) = chunk.get(..count).filter(|data| !data.is_empty()) else { break };
-        upload = upload.send(data).await.map_err(|error| refused(&error))?;
+        upload = upload.send(data).await.map_err(|error| engine_failure(&error))?;
     }
-    upload.finish().await.map(drop).map_err(|error| refused(&error))
+    upload.finish().await.map(drop).map_err(|error| engine_failure(&error))
 }
 
 fn broken(name: &str, error: &io::Error) -> Failure {
     Failure::says(Exit::Error, format!("{name}: {error}"))
 }
 
-/// The path of a file; of none of all files.
-fn file_path(session: &str, name: &str) -> String {
-    let session = session_path(session);
+/// The path of a file below its session's; without a name that of all files.
+fn file_path(name: &str) -> String {
     if name.is_empty() {
-        return format!("{session}/files");
+        return "/files".to_owned();
     }
-    let name: Vec<String> = name.split('/').map(escaped).collect();
-    format!("{session}/files/{}", name.join("/"))
+    let parts: Vec<String> = name.split('/').map(percent_encode).collect();
+    format!("/files/{}", parts.join("/"))
 }

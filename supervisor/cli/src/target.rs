@@ -1,0 +1,194 @@
+//! Where code runs: in an engine in this process, or in a daemon.
+
+mod daemon;
+mod events;
+mod execution;
+mod files;
+mod probe;
+
+use tokio::runtime::{Builder, Runtime};
+use vivarium_api_types::{InterruptReply, SessionInfo, SessionSpec};
+use vivarium_client::{Ask, Client, Method, Remote};
+use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
+
+use super::exit::{Exit, Failure};
+
+pub(super) use daemon::{daemon_failure, list_sessions, request, session_path};
+pub(super) use events::EventStream;
+pub(super) use files::UploadKind;
+
+/// An engine in this process, or a daemon.
+#[derive(Debug, Clone)]
+pub(super) enum Target {
+    Embedded(Engine),
+    Daemon(Remote),
+}
+
+impl Target {
+    /// Makes a session.
+    pub(super) async fn create(&self, spec: SessionSpec) -> Result<SessionInfo, Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                engine.create(DEFAULT_TENANT, spec).await.map_err(|e| engine_failure(&e))
+            }
+            Self::Daemon(remote) => daemon::post(remote, "/v1/sessions", &spec).await,
+        }
+    }
+
+    /// A session that may be there.
+    pub(super) async fn find(&self, session: &str) -> Result<Option<SessionInfo>, Failure> {
+        match self {
+            Self::Embedded(engine) => match engine.get(DEFAULT_TENANT, session).await {
+                Err(EngineError::UnknownSession(_)) => Ok(None),
+                found => found.map(Some).map_err(|e| engine_failure(&e)),
+            },
+            Self::Daemon(remote) => {
+                let mut client = Client::new(remote.clone());
+                match client.ask(Ask::new(Method::GET, &session_path(session))).await {
+                    Err(error) if error.code() == Some("unknown_session") => Ok(None),
+                    found => found.map(Some).map_err(|e| daemon_failure(&e)),
+                }
+            }
+        }
+    }
+
+    /// A session of this id, made if there is none.
+    pub(super) async fn find_or_create(&self, session: &str) -> Result<SessionInfo, Failure> {
+        if let Some(info) = self.find(session).await? {
+            return Ok(info);
+        }
+        self.create(SessionSpec { id: Some(session.to_owned()), ..SessionSpec::default() }).await
+    }
+
+    /// Interrupts what a session runs. Returns when that has ended, or after the grace; says
+    /// whether it has.
+    pub(super) async fn interrupt(&self, session: &str) -> Result<bool, Failure> {
+        let reply = match self {
+            Self::Embedded(engine) => {
+                engine.interrupt(DEFAULT_TENANT, session).await.map_err(|e| engine_failure(&e))
+            }
+            Self::Daemon(remote) => {
+                let path = format!("{}/interrupt", session_path(session));
+                request(&mut Client::new(remote.clone()), Method::POST, &path).await
+            }
+        };
+        reply.map(|reply: InterruptReply| reply.interrupted)
+    }
+
+    /// Gives a session a fresh kernel.
+    pub(super) async fn reset(&self, session: &str) -> Result<(), Failure> {
+        match self {
+            Self::Embedded(engine) => engine
+                .reset(DEFAULT_TENANT, session)
+                .await
+                .map(drop)
+                .map_err(|e| engine_failure(&e)),
+            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/reset").await,
+        }
+    }
+
+    /// Begins a session's idle time anew.
+    pub(super) async fn keepalive(&self, session: &str) -> Result<(), Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                engine.keepalive(DEFAULT_TENANT, session).map(drop).map_err(|e| engine_failure(&e))
+            }
+            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/keepalive").await,
+        }
+    }
+
+    /// Deletes a session.
+    pub(super) async fn delete(&self, session: &str) -> Result<(), Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                engine.delete(DEFAULT_TENANT, session).await.map_err(|e| engine_failure(&e))
+            }
+            Self::Daemon(remote) => daemon::act(remote, Method::DELETE, session, "").await,
+        }
+    }
+}
+
+/// A runtime for a command: one thread is enough to wait for answers.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))
+}
+
+/// Runs a command in such a runtime. What still writes or reads at its end, such as to a
+/// terminal that is stopped, is not waited for.
+pub(super) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(command);
+    runtime.shutdown_background();
+    result
+}
+
+fn engine_failure(error: &EngineError) -> Failure {
+    let exit = match error {
+        EngineError::Invalid { .. }
+        | EngineError::BadPath { .. }
+        | EngineError::BadArchive(_)
+        | EngineError::FileTooLarge { .. } => Exit::Usage,
+        EngineError::Busy
+        | EngineError::NoAnswer(_)
+        | EngineError::UnknownFile(_)
+        | EngineError::NotAFile { .. }
+        | EngineError::NoSpace { .. }
+        | EngineError::FileRefused { .. } => Exit::Error,
+        _ => Exit::Unavailable,
+    };
+    Failure::new(exit, error)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::work::Work;
+    use serde::de::IgnoredAny;
+    use vivarium_api_types::ListenAddr;
+    use vivarium_client::Url;
+    use vivarium_engine::testing::{echoing, settings};
+    use vivarium_server::{api, listen, shutdown};
+
+    /// The life of a session, the same on every target.
+    async fn live(target: &Target) {
+        let session = target.create(SessionSpec::default()).await.unwrap();
+        let work = Work::code("print".to_owned());
+        let outcome = target.execute(&session.id, work.clone(), false).await.unwrap();
+        assert_eq!(outcome.stdout, "print");
+        target.interrupt(&session.id).await.unwrap();
+        target.delete(&session.id).await.unwrap();
+        assert!(target.execute(&session.id, work.clone(), false).await.is_err());
+        target.execute("made", work, true).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn sessions_behave_the_same_in_a_daemon_and_in_an_embedded_engine() {
+        let temp = tempfile::tempdir().unwrap();
+        let addresses = [
+            ListenAddr::Unix(temp.path().join("api.sock")),
+            ListenAddr::Tcp("127.0.0.1:0".parse().unwrap()),
+        ];
+        let (engine, _) = echoing(settings());
+        let listeners = listen::bind(&addresses, None).unwrap();
+        let mut urls = vec![Url::from(&addresses[0])];
+        for listener in &listeners {
+            if let listen::Listener::Tcp(tcp) = listener {
+                urls.push(Url::from(&ListenAddr::Tcp(tcp.local_addr().unwrap())));
+            }
+        }
+        let (trigger, stop) = shutdown::channel();
+        let server = tokio::spawn(api::serve(engine, listeners, stop.wait()));
+        for url in urls {
+            live(&Target::Daemon(url.clone().into())).await;
+            let mut client = Client::new(url);
+            assert_eq!(list_sessions(&mut client, usize::MAX).await.unwrap().len(), 1);
+            let _: IgnoredAny =
+                request(&mut client, Method::DELETE, "/v1/sessions/made").await.unwrap();
+        }
+        trigger.stop();
+        server.await.unwrap().unwrap();
+        live(&Target::Embedded(echoing(settings()).0)).await;
+    }
+}

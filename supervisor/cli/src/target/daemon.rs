@@ -1,0 +1,113 @@
+//! Requests to a daemon, and what its errors mean for the exit code.
+
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use vivarium_api_types::{SessionInfo, SessionPage};
+use vivarium_client::{Ask, Client, ClientError, Method, Remote};
+
+use crate::exit::{Exit, Failure};
+use crate::options;
+
+/// Sends a request without a body.
+pub(crate) async fn request<T: DeserializeOwned>(
+    client: &mut Client,
+    method: Method,
+    path: &str,
+) -> Result<T, Failure> {
+    client.ask(Ask::new(method, path)).await.map_err(|error| daemon_failure(&error))
+}
+
+/// Sends a request with a JSON body.
+pub(super) async fn post<T: DeserializeOwned>(
+    remote: &Remote,
+    path: &str,
+    body: &(impl Serialize + Sync),
+) -> Result<T, Failure> {
+    let answer = Client::new(remote.clone()).json(Method::POST, path, Some(body)).await;
+    answer.map_err(|error| daemon_failure(&error))
+}
+
+/// Sends a request about a session, of whose reply only the success counts. `action` is what
+/// follows the session's path.
+pub(super) async fn act(
+    remote: &Remote,
+    method: Method,
+    session: &str,
+    action: &str,
+) -> Result<(), Failure> {
+    let path = format!("{}{action}", session_path(session));
+    request(&mut Client::new(remote.clone()), method, &path).await.map(|_: IgnoredAny| ())
+}
+
+/// The tenant's sessions: all, or the first pages that have `enough`.
+pub(crate) async fn list_sessions(
+    client: &mut Client,
+    enough: usize,
+) -> Result<Vec<SessionInfo>, ClientError> {
+    let mut sessions = Vec::new();
+    let mut after = String::new();
+    loop {
+        let path = format!("/v1/sessions?limit=1000{after}");
+        let page: SessionPage = client.ask(Ask::new(Method::GET, &path)).await?;
+        sessions.extend(page.sessions);
+        match page.next {
+            Some(next) if sessions.len() < enough => {
+                after = format!("&after={}", percent_encode(&next));
+            }
+            _ => return Ok(sessions),
+        }
+    }
+}
+
+/// The path of a session. Whatever is in the id, it stays one component: the daemon refuses what
+/// is no id.
+pub(crate) fn session_path(session: &str) -> String {
+    format!("/v1/sessions/{}", percent_encode(session))
+}
+
+/// Text as one component of a path, or one value of a query.
+pub(super) fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        // RFC 3986, 2.3: unreserved, without the full stop, which alone means a directory.
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+pub(crate) fn daemon_failure(error: &ClientError) -> Failure {
+    let exit = match error {
+        ClientError::Problem { status, .. } if status.as_u16() == 401 => {
+            let about = if options::token().is_some() {
+                "what VIVARIUM_TOKEN holds is no token of its tenants (any more)"
+            } else {
+                "it has tenants: set VIVARIUM_TOKEN to the token of one"
+            };
+            return Failure::says(Exit::Usage, format!("the daemon refused: {about}"));
+        }
+        ClientError::Connect { .. } | ClientError::Http { .. } => Exit::Unavailable,
+        ClientError::Problem { status, .. } if [429, 503].contains(&status.as_u16()) => {
+            Exit::Unavailable
+        }
+        ClientError::Problem { status, .. } if [400, 413, 422].contains(&status.as_u16()) => {
+            Exit::Usage
+        }
+        _ => Exit::Error,
+    };
+    Failure::new(exit, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_id_stays_one_component_of_the_path() {
+        assert_eq!(session_path("a-B_9"), "/v1/sessions/a-B_9");
+        assert_eq!(session_path("../x?y"), "/v1/sessions/%2E%2E%2Fx%3Fy");
+    }
+}

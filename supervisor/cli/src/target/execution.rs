@@ -1,0 +1,86 @@
+//! Running code and commands in a session.
+
+use std::sync::Arc;
+
+use vivarium_api_types::Outcome;
+use vivarium_client::{Ask, Client, Execution, Method};
+use vivarium_engine::{DEFAULT_TENANT, Delivery, Engine, Ticket};
+
+use super::events::{EmbeddedEvents, EventStream};
+use super::{Target, daemon_failure, engine_failure, session_path};
+use crate::exit::{Exit, Failure};
+use crate::work::Work;
+
+impl Target {
+    /// Runs code or a command in a session, and gives its outcome as a whole.
+    pub(crate) async fn execute(
+        &self,
+        session: &str,
+        work: Work,
+        create: bool,
+    ) -> Result<Outcome, Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                let ticket = start_embedded(engine, session, work, create, false).await?;
+                let outcome = ticket.outcome().await.map_err(|error| engine_failure(&error))?;
+                Ok(Arc::unwrap_or_clone(outcome))
+            }
+            Self::Daemon(remote) => {
+                let (path, body) = daemon_request(session, &work, create)?;
+                let mut client = Client::new(remote.clone());
+                let answer = client.ask(Ask::new(Method::POST, &path).json_bytes(body)).await;
+                answer.map_err(|error| daemon_failure(&error))
+            }
+        }
+    }
+
+    /// Starts an execution in a session, which is made first if `create` says so and there is
+    /// none.
+    pub(crate) async fn start(
+        &self,
+        session: &str,
+        work: Work,
+        create: bool,
+    ) -> Result<EventStream, Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                let ticket = start_embedded(engine, session, work, create, true).await?;
+                let events = EmbeddedEvents::new(engine, ticket)?;
+                Ok(EventStream::Embedded(Box::new(events)))
+            }
+            Self::Daemon(remote) => {
+                let (path, body) = daemon_request(session, &work, create)?;
+                let execution = Execution::start(Client::new(remote.clone()), path, body).await;
+                let execution = execution.map_err(|error| daemon_failure(&error))?;
+                Ok(EventStream::Daemon(Box::new(execution)))
+            }
+        }
+    }
+}
+
+/// The path and the body of the request that starts an execution.
+fn daemon_request(session: &str, work: &Work, create: bool) -> Result<(String, Vec<u8>), Failure> {
+    let query = if create { "?create=true" } else { "" };
+    let path = format!("{}/{}{query}", session_path(session), work.route());
+    let body = work.json().map_err(|error| Failure::new(Exit::Error, &error))?;
+    Ok((path, body))
+}
+
+async fn start_embedded(
+    engine: &Engine,
+    session: &str,
+    work: Work,
+    create: bool,
+    streamed: bool,
+) -> Result<Ticket, Failure> {
+    let delivery = Delivery { streamed, ..Delivery::default() };
+    let ticket = match work {
+        Work::Code(code) => {
+            engine.start_code(DEFAULT_TENANT, session, code, create, delivery).await
+        }
+        Work::Command(command) => {
+            engine.start_command(DEFAULT_TENANT, session, command, delivery).await
+        }
+    };
+    ticket.map_err(|error| engine_failure(&error))
+}
