@@ -16,32 +16,32 @@ use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
 use super::target::Target;
 
-/// What is asked of it, perhaps beyond what is configured.
+/// What a command's options ask for, perhaps beyond what is configured.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Overrides {
     pub(super) network: Option<Network>,
     pub(super) timeout_ms: Option<u64>,
 }
 
-/// The configuration for such an engine; gives up root, and makes sure that whoever we are then
-/// can write to the folder for what comes out. Everything that needs the rights of who
-/// started us has to have been done before, and no other thread may run.
+/// The configuration for such an engine. Gives up root, and makes sure that the user we become
+/// can write to the output folder. Everything that needs the rights of whoever started us has to be
+/// done before, and no other thread may run.
 pub(super) fn prepare(
     options: &ConfigOptions,
-    asked: &Asked,
+    overrides: &Overrides,
     folder: Option<&Folder>,
 ) -> Result<Settings, Failure> {
     let mut settings = options.load(&[])?.settings;
     // Who starts an embedded sandbox is its operator: what they ask for is allowed, and one
     // execution may take as long as they say.
-    if let Some(network) = asked.network
+    if let Some(network) = overrides.network
         && !settings.sandbox.allowed_networks.contains(&network)
     {
         settings.sandbox.allowed_networks.push(network);
     }
-    if let Some(timeout_ms) = asked.timeout_ms {
-        let asked = Duration::from_millis(timeout_ms);
-        settings.session.max_exec_timeout = settings.session.max_exec_timeout.max(asked);
+    if let Some(timeout_ms) = overrides.timeout_ms {
+        let timeout = Duration::from_millis(timeout_ms);
+        settings.session.max_exec_timeout = settings.session.max_exec_timeout.max(timeout);
     }
     settings.session.max_sessions = Limit::Unlimited;
     settings.keep_none_ready();
@@ -58,7 +58,7 @@ pub(super) fn prepare(
     Ok(settings)
 }
 
-/// Starts an engine, does what is to be done in it, and returns when nothing is left of it.
+/// Starts an engine, runs `work` with it, and returns when nothing is left of the engine.
 pub(super) async fn with_engine<T>(
     settings: Settings,
     work: impl AsyncFnOnce(Target) -> Result<T, Failure>,

@@ -1,12 +1,10 @@
 //! `vivarium exec`: runs code, or a command, in a session of a daemon.
 
 use super::exit::{Exit, Failure};
-use super::inputs::CodeOptions;
-use super::interrupt::OnStubborn;
+use super::inputs::{CodeOptions, Inputs};
+use super::invocation::{IfUnresponsive, Invocation};
 use super::options::UrlOption;
-use super::target::{self, Target};
-use super::task::Task;
-use super::work::Work;
+use super::target::{self, ExecutionRequest, Target};
 
 /// What is run, and where.
 #[derive(Debug, clap::Args)]
@@ -36,22 +34,23 @@ impl Args {
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    let job = args.code.read(&args.rest)?;
+    let Inputs { setup, request } = args.code.read(&args.rest)?;
     let folder = args.code.folder()?;
     let target = Target::Daemon(args.url.or_configured()?);
     target::block_on(async {
-        let (mut create, mut prepared) = (args.create, None);
-        if let Some(before) = job.before {
-            prepared = Some(target.execute(&args.session, before, create).await?);
+        let (session, mut create) = (args.session.as_str(), args.create);
+        let mut setup_outcome = None;
+        if let Some(setup) = setup {
+            setup_outcome = Some(target.execute(session, setup, create).await?);
             create = false;
         }
-        if create && matches!(job.work, Work::Command(_)) {
+        if create && matches!(request, ExecutionRequest::Command(_)) {
             // A command does not make its session.
-            target.find_or_create(&args.session).await?;
+            target.find_or_create(session).await?;
             create = false;
         }
-        let task =
-            Task { target: &target, session: &args.session, work: job.work, create, prepared };
-        task.perform(&args.code, folder, OnStubborn::Leave).await
+        let target = &target;
+        let invocation = Invocation { target, session, request, create, setup: setup_outcome };
+        invocation.perform(&args.code, folder, IfUnresponsive::Leave).await
     })
 }

@@ -1,5 +1,5 @@
-//! What `run` and `exec` are given: code and files. Read with the rights of who started us, so
-//! before these are given up.
+//! The code and files that `run` and `exec` are given. They are read with the rights of whoever
+//! started us, so before these are given up.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -14,7 +14,7 @@ use vivarium_server::config::duration;
 
 use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
-use super::work::Work;
+use super::target::ExecutionRequest;
 
 /// The most that is read of code or of a file: more does not fit a message.
 const MAX_BYTES: u64 = 40 << 20;
@@ -54,24 +54,24 @@ pub(super) struct CodeOptions {
     pub(super) quiet: bool,
 }
 
-/// All that is run.
+/// Everything that was read, as requests.
 #[derive(Debug)]
-pub(super) struct Job {
-    /// What is run before it, to give a script its arguments.
-    pub(super) before: Option<Work>,
-    pub(super) work: Work,
+pub(super) struct Inputs {
+    /// Gives a script its arguments, before it is run.
+    pub(super) setup: Option<ExecutionRequest>,
+    pub(super) request: ExecutionRequest,
 }
 
 /// Code, and its name for `sys.argv`.
 #[derive(Debug)]
-struct Code {
+struct Script {
     name: String,
     text: String,
 }
 
 impl CodeOptions {
     /// Reads everything; `rest` is a file's name and arguments, or a program and its.
-    pub(super) fn read(&self, rest: &[String]) -> Result<Job, Failure> {
+    pub(super) fn read(&self, rest: &[String]) -> Result<Inputs, Failure> {
         if !self.outputs.is_empty() && self.output_dir.is_none() && !self.json {
             return Err(usage("--outputs: say where to, with --output-dir DIR"));
         }
@@ -98,26 +98,25 @@ impl CodeOptions {
                 outputs,
                 ..CommandRequest::default()
             };
-            return Ok(Job { before: None, work: Work::Command(command) });
+            return Ok(Inputs { setup: None, request: ExecutionRequest::Command(command) });
         }
-        let (code, arguments) = self.read_code(rest)?;
-        let needs_argv = !arguments.is_empty() || code.name != "-c";
-        let before = needs_argv.then(|| Work::code(set_argv(&code, &arguments)));
-        let work = ExecuteRequest {
-            code: code.text,
+        let (script, arguments) = self.read_script(rest)?;
+        let needs_argv = !arguments.is_empty() || script.name != "-c";
+        let setup = needs_argv.then(|| ExecutionRequest::code(set_argv(&script, &arguments)));
+        let request = ExecuteRequest {
+            code: script.text,
             timeout_ms,
             files,
             outputs,
             ..ExecuteRequest::default()
         };
-        let work = Work::Code(work);
-        Ok(Job { before, work })
+        Ok(Inputs { setup, request: ExecutionRequest::Code(request) })
     }
 
-    /// The code, and what of `rest` is arguments.
-    fn read_code(&self, rest: &[String]) -> Result<(Code, Vec<String>), Failure> {
+    /// The script, and what of `rest` is its arguments.
+    fn read_script(&self, rest: &[String]) -> Result<(Script, Vec<String>), Failure> {
         if let Some(text) = &self.code {
-            return Ok((Code { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
+            return Ok((Script { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
         }
         let Some((name, arguments)) = rest.split_first() else {
             return Err(usage("what is to be run? Give a FILE, - for standard input, or -c CODE"));
@@ -129,7 +128,7 @@ impl CodeOptions {
         };
         let text = String::from_utf8(bytes)
             .map_err(|error| usage(format!("{name} is not UTF-8: {}", error.utf8_error())))?;
-        Ok((Code { name: name.clone(), text }, arguments.to_vec()))
+        Ok((Script { name: name.clone(), text }, arguments.to_vec()))
     }
 
     fn read_files(&self) -> Result<Vec<FileSpec>, Failure> {
@@ -214,9 +213,9 @@ fn usage(message: impl Into<String>) -> Failure {
 
 /// Code that gives a script its arguments, as an execution before it: in the script itself it
 /// would shift the lines of tracebacks.
-fn set_argv(code: &Code, arguments: &[String]) -> String {
+fn set_argv(script: &Script, arguments: &[String]) -> String {
     let all: Vec<String> =
-        [&code.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
+        [&script.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
     format!("__import__('sys').argv[:] = [{}]", all.join(", "))
 }
 
@@ -240,17 +239,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_cannot_leave_their_literals() {
-        let code = Code { name: "a.py".into(), text: String::new() };
+    fn script_arguments_cannot_leave_their_string_literals() {
+        let script = Script { name: "a.py".into(), text: String::new() };
         let arguments = ["it's".to_owned(), "\\' + x\n".to_owned(), "é".to_owned()];
         assert_eq!(
-            set_argv(&code, &arguments),
+            set_argv(&script, &arguments),
             "__import__('sys').argv[:] = ['a.py', 'it\\'s', '\\\\\\' + x\\U0000000a', 'é']"
         );
     }
 
     #[test]
-    fn files_are_named_by_their_own_name_or_another() {
+    fn files_keep_their_name_unless_another_is_given() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("data.csv");
         std::fs::write(&path, "a,b").unwrap();

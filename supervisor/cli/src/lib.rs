@@ -14,7 +14,7 @@ mod exec;
 mod exit;
 mod files;
 mod inputs;
-mod interrupt;
+mod invocation;
 mod options;
 mod outcome;
 mod print;
@@ -23,13 +23,11 @@ mod run;
 mod serve;
 mod sessions;
 mod target;
-mod task;
 mod tenant;
 mod terminal;
 mod top;
 mod transfer;
 mod view;
-mod work;
 
 use std::process::ExitCode;
 

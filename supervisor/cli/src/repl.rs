@@ -16,7 +16,7 @@ use std::time::Duration;
 use vivarium_api_types::{SessionInfo, SessionSpec};
 
 use super::artifacts::Folder;
-use super::embedded::{self, Asked};
+use super::embedded::{self, Overrides};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
@@ -98,8 +98,8 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
             "a session that is to be named or kept needs a daemon: --url or VIVARIUM_URL",
         ));
     }
-    let asked = Asked { network: plan.spec.network, timeout_ms: plan.timeout_ms };
-    let settings = embedded::prepare(&args.config, &asked, plan.folder.as_ref())?;
+    let overrides = Overrides { network: plan.spec.network, timeout_ms: plan.timeout_ms };
+    let settings = embedded::prepare(&args.config, &overrides, plan.folder.as_ref())?;
     target::block_on(embedded::with_engine(settings, async |target| converse(&target, plan).await))
 }
 

@@ -3,13 +3,12 @@
 use vivarium_api_types::SessionSpec;
 
 use super::artifacts::Folder;
-use super::embedded::{self, Asked};
+use super::embedded::{self, Overrides};
 use super::exit::{Exit, Failure};
-use super::inputs::{CodeOptions, Job};
-use super::interrupt::OnStubborn;
+use super::inputs::{CodeOptions, Inputs};
+use super::invocation::{IfUnresponsive, Invocation};
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::target::{self, Target};
-use super::task::Task;
 use super::{outcome, print};
 
 /// What is run, and how.
@@ -29,9 +28,9 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
-/// Everything read, so that nothing more is needed of who started us.
+/// Everything that needed the rights of whoever started us.
 struct Plan {
-    job: Job,
+    inputs: Inputs,
     folder: Option<Folder>,
     spec: SessionSpec,
 }
@@ -60,22 +59,22 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn read(args: &Args) -> Result<Plan, Failure> {
-    let job = args.code.read(&args.rest)?;
+    let inputs = args.code.read(&args.rest)?;
     let spec = args.session.spec()?;
-    Ok(Plan { job, folder: args.code.folder()?, spec })
+    Ok(Plan { inputs, folder: args.code.folder()?, spec })
 }
 
 fn embedded(args: &Args, plan: Plan) -> Result<Exit, Failure> {
-    let asked = Asked { network: plan.spec.network, timeout_ms: args.code.timeout_ms()? };
-    let settings = embedded::prepare(&args.config, &asked, plan.folder.as_ref())?;
+    let overrides = Overrides { network: plan.spec.network, timeout_ms: args.code.timeout_ms()? };
+    let settings = embedded::prepare(&args.config, &overrides, plan.folder.as_ref())?;
     target::block_on(embedded::with_engine(settings, async |target| {
         perform(&target, plan, &args.code).await
     }))
 }
 
-/// Runs the job in a session of its own.
+/// Runs the inputs in a session of their own.
 async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<Exit, Failure> {
-    let Plan { job, folder, spec } = plan;
+    let Plan { inputs, folder, spec } = plan;
     let session = target.create(spec).await?;
     if !options.quiet
         && !options.json
@@ -83,11 +82,13 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
     {
         print::note(&line);
     }
-    if let Some(before) = job.before {
-        target.execute(&session.id, before, false).await?;
+    let Inputs { setup, request } = inputs;
+    if let Some(setup) = setup {
+        target.execute(&session.id, setup, false).await?;
     }
-    let task = Task { target, session: &session.id, work: job.work, create: false, prepared: None };
-    let ended = task.perform(options, folder, OnStubborn::Delete).await;
+    let invocation =
+        Invocation { target, session: &session.id, request, create: false, setup: None };
+    let ended = invocation.perform(options, folder, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
         // It may be gone already; a daemon reaps it in any case.
         tracing::debug!(?failure, "the session was not deleted");

@@ -15,6 +15,7 @@ use super::exit::{Exit, Failure};
 
 pub(super) use daemon::{daemon_failure, list_sessions, request, session_path};
 pub(super) use events::EventStream;
+pub(super) use execution::ExecutionRequest;
 pub(super) use files::UploadKind;
 
 /// An engine in this process, or a daemon.
@@ -144,7 +145,6 @@ fn engine_failure(error: &EngineError) -> Failure {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
-    use crate::work::Work;
     use serde::de::IgnoredAny;
     use vivarium_api_types::ListenAddr;
     use vivarium_client::Url;
@@ -154,13 +154,13 @@ mod tests {
     /// The life of a session, the same on every target.
     async fn live(target: &Target) {
         let session = target.create(SessionSpec::default()).await.unwrap();
-        let work = Work::code("print".to_owned());
-        let outcome = target.execute(&session.id, work.clone(), false).await.unwrap();
+        let request = ExecutionRequest::code("print".to_owned());
+        let outcome = target.execute(&session.id, request.clone(), false).await.unwrap();
         assert_eq!(outcome.stdout, "print");
         target.interrupt(&session.id).await.unwrap();
         target.delete(&session.id).await.unwrap();
-        assert!(target.execute(&session.id, work.clone(), false).await.is_err());
-        target.execute("made", work, true).await.unwrap();
+        assert!(target.execute(&session.id, request.clone(), false).await.is_err());
+        target.execute("made", request, true).await.unwrap();
     }
 
     #[tokio::test]

@@ -9,8 +9,7 @@ use super::command::{HELP, Input, parse};
 use super::editor::{Keyboard, Said};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
-use crate::target::{EventStream, Target, UploadKind};
-use crate::work::Work;
+use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
 use crate::{files, transfer};
 
 /// A session at the keyboard.
@@ -170,12 +169,13 @@ impl<'a> Conversation<'a> {
     async fn execute(&mut self, code: &str) -> Result<(), Failure> {
         // What was pressed before the code ran is not for the code.
         while pressed(&mut self.signals.interrupts).await {}
-        let work = ExecuteRequest {
+        let request = ExecuteRequest {
             code: code.to_owned(),
             timeout_ms: self.timeout_ms,
             ..Default::default()
         };
-        let events = self.target.start(&self.session, Work::Code(work), false).await?;
+        let events =
+            self.target.start(&self.session, ExecutionRequest::Code(request), false).await?;
         let mut running = Running { events, exception: None };
         let (target, session, number) = (self.target, self.session.clone(), self.number);
         let mut presses = 0;

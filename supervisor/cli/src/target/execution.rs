@@ -2,31 +2,59 @@
 
 use std::sync::Arc;
 
-use vivarium_api_types::Outcome;
+use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome};
 use vivarium_client::{Ask, Client, Execution, Method};
 use vivarium_engine::{DEFAULT_TENANT, Delivery, Engine, Ticket};
 
 use super::events::{EmbeddedEvents, EventStream};
 use super::{Target, daemon_failure, engine_failure, session_path};
 use crate::exit::{Exit, Failure};
-use crate::work::Work;
+
+/// A request to run code or a command.
+#[derive(Debug, Clone)]
+pub(crate) enum ExecutionRequest {
+    Code(ExecuteRequest),
+    Command(CommandRequest),
+}
+
+impl ExecutionRequest {
+    /// Only this code.
+    pub(crate) fn code(code: String) -> Self {
+        Self::Code(ExecuteRequest { code, ..ExecuteRequest::default() })
+    }
+
+    /// The last component of its path.
+    const fn route(&self) -> &'static str {
+        match self {
+            Self::Code(_) => "execute",
+            Self::Command(_) => "commands",
+        }
+    }
+
+    fn json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        match self {
+            Self::Code(code) => serde_json::to_vec(code),
+            Self::Command(command) => serde_json::to_vec(command),
+        }
+    }
+}
 
 impl Target {
     /// Runs code or a command in a session, and gives its outcome as a whole.
     pub(crate) async fn execute(
         &self,
         session: &str,
-        work: Work,
+        request: ExecutionRequest,
         create: bool,
     ) -> Result<Outcome, Failure> {
         match self {
             Self::Embedded(engine) => {
-                let ticket = start_embedded(engine, session, work, create, false).await?;
+                let ticket = start_embedded(engine, session, request, create, false).await?;
                 let outcome = ticket.outcome().await.map_err(|error| engine_failure(&error))?;
                 Ok(Arc::unwrap_or_clone(outcome))
             }
             Self::Daemon(remote) => {
-                let (path, body) = daemon_request(session, &work, create)?;
+                let (path, body) = daemon_request(session, &request, create)?;
                 let mut client = Client::new(remote.clone());
                 let answer = client.ask(Ask::new(Method::POST, &path).json_bytes(body)).await;
                 answer.map_err(|error| daemon_failure(&error))
@@ -39,17 +67,17 @@ impl Target {
     pub(crate) async fn start(
         &self,
         session: &str,
-        work: Work,
+        request: ExecutionRequest,
         create: bool,
     ) -> Result<EventStream, Failure> {
         match self {
             Self::Embedded(engine) => {
-                let ticket = start_embedded(engine, session, work, create, true).await?;
+                let ticket = start_embedded(engine, session, request, create, true).await?;
                 let events = EmbeddedEvents::new(engine, ticket)?;
                 Ok(EventStream::Embedded(Box::new(events)))
             }
             Self::Daemon(remote) => {
-                let (path, body) = daemon_request(session, &work, create)?;
+                let (path, body) = daemon_request(session, &request, create)?;
                 let execution = Execution::start(Client::new(remote.clone()), path, body).await;
                 let execution = execution.map_err(|error| daemon_failure(&error))?;
                 Ok(EventStream::Daemon(Box::new(execution)))
@@ -59,26 +87,30 @@ impl Target {
 }
 
 /// The path and the body of the request that starts an execution.
-fn daemon_request(session: &str, work: &Work, create: bool) -> Result<(String, Vec<u8>), Failure> {
+fn daemon_request(
+    session: &str,
+    request: &ExecutionRequest,
+    create: bool,
+) -> Result<(String, Vec<u8>), Failure> {
     let query = if create { "?create=true" } else { "" };
-    let path = format!("{}/{}{query}", session_path(session), work.route());
-    let body = work.json().map_err(|error| Failure::new(Exit::Error, &error))?;
+    let path = format!("{}/{}{query}", session_path(session), request.route());
+    let body = request.json().map_err(|error| Failure::new(Exit::Error, &error))?;
     Ok((path, body))
 }
 
 async fn start_embedded(
     engine: &Engine,
     session: &str,
-    work: Work,
+    request: ExecutionRequest,
     create: bool,
     streamed: bool,
 ) -> Result<Ticket, Failure> {
     let delivery = Delivery { streamed, ..Delivery::default() };
-    let ticket = match work {
-        Work::Code(code) => {
+    let ticket = match request {
+        ExecutionRequest::Code(code) => {
             engine.start_code(DEFAULT_TENANT, session, code, create, delivery).await
         }
-        Work::Command(command) => {
+        ExecutionRequest::Command(command) => {
             engine.start_command(DEFAULT_TENANT, session, command, delivery).await
         }
     };

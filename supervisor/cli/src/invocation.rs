@@ -1,0 +1,116 @@
+//! One execution of `run` or `exec`, from its request to the exit code, and Ctrl-C meanwhile.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use vivarium_api_types::Outcome;
+
+use super::artifacts::Folder;
+use super::exit::{Exit, Failure};
+use super::inputs::CodeOptions;
+use super::outcome::{Verdict, lost_before};
+use super::print;
+use super::target::{ExecutionRequest, Target};
+use super::view::View;
+
+/// Time for the outcome of an execution that has ended to get here.
+const OUTCOME_WITHIN: Duration = Duration::from_millis(500);
+
+/// What becomes of the session of code that does not react to an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfUnresponsive {
+    /// The session is ours alone.
+    Delete,
+    /// The session is somebody's.
+    Leave,
+}
+
+/// An execution that is to be shown.
+#[derive(Debug)]
+pub(super) struct Invocation<'a> {
+    pub(super) target: &'a Target,
+    pub(super) session: &'a str,
+    pub(super) request: ExecutionRequest,
+    /// Whether the session is made if there is none.
+    pub(super) create: bool,
+    /// The outcome of what had to run first, which the user asked for as a part of this.
+    pub(super) setup: Option<Outcome>,
+}
+
+impl Invocation<'_> {
+    /// Runs it and shows what it tells as it comes or, as JSON, its outcome as a whole.
+    pub(super) async fn perform(
+        self,
+        options: &CodeOptions,
+        folder: Option<Folder>,
+        if_unresponsive: IfUnresponsive,
+    ) -> Result<Exit, Failure> {
+        let Self { target, session, request, create, setup } = self;
+        let mut view = View::new(folder, options.value, options.quiet);
+        if !options.json {
+            let before = setup.as_ref().and_then(|setup| setup.kernel.as_ref());
+            if let Some(lost) = lost_before(before, None) {
+                print::note(&lost);
+            }
+            let execution =
+                async { view.follow(target.start(session, request, create).await?).await };
+            return interruptible(target, session, if_unresponsive, execution).await;
+        }
+        let execution = target.execute(session, request, create);
+        let mut outcome = interruptible(target, session, if_unresponsive, execution).await?;
+        if let Some(setup) = setup {
+            outcome.session_created |= setup.session_created;
+            if let (Some(kernel), Some(before)) = (&mut outcome.kernel, setup.kernel) {
+                kernel.fresh |= before.fresh && before.generation == kernel.generation;
+            }
+        }
+        print::json(&outcome)?;
+        let exit = Verdict::from(&outcome).exit();
+        view.keep_all(&outcome);
+        Ok(exit)
+    }
+}
+
+/// Waits for an execution. The first SIGINT or SIGTERM interrupts it; if it goes on, or with a
+/// second signal, its session is given up.
+async fn interruptible<T>(
+    target: &Target,
+    session: &str,
+    if_unresponsive: IfUnresponsive,
+    execution: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| Failure::says(Exit::Error, format!("no signals: {error}")))
+    };
+    let mut interrupts = listen(SignalKind::interrupt())?;
+    let mut terminations = listen(SignalKind::terminate())?;
+    tokio::pin!(execution);
+    tokio::select! {
+        outcome = &mut execution => return outcome,
+        _ = interrupts.recv() => {}
+        _ = terminations.recv() => {}
+    }
+    // Beside the execution, which has to go on for the interrupt to reach it.
+    tokio::select! {
+        outcome = &mut execution => return outcome,
+        // Returns when the execution has ended, or after the configured grace.
+        asked = target.interrupt(session) => {
+            asked?;
+        }
+        _ = interrupts.recv() => {}
+        _ = terminations.recv() => {}
+    }
+    if let Ok(outcome) = tokio::time::timeout(OUTCOME_WITHIN, &mut execution).await {
+        return outcome;
+    }
+    if if_unresponsive == IfUnresponsive::Leave {
+        return Err(Failure::says(Exit::Interrupted, "interrupted; the session may still run it"));
+    }
+    let deleted = target.delete(session);
+    tokio::pin!(deleted);
+    tokio::select! {
+        _ = &mut execution => {}
+        deleted = &mut deleted => deleted?,
+    }
+    Err(Failure::says(Exit::Interrupted, "interrupted; the code did not give way and was killed"))
+}
