@@ -11,9 +11,9 @@ use vivarium_protocol::units::Limit;
 use vivarium_server::logging;
 use vivarium_server::privilege::{self, Purpose};
 
-use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
+use super::output_dir::OutputDir;
 use super::target::Target;
 
 /// What a command's options ask for, perhaps beyond what is configured.
@@ -29,7 +29,7 @@ pub(super) struct Overrides {
 pub(super) fn prepare(
     options: &ConfigOptions,
     overrides: &Overrides,
-    folder: Option<&Folder>,
+    output_dir: Option<&OutputDir>,
 ) -> Result<Settings, Failure> {
     let mut settings = options.load(&[])?.settings;
     // Who starts an embedded sandbox is its operator: what they ask for is allowed, and one
@@ -47,14 +47,14 @@ pub(super) fn prepare(
     settings.keep_none_ready();
     logging::init(settings.server.log_format, "error")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
-    if let (Some(folder), true) = (folder, Uid::effective().is_root())
+    if let (Some(output_dir), true) = (output_dir, Uid::effective().is_root())
         && let Ok(Some(user)) = User::from_name(&settings.server.user)
     {
-        folder.give_to(&user)?;
+        output_dir.give_to(&user)?;
     }
     privilege::prepare(&mut settings, Purpose::OneShot)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
-    folder.map_or(Ok(()), Folder::check)?;
+    output_dir.map_or(Ok(()), OutputDir::check)?;
     Ok(settings)
 }
 

@@ -35,7 +35,7 @@ impl Args {
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let Inputs { setup, request } = args.code.read(&args.rest)?;
-    let folder = args.code.folder()?;
+    let output_dir = args.code.output_dir()?;
     let target = Target::Daemon(args.url.or_configured()?);
     target::block_on(async {
         let (session, mut create) = (args.session.as_str(), args.create);
@@ -51,6 +51,6 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         }
         let target = &target;
         let invocation = Invocation { target, session, request, create, setup: setup_outcome };
-        invocation.perform(&args.code, folder, IfUnresponsive::Leave).await
+        invocation.perform(&args.code, output_dir, IfUnresponsive::Leave).await
     })
 }

@@ -12,8 +12,8 @@ use clap::Args;
 use vivarium_api_types::{CommandRequest, ExecuteRequest, FileSpec, OutputSpec};
 use vivarium_server::config::duration;
 
-use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
+use super::output_dir::OutputDir;
 use super::target::ExecutionRequest;
 
 /// The most that is read of code or of a file: more does not fit a message.
@@ -141,8 +141,8 @@ impl CodeOptions {
     }
 
     /// The folder that was named, made if it is not there.
-    pub(super) fn folder(&self) -> Result<Option<Folder>, Failure> {
-        self.output_dir.as_deref().map(Folder::open).transpose()
+    pub(super) fn output_dir(&self) -> Result<Option<OutputDir>, Failure> {
+        self.output_dir.as_deref().map(OutputDir::open).transpose()
     }
 }
 

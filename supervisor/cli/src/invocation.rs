@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use vivarium_api_types::Outcome;
 
-use super::artifacts::Folder;
 use super::exit::{Exit, Failure};
 use super::inputs::CodeOptions;
-use super::outcome::{Verdict, lost_before};
+use super::outcome::{OutcomeSummary, lost_before};
+use super::output_dir::OutputDir;
 use super::print;
+use super::printer::Printer;
 use super::target::{ExecutionRequest, Target};
-use super::view::View;
 
 /// Time for the outcome of an execution that has ended to get here.
 const OUTCOME_WITHIN: Duration = Duration::from_millis(500);
@@ -42,18 +42,18 @@ impl Invocation<'_> {
     pub(super) async fn perform(
         self,
         options: &CodeOptions,
-        folder: Option<Folder>,
+        output_dir: Option<OutputDir>,
         if_unresponsive: IfUnresponsive,
     ) -> Result<Exit, Failure> {
         let Self { target, session, request, create, setup } = self;
-        let mut view = View::new(folder, options.value, options.quiet);
+        let mut printer = Printer::new(output_dir, options.value, options.quiet);
         if !options.json {
             let before = setup.as_ref().and_then(|setup| setup.kernel.as_ref());
             if let Some(lost) = lost_before(before, None) {
                 print::note(&lost);
             }
             let execution =
-                async { view.follow(target.start(session, request, create).await?).await };
+                async { printer.follow(target.start(session, request, create).await?).await };
             return interruptible(target, session, if_unresponsive, execution).await;
         }
         let execution = target.execute(session, request, create);
@@ -65,8 +65,8 @@ impl Invocation<'_> {
             }
         }
         print::json(&outcome)?;
-        let exit = Verdict::from(&outcome).exit();
-        view.keep_all(&outcome);
+        let exit = OutcomeSummary::from(&outcome).exit();
+        printer.save_all(&outcome);
         Ok(exit)
     }
 }

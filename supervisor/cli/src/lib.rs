@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod artifacts;
 mod bench;
 mod config;
 mod doctor;
@@ -17,7 +16,9 @@ mod inputs;
 mod invocation;
 mod options;
 mod outcome;
+mod output_dir;
 mod print;
+mod printer;
 mod repl;
 mod run;
 mod serve;
@@ -27,7 +28,6 @@ mod tenant;
 mod terminal;
 mod top;
 mod transfer;
-mod view;
 
 use std::process::ExitCode;
 

@@ -1,14 +1,14 @@
-//! What is said about an outcome, and the exit code it gives.
+//! The exit code of an outcome, and what is said about it.
 
 use vivarium_api_types::{DoneEvent, KernelInfo, Outcome};
 use vivarium_protocol::layer::{Report, Status as LayerStatus};
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 
-/// What of an outcome counts for the exit code, and for what is said about it.
+/// The parts of an outcome that the exit code depends on, and what is said about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Verdict<'a> {
+pub(super) struct OutcomeSummary<'a> {
     pub(super) status: Status,
     pub(super) cause: Option<Cause>,
     pub(super) detail: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Verdict<'a> {
     pub(super) exception: Option<&'a Exception>,
 }
 
-impl<'a> From<&'a Outcome> for Verdict<'a> {
+impl<'a> From<&'a Outcome> for OutcomeSummary<'a> {
     fn from(outcome: &'a Outcome) -> Self {
         Self {
             status: outcome.status,
@@ -30,9 +30,9 @@ impl<'a> From<&'a Outcome> for Verdict<'a> {
     }
 }
 
-impl<'a> Verdict<'a> {
+impl<'a> OutcomeSummary<'a> {
     /// Of an execution that was followed.
-    pub(super) fn of(done: &'a DoneEvent<'_>, exception: Option<&'a Exception>) -> Self {
+    pub(super) fn new(done: &'a DoneEvent<'_>, exception: Option<&'a Exception>) -> Self {
         Self {
             status: done.status,
             cause: done.cause,
@@ -98,6 +98,21 @@ impl<'a> Verdict<'a> {
     }
 }
 
+/// Said where events are missing.
+pub(super) const EVENTS_MISSING: &str = "the connection broke, and some of what was shown is lost";
+
+/// The failure of an execution whose events ended too early.
+pub(super) fn missing() -> Failure {
+    Failure::says(Exit::Error, "the execution ended without an outcome")
+}
+
+/// What to say of each stream of which there was more than is kept.
+pub(super) fn truncation_notes(done: &DoneEvent<'_>) -> impl Iterator<Item = String> + use<> {
+    let streams = [("stdout", done.stdout_truncated), ("stderr", done.stderr_truncated)];
+    let truncated = streams.into_iter().filter(|(_, is_truncated)| *is_truncated);
+    truncated.map(|(stream, _)| format!("there was more {stream} than max_output_bytes"))
+}
+
 const SYSTEM_EXIT: &str = "SystemExit";
 
 /// The status given to `sys.exit()`, if it was one and not a message. As Python does, only the
@@ -141,7 +156,7 @@ mod tests {
     use vivarium_protocol::layer::Layer;
 
     #[test]
-    fn sys_exit_means_what_it_means_to_python() {
+    fn sys_exit_gives_the_exit_code_it_gives_in_python() {
         assert_eq!(exit_status(""), Some(0));
         assert_eq!(exit_status("None"), Some(0));
         assert_eq!(exit_status("3"), Some(3));
@@ -151,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_code_after_a_loss_is_told_of_it_and_nothing_else_is() {
+    fn only_the_first_execution_in_a_replaced_kernel_is_told_of_the_loss() {
         let end = PreviousEnd { cause: Cause::Signal, detail: "killed by SIGSEGV (11)".into() };
         let kernel = KernelInfo { generation: 2, fresh: true, previous_end: Some(end) };
         let said = lost_before(Some(&kernel), None).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The command line's own writer.
+//! Standard output and standard error.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,15 @@ use super::terminal::{escape, escape_json};
 /// Writes to standard output.
 pub(super) fn out(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-        // Who was reading has read enough.
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
+}
+
+/// Why standard output was not written: nothing to tell if its reader has read enough.
+pub(super) fn stdout_failure(error: &io::Error) -> Failure {
+    match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::quiet(Exit::Ok),
         _ => Failure::says(Exit::Error, format!("cannot write to standard output: {error}")),
-    })
+    }
 }
 
 /// Writes a value as JSON, indented, and a line's end.

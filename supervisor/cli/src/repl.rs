@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use vivarium_api_types::{SessionInfo, SessionSpec};
 
-use super::artifacts::Folder;
 use super::embedded::{self, Overrides};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::outcome;
+use super::output_dir::OutputDir;
 use super::print;
 use super::target::{self, Target};
 use super::terminal;
@@ -68,7 +68,7 @@ struct Plan {
     timeout_ms: Option<u64>,
     spec: SessionSpec,
     images: Option<ImageProtocol>,
-    folder: Option<Folder>,
+    output_dir: Option<OutputDir>,
     history: History,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         timeout_ms: args.timeout.as_deref().map(inputs::timeout_ms).transpose()?,
         spec: args.session_options.spec()?,
         images: args.images,
-        folder: args.output_dir.as_deref().map(Folder::open).transpose()?,
+        output_dir: args.output_dir.as_deref().map(OutputDir::open).transpose()?,
         history: History::open(),
     };
     if let Some(remote) = args.url.named()? {
@@ -99,19 +99,19 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         ));
     }
     let overrides = Overrides { network: plan.spec.network, timeout_ms: plan.timeout_ms };
-    let settings = embedded::prepare(&args.config, &overrides, plan.folder.as_ref())?;
+    let settings = embedded::prepare(&args.config, &overrides, plan.output_dir.as_ref())?;
     target::block_on(embedded::with_engine(settings, async |target| converse(&target, plan).await))
 }
 
 async fn converse(target: &Target, plan: Plan) -> Result<Exit, Failure> {
-    let Plan { session, is_kept, timeout_ms, spec, images, folder, history } = plan;
+    let Plan { session, is_kept, timeout_ms, spec, images, output_dir, history } = plan;
     let info = open(target, session, spec).await?;
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
     }
     let has_colour = terminal::wants_colour();
     let keyboard = Keyboard::start(history, has_colour)?;
-    let screen = Screen::new(has_colour, images, folder);
+    let screen = Screen::new(has_colour, images, output_dir);
     let mut conversation =
         Conversation::new(target, info.id.clone(), keyboard, screen, timeout_ms, is_kept)?;
     let held = tokio::select! {

@@ -2,12 +2,12 @@
 
 use vivarium_api_types::SessionSpec;
 
-use super::artifacts::Folder;
 use super::embedded::{self, Overrides};
 use super::exit::{Exit, Failure};
 use super::inputs::{CodeOptions, Inputs};
 use super::invocation::{IfUnresponsive, Invocation};
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
+use super::output_dir::OutputDir;
 use super::target::{self, Target};
 use super::{outcome, print};
 
@@ -31,7 +31,7 @@ pub(super) struct Args {
 /// Everything that needed the rights of whoever started us.
 struct Plan {
     inputs: Inputs,
-    folder: Option<Folder>,
+    output_dir: Option<OutputDir>,
     spec: SessionSpec,
 }
 
@@ -61,12 +61,12 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
 fn read(args: &Args) -> Result<Plan, Failure> {
     let inputs = args.code.read(&args.rest)?;
     let spec = args.session.spec()?;
-    Ok(Plan { inputs, folder: args.code.folder()?, spec })
+    Ok(Plan { inputs, output_dir: args.code.output_dir()?, spec })
 }
 
 fn embedded(args: &Args, plan: Plan) -> Result<Exit, Failure> {
     let overrides = Overrides { network: plan.spec.network, timeout_ms: args.code.timeout_ms()? };
-    let settings = embedded::prepare(&args.config, &overrides, plan.folder.as_ref())?;
+    let settings = embedded::prepare(&args.config, &overrides, plan.output_dir.as_ref())?;
     target::block_on(embedded::with_engine(settings, async |target| {
         perform(&target, plan, &args.code).await
     }))
@@ -74,7 +74,7 @@ fn embedded(args: &Args, plan: Plan) -> Result<Exit, Failure> {
 
 /// Runs the inputs in a session of their own.
 async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<Exit, Failure> {
-    let Plan { inputs, folder, spec } = plan;
+    let Plan { inputs, output_dir, spec } = plan;
     let session = target.create(spec).await?;
     if !options.quiet
         && !options.json
@@ -88,7 +88,7 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
     }
     let invocation =
         Invocation { target, session: &session.id, request, create: false, setup: None };
-    let ended = invocation.perform(options, folder, IfUnresponsive::Delete).await;
+    let ended = invocation.perform(options, output_dir, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
         // It may be gone already; a daemon reaps it in any case.
         tracing::debug!(?failure, "the session was not deleted");

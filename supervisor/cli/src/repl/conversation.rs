@@ -10,7 +10,7 @@ use super::editor::{Keyboard, Said};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
 use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
-use crate::{files, transfer};
+use crate::{files, outcome, transfer};
 
 /// A session at the keyboard.
 #[derive(Debug)]
@@ -237,13 +237,11 @@ impl Running {
                 Event::Display(shown) => screen.shown(&shown)?,
                 Event::Result(value) => screen.value(number, &value)?,
                 Event::Error(error) => self.exception = Some(error),
-                Event::Gap => {
-                    screen.note("the connection broke, and some of what was shown is lost")?;
-                }
+                Event::Gap => screen.note(outcome::EVENTS_MISSING)?,
                 Event::Done(done) => return screen.end(&done, self.exception.as_ref()),
             }
         }
-        Err(Failure::says(Exit::Error, "the execution ended without an outcome"))
+        Err(outcome::missing())
     }
 }
 

@@ -12,8 +12,8 @@ use clap::ValueEnum;
 use vivarium_api_types::{DisplayEvent, MimeBundle};
 use vivarium_protocol::error_chain;
 
-use crate::artifacts::{ArtifactError, Folder};
 use crate::exit::{Exit, Failure};
+use crate::output_dir::{OutputDir, OutputDirError};
 
 /// Types of images that a terminal may be able to draw.
 const DRAWN: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];
@@ -92,21 +92,21 @@ pub(super) enum DrawError {
 #[derive(Debug)]
 pub(super) struct Images {
     protocol: ImageProtocol,
-    folder: Option<Folder>,
-    has_own_folder: bool,
+    output_dir: Option<OutputDir>,
+    writes_everything: bool,
 }
 
 impl Images {
     /// With a protocol and a folder, if they were named.
-    pub(super) fn new(protocol: Option<ImageProtocol>, folder: Option<Folder>) -> Self {
-        let has_own_folder = folder.is_some();
+    pub(super) fn new(protocol: Option<ImageProtocol>, output_dir: Option<OutputDir>) -> Self {
+        let writes_everything = output_dir.is_some();
         let protocol = protocol.unwrap_or_else(ImageProtocol::detect);
-        Self { protocol, folder, has_own_folder }
+        Self { protocol, output_dir, writes_everything }
     }
 
     /// Whether everything is to be written, drawn or not.
-    pub(super) const fn has_own_folder(&self) -> bool {
-        self.has_own_folder
+    pub(super) const fn writes_everything(&self) -> bool {
+        self.writes_everything
     }
 
     /// What draws the image of a bundle, if there is one.
@@ -122,39 +122,39 @@ impl Images {
         &mut self,
         shown: &DisplayEvent<'_>,
     ) -> Result<Option<String>, Failure> {
-        self.write(&shown.mime, |folder| folder.shown(shown))
+        self.write(&shown.mime, |output_dir| output_dir.write_display(shown))
     }
 
     /// Writes a value; gives where it is.
     pub(super) fn write_value(&mut self, mime: &MimeBundle) -> Result<Option<String>, Failure> {
-        self.write(mime, |folder| folder.value(mime))
+        self.write(mime, |output_dir| output_dir.write_value(mime))
     }
 
     fn write<P: AsRef<Path>>(
         &mut self,
         mime: &MimeBundle,
-        write: impl FnOnce(&mut Folder) -> Result<Option<P>, ArtifactError>,
+        write: impl FnOnce(&mut OutputDir) -> Result<Option<P>, OutputDirError>,
     ) -> Result<Option<String>, Failure> {
         let is_image = mime.keys().any(|kind| kind.starts_with("image/"));
         // Tables and the like have said what they are as text.
-        if !is_image && !self.has_own_folder {
+        if !is_image && !self.writes_everything {
             return Ok(None);
         }
-        let folder = match &mut self.folder {
-            Some(folder) => folder,
-            none => none.insert(temporary_folder()?),
+        let output_dir = match &mut self.output_dir {
+            Some(output_dir) => output_dir,
+            none => none.insert(temporary_dir()?),
         };
         let path =
-            write(folder).map_err(|error| Failure::says(Exit::Error, error_chain(&error)))?;
+            write(output_dir).map_err(|error| Failure::says(Exit::Error, error_chain(&error)))?;
         Ok(path.map(|path| path.as_ref().display().to_string()))
     }
 }
 
 /// A new folder, which stays when we end.
-fn temporary_folder() -> Result<Folder, Failure> {
+fn temporary_dir() -> Result<OutputDir, Failure> {
     let made = tempfile::Builder::new().prefix("vivarium-").tempdir();
     let path = made.map_err(|error| Failure::new(Exit::Error, &error))?.keep();
-    Folder::open(&path)
+    OutputDir::open(&path)
 }
 
 /// PNG's signature (RFC 2083, 3.1).

@@ -7,9 +7,9 @@ use vivarium_api_types::{DisplayEvent, DoneEvent, InspectReply, MimeBundle, Valu
 use vivarium_protocol::outcome::{DisplayKind, Exception, State, Status};
 
 use super::images::{DrawError, ImageProtocol, Images};
-use crate::artifacts::Folder;
 use crate::exit::Failure;
-use crate::outcome::{Verdict, lost_before};
+use crate::outcome::{OutcomeSummary, lost_before, truncation_notes};
+use crate::output_dir::OutputDir;
 use crate::terminal::{Filter, Terminals, escape};
 
 /// The terminal, and where on it we are.
@@ -51,7 +51,7 @@ impl Screen {
     pub(super) fn new(
         has_colour: bool,
         protocol: Option<ImageProtocol>,
-        folder: Option<Folder>,
+        output_dir: Option<OutputDir>,
     ) -> Self {
         Self {
             terminals: Terminals::look(),
@@ -60,7 +60,7 @@ impl Screen {
             stderr: Filter::default(),
             is_at_start: true,
             knows_of_loss: false,
-            images: Images::new(protocol, folder),
+            images: Images::new(protocol, output_dir),
         }
     }
 
@@ -127,7 +127,7 @@ impl Screen {
             Some(Ok(drawn)) => {
                 self.start_line()?;
                 self.write(&drawn)?;
-                if !self.images.has_own_folder() {
+                if !self.images.writes_everything() {
                     return Ok(());
                 }
             }
@@ -157,12 +157,8 @@ impl Screen {
         let restore = self.stderr.finish();
         self.write_raw(&restore)?;
         self.start_line()?;
-        for (stream, is_cut) in
-            [("stdout", done.stdout_truncated), ("stderr", done.stderr_truncated)]
-        {
-            if is_cut {
-                self.note(&format!("there was more {stream} than max_output_bytes"))?;
-            }
+        for note in truncation_notes(done) {
+            self.note(&note)?;
         }
         if !self.knows_of_loss
             && let Some(lost) = lost_before(done.kernel.as_deref(), done.exit_code)
@@ -170,7 +166,7 @@ impl Screen {
             self.note(&lost)?;
         }
         self.knows_of_loss = done.state == State::Lost;
-        let Some(text) = Verdict::of(done, exception).explain() else { return Ok(()) };
+        let Some(text) = OutcomeSummary::new(done, exception).explain() else { return Ok(()) };
         let text = escape(&text);
         // The last line is ours where the code did not end by itself.
         let (traceback, ours) = match done.status {

@@ -1,4 +1,4 @@
-//! What an execution showed or made, as files in a folder.
+//! The folder that images, displays and output files of an execution are written to.
 //!
 //! Must never replace a file that is there, nor write outside the folder, whatever names and
 //! types it is told: numbers are counted up until one is free.
@@ -17,8 +17,8 @@ use vivarium_protocol::outcome::DisplayKind;
 
 use super::exit::{Exit, Failure};
 
-/// Representations that a file is made of, the best one first, and how such files end.
-const KINDS: [(&str, &str); 10] = [
+/// Media types that are written, the best one first, and their file name extensions.
+const MEDIA_TYPES: [(&str, &str); 10] = [
     ("image/png", "png"),
     ("image/jpeg", "jpg"),
     ("image/gif", "gif"),
@@ -34,44 +34,24 @@ const KINDS: [(&str, &str); 10] = [
 /// How many names are tried before a folder counts as full.
 const MAX_NUMBER: u32 = 1_000_000;
 
-/// Why something was not written.
+/// Why a file was not written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ArtifactError {
-    /// The system did not let us.
+pub(super) enum OutputDirError {
     #[error("cannot write {path}", path = path.display())]
-    Write {
-        /// What.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It is not in base64.
+    Write { path: PathBuf, source: io::Error },
     #[error("{name} is not in base64")]
-    Encoding {
-        /// What.
-        name: String,
-    },
-    /// Its name would lead out of the folder.
+    Encoding { name: String },
     #[error("{name:?} is no name within a folder")]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// There is no content.
+    Name { name: String },
     #[error("{name}: {why}")]
-    Missing {
-        /// The file's name.
-        name: String,
-        /// Why there is none.
-        why: String,
-    },
+    Missing { name: String, why: String },
 }
 
-/// A folder that files are put into.
+/// A folder that files are written to.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct OutputDir {
     path: PathBuf,
-    /// Whether it was made by us.
+    /// Whether we made it.
     is_new: bool,
     /// The last number that was given to a name.
     numbers: HashMap<String, u32>,
@@ -79,7 +59,7 @@ pub(super) struct Folder {
     displays: HashMap<String, PathBuf>,
 }
 
-impl Folder {
+impl OutputDir {
     /// The folder `path`, which is made if it is not there.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let unmade =
@@ -96,8 +76,8 @@ impl Folder {
         Ok(Self { path, is_new, numbers: HashMap::new(), displays: HashMap::new() })
     }
 
-    /// Gives it to the user that root becomes, if it was made by us. One that was there is never
-    /// given to anybody.
+    /// Gives it to the user that root becomes, if we made it. A folder that was there is never given
+    /// to anybody.
     pub(super) fn give_to(&self, user: &User) -> Result<(), Failure> {
         if !self.is_new {
             return Ok(());
@@ -116,46 +96,49 @@ impl Folder {
         })
     }
 
-    /// Writes what was shown, if it is more than text; gives where it is.
-    pub(super) fn shown(
+    /// Writes a display, if it is more than text; gives the path.
+    pub(super) fn write_display(
         &mut self,
         shown: &DisplayEvent<'_>,
-    ) -> Result<Option<PathBuf>, ArtifactError> {
+    ) -> Result<Option<PathBuf>, OutputDirError> {
         let stem = match shown.kind {
             DisplayKind::Clear => return Ok(None),
             DisplayKind::Image => "image",
             DisplayKind::VideoFrame => "frame",
             DisplayKind::Display | DisplayKind::Update => "display",
         };
-        let Some((bytes, ending)) = best(&shown.mime)? else { return Ok(None) };
-        // What is shown in place of something goes into its file, which is ours.
+        let Some((bytes, extension)) = best_representation(&shown.mime)? else { return Ok(None) };
+        // What replaces a display goes into that display's file, which is ours.
         if let (DisplayKind::Update, Some(id)) = (shown.kind, &shown.id)
             && let Some(path) = self.displays.get(&**id)
-            && path.extension().is_some_and(|before| before == ending)
+            && path.extension().is_some_and(|before| before == extension)
         {
             let written = fs::write(path, &bytes);
-            written.map_err(|source| ArtifactError::Write { path: path.clone(), source })?;
+            written.map_err(|source| OutputDirError::Write { path: path.clone(), source })?;
             return Ok(None);
         }
-        let path = self.numbered(stem, ending, &bytes)?;
+        let path = self.write_numbered(stem, extension, &bytes)?;
         if let Some(id) = &shown.id {
             self.displays.insert(id.to_string(), path.clone());
         }
         Ok(Some(path))
     }
 
-    /// Writes the best representation of a value, if it is more than text; gives where it is.
-    pub(super) fn value(&mut self, mime: &MimeBundle) -> Result<Option<PathBuf>, ArtifactError> {
-        let Some((bytes, ending)) = best(mime)? else { return Ok(None) };
-        self.numbered("result", ending, &bytes).map(Some)
+    /// Writes the best representation of a value, if it is more than text; gives the path.
+    pub(super) fn write_value(
+        &mut self,
+        mime: &MimeBundle,
+    ) -> Result<Option<PathBuf>, OutputDirError> {
+        let Some((bytes, extension)) = best_representation(mime)? else { return Ok(None) };
+        self.write_numbered("result", extension, &bytes).map(Some)
     }
 
-    /// Writes a file that was asked for, under the name it was asked for by.
-    pub(super) fn output(&mut self, file: &OutputFile) -> Result<PathBuf, ArtifactError> {
+    /// Writes a requested output file, under the name by which it was requested.
+    pub(super) fn write_output(&mut self, file: &OutputFile) -> Result<PathBuf, OutputDirError> {
         let OutputFile { name, text, data, error, .. } = file;
         let bytes = match (text, data, error) {
             (_, _, Some(why)) => {
-                return Err(ArtifactError::Missing { name: name.clone(), why: why.clone() });
+                return Err(OutputDirError::Missing { name: name.clone(), why: why.clone() });
             }
             (Some(text), _, _) => text.clone().into_bytes(),
             (None, Some(data), _) => decode(name, data)?,
@@ -163,32 +146,32 @@ impl Folder {
         };
         let relative = Path::new(name);
         let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        let refused = || ArtifactError::Name { name: name.clone() };
+        let refused = || OutputDirError::Name { name: name.clone() };
         if !relative.components().all(plain) {
             return Err(refused());
         }
         let file_name = relative.file_name().and_then(|name| name.to_str()).ok_or_else(refused)?;
         let parent = self.path.join(relative.parent().unwrap_or(Path::new("")));
         fs::create_dir_all(&parent)
-            .map_err(|source| ArtifactError::Write { path: parent.clone(), source })?;
-        if let Some(path) = create(&parent.join(file_name), &bytes)? {
+            .map_err(|source| OutputDirError::Write { path: parent.clone(), source })?;
+        if let Some(path) = create_file(&parent.join(file_name), &bytes)? {
             return Ok(path);
         }
-        let (stem, ending) = match file_name.rsplit_once('.') {
-            Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
+        let (stem, extension) = match file_name.rsplit_once('.') {
+            Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
             _ => (file_name, String::new()),
         };
         for number in 2..MAX_NUMBER {
-            let path = parent.join(format!("{stem}-{number}{ending}"));
-            if let Some(path) = create(&path, &bytes)? {
+            let path = parent.join(format!("{stem}-{number}{extension}"));
+            if let Some(path) = create_file(&path, &bytes)? {
                 return Ok(path);
             }
         }
         Err(full(parent))
     }
 
-    /// The highest number that a file of this kind already has, whatever its ending.
-    fn last(&self, stem: &str) -> u32 {
+    /// The highest number that a file of this kind already has, whatever its extension.
+    fn last_number(&self, stem: &str) -> u32 {
         let number = |entry: io::Result<fs::DirEntry>| {
             let name = entry.ok()?.file_name().into_string().ok()?;
             let (number, _) = name.strip_prefix(stem)?.strip_prefix('-')?.split_once('.')?;
@@ -199,16 +182,16 @@ impl Folder {
     }
 
     /// Writes `bytes` to the next file of this kind.
-    fn numbered(
+    fn write_numbered(
         &mut self,
         stem: &str,
-        ending: &str,
+        extension: &str,
         bytes: &[u8],
-    ) -> Result<PathBuf, ArtifactError> {
-        let last = self.numbers.get(stem).copied().unwrap_or_else(|| self.last(stem));
+    ) -> Result<PathBuf, OutputDirError> {
+        let last = self.numbers.get(stem).copied().unwrap_or_else(|| self.last_number(stem));
         for number in last + 1..MAX_NUMBER {
-            let path = self.path.join(format!("{stem}-{number}.{ending}"));
-            if let Some(path) = create(&path, bytes)? {
+            let path = self.path.join(format!("{stem}-{number}.{extension}"));
+            if let Some(path) = create_file(&path, bytes)? {
                 self.numbers.insert(stem.to_owned(), number);
                 return Ok(path);
             }
@@ -217,14 +200,14 @@ impl Folder {
     }
 }
 
-fn full(path: PathBuf) -> ArtifactError {
-    ArtifactError::Write { path, source: io::ErrorKind::QuotaExceeded.into() }
+fn full(path: PathBuf) -> OutputDirError {
+    OutputDirError::Write { path, source: io::ErrorKind::QuotaExceeded.into() }
 }
 
 /// Writes a new file; nothing if there is something of that name. Not through a link (open(2),
 /// `O_EXCL`).
-fn create(path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, ArtifactError> {
-    let failed = |source| ArtifactError::Write { path: path.to_owned(), source };
+fn create_file(path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, OutputDirError> {
+    let failed = |source| OutputDirError::Write { path: path.to_owned(), source };
     let mut options = OpenOptions::new();
     let opened: io::Result<File> = options.write(true).create_new(true).mode(0o666).open(path);
     match opened {
@@ -235,21 +218,25 @@ fn create(path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, ArtifactError> {
 }
 
 /// The representation that says most, and how its file ends; nothing if there is only text.
-fn best(mime: &MimeBundle) -> Result<Option<(Vec<u8>, &'static str)>, ArtifactError> {
-    let known = KINDS.iter().find_map(|(kind, ending)| Some((*kind, mime.get(*kind)?, *ending)));
+fn best_representation(
+    mime: &MimeBundle,
+) -> Result<Option<(Vec<u8>, &'static str)>, OutputDirError> {
+    let known = MEDIA_TYPES
+        .iter()
+        .find_map(|(kind, extension)| Some((*kind, mime.get(*kind)?, *extension)));
     // Those of plotly, Altair and their like.
     let other = mime.iter().find(|(kind, _)| kind.ends_with("+json"));
     let found = known.or_else(|| other.map(|(kind, content)| (kind.as_str(), content, "json")));
-    let Some((kind, content, ending)) = found else { return Ok(None) };
+    let Some((kind, content, extension)) = found else { return Ok(None) };
     let is_text = kind.starts_with("text/") || kind.ends_with("json") || kind.ends_with("+xml");
     let bytes = if is_text { content.clone().into_bytes() } else { decode(kind, content)? };
-    Ok(Some((bytes, ending)))
+    Ok(Some((bytes, extension)))
 }
 
-fn decode(name: &str, data: &str) -> Result<Vec<u8>, ArtifactError> {
+fn decode(name: &str, data: &str) -> Result<Vec<u8>, OutputDirError> {
     // IPython's own bundles have line ends in their base64.
     let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    STANDARD.decode(data).map_err(|_| ArtifactError::Encoding { name: name.to_owned() })
+    STANDARD.decode(data).map_err(|_| OutputDirError::Encoding { name: name.to_owned() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! Shows an execution of `run` or `exec` while it runs.
-//!
-//! What code prints goes out as it comes. To a terminal it goes through the filter.
+//! Prints what an execution of `run` or `exec` tells, while it runs. What code prints passes the filter
+//! on its way to a terminal.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,35 +10,35 @@ use vivarium_client::Event;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::outcome::{DisplayKind, Exception};
 
-use super::artifacts::{ArtifactError, Folder};
 use super::exit::{Exit, Failure};
-use super::outcome::{Verdict, lost_before};
+use super::outcome::{self, OutcomeSummary, lost_before};
+use super::output_dir::{OutputDir, OutputDirError};
 use super::print;
 use super::target::EventStream;
 use super::terminal::{Filter, Terminals, escape};
 
-/// What is shown of an execution, and where.
+/// The printer of one execution.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct Printer {
     terminals: Terminals,
     stdout: Filter,
     stderr: Filter,
-    folder: Option<Folder>,
+    output_dir: Option<OutputDir>,
     shows_value: bool,
     is_quiet: bool,
-    /// Frames that were written.
+    /// Video frames that were written.
     frames: usize,
-    /// Images that are nowhere to be seen.
+    /// Images that are neither shown nor written.
     unseen: usize,
 }
 
-impl View {
-    pub(super) fn new(folder: Option<Folder>, shows_value: bool, is_quiet: bool) -> Self {
+impl Printer {
+    pub(super) fn new(output_dir: Option<OutputDir>, shows_value: bool, is_quiet: bool) -> Self {
         Self {
             terminals: Terminals::look(),
             stdout: Filter::default(),
             stderr: Filter::default(),
-            folder,
+            output_dir,
             shows_value,
             is_quiet,
             frames: 0,
@@ -51,7 +50,7 @@ impl View {
     pub(super) async fn follow(&mut self, mut events: EventStream) -> Result<Exit, Failure> {
         let mut exception = None;
         while let Some(event) = events.next().await? {
-            self.keep(&event);
+            self.save(&event);
             match event {
                 Event::Started(_) => {}
                 Event::Stdout(text) => self.print(&text).await?,
@@ -66,12 +65,12 @@ impl View {
                 Event::Result(_) => {}
                 Event::Error(error) => exception = Some(error),
                 Event::Gap => {
-                    print::note("the connection broke, and some of what was shown is lost");
+                    print::note(outcome::EVENTS_MISSING);
                 }
                 Event::Done(done) => return self.end(&done, exception.as_ref()).await,
             }
         }
-        Err(Failure::says(Exit::Error, "the execution ended without an outcome"))
+        Err(outcome::missing())
     }
 
     async fn end(
@@ -81,17 +80,15 @@ impl View {
     ) -> Result<Exit, Failure> {
         if self.terminals.stdout {
             let end = self.stdout.finish();
-            write(tokio::io::stdout(), end.as_bytes()).await.map_err(|error| unprinted(&error))?;
+            write(tokio::io::stdout(), end.as_bytes())
+                .await
+                .map_err(|error| print::stdout_failure(&error))?;
         }
         if self.terminals.stderr {
             print::err(self.stderr.finish().as_bytes());
         }
-        for (stream, is_cut) in
-            [("stdout", done.stdout_truncated), ("stderr", done.stderr_truncated)]
-        {
-            if is_cut {
-                print::note(&format!("there was more {stream} than max_output_bytes"));
-            }
+        for note in outcome::truncation_notes(done) {
+            print::note(&note);
         }
         if self.frames > 1 && !self.is_quiet {
             print::note(&format!("wrote {} frames in all", self.frames));
@@ -103,44 +100,44 @@ impl View {
         if let Some(lost) = lost_before(done.kernel.as_deref(), done.exit_code) {
             print::note(&lost);
         }
-        let verdict = Verdict::of(done, exception);
-        if let Some(text) = verdict.explain() {
+        let summary = OutcomeSummary::new(done, exception);
+        if let Some(text) = summary.explain() {
             let text = if self.terminals.stderr { escape(&text) } else { text.into() };
             print::err(text.as_bytes());
         }
-        Ok(verdict.exit())
+        Ok(summary.exit())
     }
 
-    /// Puts what an event shows into the folder, and says where it is.
-    fn keep(&mut self, event: &Event) {
+    /// Writes what an event shows to the folder, and says where it is.
+    fn save(&mut self, event: &Event) {
         match event {
-            Event::Display(shown) => self.keep_display(shown),
-            Event::Result(value) => self.keep_value(&value.mime),
-            Event::Done(done) => self.keep_files(&done.files),
+            Event::Display(shown) => self.save_display(shown),
+            Event::Result(value) => self.save_value(&value.mime),
+            Event::Done(done) => self.save_files(&done.files),
             _ => {}
         }
     }
 
-    /// The same with everything that an execution showed, as its outcome has it.
-    pub(super) fn keep_all(&mut self, outcome: &Outcome) {
+    /// The same for everything in an outcome.
+    pub(super) fn save_all(&mut self, outcome: &Outcome) {
         for display in &outcome.displays {
             let (kind, mime) = (DisplayKind::Display, display.mime.clone());
-            self.keep_display(&DisplayEvent { kind, id: None, mime });
+            self.save_display(&DisplayEvent { kind, id: None, mime });
         }
         let images = outcome.images.iter().map(|image| (DisplayKind::Image, image));
         let frames = outcome.video_frames.iter().map(|image| (DisplayKind::VideoFrame, image));
         for (kind, image) in images.chain(frames) {
             let mime = [(image.mime_type.clone(), image.data.clone())].into();
-            self.keep_display(&DisplayEvent { kind, id: None, mime });
+            self.save_display(&DisplayEvent { kind, id: None, mime });
         }
         if let Some(value) = &outcome.result {
-            self.keep_value(&value.mime);
+            self.save_value(&value.mime);
         }
-        self.keep_files(&outcome.files);
+        self.save_files(&outcome.files);
     }
 
-    fn keep_display(&mut self, shown: &DisplayEvent<'_>) {
-        if self.folder.is_none() {
+    fn save_display(&mut self, shown: &DisplayEvent<'_>) {
+        if self.output_dir.is_none() {
             let is_image = matches!(shown.kind, DisplayKind::Image | DisplayKind::VideoFrame);
             self.unseen += usize::from(is_image);
             return;
@@ -148,26 +145,26 @@ impl View {
         let is_frame = shown.kind == DisplayKind::VideoFrame;
         self.frames += usize::from(is_frame);
         let is_said = !is_frame || self.frames == 1;
-        self.put(is_said, |folder| folder.shown(shown));
+        self.write_file(is_said, |output_dir| output_dir.write_display(shown));
     }
 
-    fn keep_value(&mut self, mime: &MimeBundle) {
-        self.put(true, |folder| folder.value(mime));
+    fn save_value(&mut self, mime: &MimeBundle) {
+        self.write_file(true, |output_dir| output_dir.write_value(mime));
     }
 
-    fn keep_files(&mut self, files: &[OutputFile]) {
+    fn save_files(&mut self, files: &[OutputFile]) {
         for file in files {
-            self.put(true, |folder| folder.output(file).map(Some));
+            self.write_file(true, |output_dir| output_dir.write_output(file).map(Some));
         }
     }
 
-    fn put(
+    fn write_file(
         &mut self,
         is_said: bool,
-        put: impl FnOnce(&mut Folder) -> Result<Option<PathBuf>, ArtifactError>,
+        write: impl FnOnce(&mut OutputDir) -> Result<Option<PathBuf>, OutputDirError>,
     ) {
-        let Some(folder) = &mut self.folder else { return };
-        match put(folder) {
+        let Some(output_dir) = &mut self.output_dir else { return };
+        match write(output_dir) {
             Ok(Some(path)) if is_said && !self.is_quiet => {
                 print::note(&format!("wrote {}", path.display()));
             }
@@ -177,27 +174,33 @@ impl View {
     }
 
     async fn print_line(&mut self, text: &str) -> Result<(), Failure> {
-        self.print(&format!("{}\n", self.own(text))).await
+        self.print(&format!("{}\n", self.escaped(text))).await
     }
 
-    /// Text that is not what code printed itself.
-    fn own(&self, text: &str) -> String {
+    /// Text that code has a say in but did not print.
+    fn escaped(&self, text: &str) -> String {
         if self.terminals.stdout { escape(text).into_owned() } else { text.to_owned() }
     }
 
     async fn print(&mut self, text: &str) -> Result<(), Failure> {
-        let shown = through(self.terminals.stdout, &mut self.stdout, text);
-        write(tokio::io::stdout(), shown.as_bytes()).await.map_err(|error| unprinted(&error))
+        let shown = filtered(self.terminals.stdout, &mut self.stdout, text);
+        write(tokio::io::stdout(), shown.as_bytes())
+            .await
+            .map_err(|error| print::stdout_failure(&error))
     }
 
     async fn print_error(&mut self, text: &str) {
-        let shown = through(self.terminals.stderr, &mut self.stderr, text);
+        let shown = filtered(self.terminals.stderr, &mut self.stderr, text);
         // If that is gone there is nobody to tell.
         write(tokio::io::stderr(), shown.as_bytes()).await.unwrap_or_default();
     }
 }
 
-fn through<'t>(is_terminal: bool, filter: &mut Filter, text: &'t str) -> std::borrow::Cow<'t, str> {
+fn filtered<'t>(
+    is_terminal: bool,
+    filter: &mut Filter,
+    text: &'t str,
+) -> std::borrow::Cow<'t, str> {
     if !is_terminal {
         return text.into();
     }
@@ -210,12 +213,4 @@ fn through<'t>(is_terminal: bool, filter: &mut Filter, text: &'t str) -> std::bo
 async fn write(mut to: impl AsyncWrite + Unpin, bytes: &[u8]) -> io::Result<()> {
     to.write_all(bytes).await?;
     to.flush().await
-}
-
-fn unprinted(error: &io::Error) -> Failure {
-    match error.kind() {
-        // Who was reading has read enough.
-        io::ErrorKind::BrokenPipe => Failure::quiet(Exit::Ok),
-        _ => Failure::says(Exit::Error, format!("cannot write to standard output: {error}")),
-    }
 }
