@@ -1,11 +1,11 @@
 //! `vivarium repl`: a session at the keyboard, in this process or in a daemon.
 
-mod command;
-mod conversation;
 mod editor;
 mod helper;
 mod history;
 mod images;
+mod input;
+mod read_eval;
 mod screen;
 mod syntax;
 
@@ -25,13 +25,13 @@ use super::print;
 use super::target::{self, Target};
 use super::terminal;
 
-use conversation::Conversation;
-use editor::Keyboard;
+use editor::LineEditor;
 use history::History;
 use images::ImageProtocol;
+use read_eval::ReadEvalLoop;
 use screen::Screen;
 
-/// How often a session that is in use says so: it is not idle while somebody thinks.
+/// How often the session is kept alive: it is not idle while somebody thinks.
 const KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// Which session.
@@ -61,7 +61,7 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
-/// Everything that needed the rights of who started us.
+/// Everything that needed the rights of whoever started us.
 struct Plan {
     session: Option<String>,
     is_kept: bool,
@@ -90,7 +90,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     };
     if let Some(remote) = args.url.named()? {
         args.config.sandbox.refuse_for(&remote)?;
-        return target::block_on(converse(&Target::Daemon(remote), plan));
+        return target::block_on(interact(&Target::Daemon(remote), plan));
     }
     if plan.is_kept {
         return Err(Failure::says(
@@ -100,31 +100,31 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     }
     let overrides = Overrides { network: plan.spec.network, timeout_ms: plan.timeout_ms };
     let settings = embedded::prepare(&args.config, &overrides, plan.output_dir.as_ref())?;
-    target::block_on(embedded::with_engine(settings, async |target| converse(&target, plan).await))
+    target::block_on(embedded::with_engine(settings, async |target| interact(&target, plan).await))
 }
 
-async fn converse(target: &Target, plan: Plan) -> Result<Exit, Failure> {
+async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
     let Plan { session, is_kept, timeout_ms, spec, images, output_dir, history } = plan;
     let info = open(target, session, spec).await?;
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
     }
     let has_colour = terminal::wants_colour();
-    let keyboard = Keyboard::start(history, has_colour)?;
+    let editor = LineEditor::start(history, has_colour)?;
     let screen = Screen::new(has_colour, images, output_dir);
-    let mut conversation =
-        Conversation::new(target, info.id.clone(), keyboard, screen, timeout_ms, is_kept)?;
-    let held = tokio::select! {
-        held = conversation.hold() => held,
+    let mut read_eval =
+        ReadEvalLoop::new(target, info.id.clone(), editor, screen, timeout_ms, is_kept)?;
+    let ended = tokio::select! {
+        ended = read_eval.run() => ended,
         () = keep_alive(target, &info.id) => Ok(()),
     };
-    if conversation.is_kept {
+    if read_eval.is_kept {
         print::note(&format!("session {} is kept", info.id));
     } else if let Err(failure) = target.delete(&info.id).await {
         // It may be gone already.
         tracing::debug!(?failure, "the session was not deleted");
     }
-    held.map(|()| Exit::Ok)
+    ended.map(|()| Exit::Ok)
 }
 
 /// The session of this name, or a new one.

@@ -1,5 +1,4 @@
-//! The line editor, in a thread of its own: it waits for keys, and the rest of the program goes
-//! on with what it waits for.
+//! The line editor, in a thread of its own: it blocks on keys while the rest of the program goes on.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,24 +15,24 @@ use rustyline::{
 };
 use tokio::sync::mpsc as from_thread;
 
-use super::helper::{Helper, Question};
+use super::helper::{CompletionRequest, Helper};
 use super::history::{History, MAX_ENTRIES};
 use super::syntax;
 use crate::exit::{Exit, Failure};
 
-/// What the editor has to say.
+/// What happens in the editor.
 #[derive(Debug)]
-pub(super) enum Said {
-    /// Something was typed.
-    Code(String),
+pub(super) enum EditorEvent {
+    /// A complete input.
+    Line(String),
     /// Ctrl-C: what was being typed is thrown away.
-    Nothing,
+    Cancelled,
     /// Ctrl-D, or the terminal is gone.
-    End,
-    /// It cannot go on.
+    Eof,
+    /// The editor cannot go on.
     Failed(String),
-    /// It asks what could follow, and waits.
-    Question(Question),
+    /// Tab: the editor waits for the answer.
+    Completion(CompletionRequest),
 }
 
 /// A prompt, without colours and with them.
@@ -41,51 +40,51 @@ type Prompt = (String, String);
 
 /// The editor's thread.
 #[derive(Debug)]
-pub(super) struct Keyboard {
+pub(super) struct LineEditor {
     prompts: mpsc::Sender<Prompt>,
-    said: from_thread::UnboundedReceiver<Said>,
-    _terminal: Saved,
+    events: from_thread::UnboundedReceiver<EditorEvent>,
+    _terminal_mode: TerminalMode,
 }
 
-impl Keyboard {
-    /// Starts the thread. It reads keys only after [`Keyboard::ask`].
+impl LineEditor {
+    /// Starts the thread. It reads keys only after [`LineEditor::prompt`].
     pub(super) fn start(history: History, has_colour: bool) -> Result<Self, Failure> {
-        let (prompts, asked) = mpsc::channel();
-        let (tell, said) = from_thread::unbounded_channel();
-        let terminal = Saved::of_stdin();
+        let (prompts, prompted) = mpsc::channel();
+        let (sender, events) = from_thread::unbounded_channel();
+        let terminal_mode = TerminalMode::of_stdin();
         let started = thread::Builder::new().name("editor".to_owned()).spawn(move || {
-            if let Err(error) = edit(&asked, &tell, history, has_colour) {
+            if let Err(error) = edit(&prompted, &sender, history, has_colour) {
                 // If nobody listens any more it does not matter.
-                tell.send(Said::Failed(error.to_string())).unwrap_or_default();
+                sender.send(EditorEvent::Failed(error.to_string())).unwrap_or_default();
             }
         });
         started.map_err(|error| Failure::new(Exit::Error, &error))?;
-        Ok(Self { prompts, said, _terminal: terminal })
+        Ok(Self { prompts, events, _terminal_mode: terminal_mode })
     }
 
-    /// Has the user type something; [`Keyboard::said`] gives it.
-    pub(super) fn ask(&self, prompt: Prompt) {
+    /// Has the user type something; [`LineEditor::next_event`] gives it.
+    pub(super) fn prompt(&self, prompt: Prompt) {
         // A thread that is gone has said so.
         self.prompts.send(prompt).unwrap_or_default();
     }
 
-    /// What comes next from the editor.
-    pub(super) async fn said(&mut self) -> Said {
-        self.said.recv().await.unwrap_or(Said::End)
+    /// The next event.
+    pub(super) async fn next_event(&mut self) -> EditorEvent {
+        self.events.recv().await.unwrap_or(EditorEvent::Eof)
     }
 }
 
-/// How the terminal was before us, and will be again even if the editor is still reading.
+/// The terminal's mode before us, which is restored even if the editor is still reading.
 #[derive(Debug)]
-struct Saved(Option<Termios>);
+struct TerminalMode(Option<Termios>);
 
-impl Saved {
+impl TerminalMode {
     fn of_stdin() -> Self {
         Self(termios::tcgetattr(io::stdin()).ok())
     }
 }
 
-impl Drop for Saved {
+impl Drop for TerminalMode {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             // A terminal that is gone needs nothing any more.
@@ -98,8 +97,8 @@ impl Drop for Saved {
 }
 
 fn edit(
-    asked: &mpsc::Receiver<Prompt>,
-    tell: &from_thread::UnboundedSender<Said>,
+    prompts: &mpsc::Receiver<Prompt>,
+    events: &from_thread::UnboundedSender<EditorEvent>,
     mut history: History,
     has_colour: bool,
 ) -> rustyline::Result<()> {
@@ -111,9 +110,9 @@ fn edit(
         .bell_style(BellStyle::None)
         .tab_stop(4)
         .build();
-    let earlier = MemHistory::with_config(&config);
-    let mut editor: Editor<Helper, MemHistory> = Editor::with_history(config, earlier)?;
-    editor.set_helper(Some(Helper::new(tell.clone(), has_colour)));
+    let in_memory = MemHistory::with_config(&config);
+    let mut editor: Editor<Helper, MemHistory> = Editor::with_history(config, in_memory)?;
+    editor.set_helper(Some(Helper::new(events.clone(), has_colour)));
     for entry in history.entries.drain(..) {
         editor.add_history_entry(entry)?;
     }
@@ -124,26 +123,26 @@ fn edit(
     bind(KeyCode::Tab, Modifiers::NONE, EventHandler::Conditional(Box::new(Tab)));
     bind(KeyCode::Backspace, Modifiers::NONE, EventHandler::Conditional(Box::new(Backspace)));
     bind(KeyCode::Enter, Modifiers::ALT, EventHandler::Simple(Cmd::Newline));
-    let given_up = Arc::new(AtomicBool::new(false));
-    let ctrl_c = GiveUp(Arc::clone(&given_up));
+    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let ctrl_c = CancelLine(Arc::clone(&is_cancelled));
     bind(KeyCode::Char('C'), Modifiers::CTRL, EventHandler::Conditional(Box::new(ctrl_c)));
-    while let Ok(prompt) = asked.recv() {
-        let said = match editor.readline(&prompt) {
-            Ok(_) if given_up.swap(false, Ordering::Relaxed) => Said::Nothing,
+    while let Ok(prompt) = prompts.recv() {
+        let event = match editor.readline(&prompt) {
+            Ok(_) if is_cancelled.swap(false, Ordering::Relaxed) => EditorEvent::Cancelled,
             Ok(code) => {
                 let code = code.trim_end();
                 if !code.trim().is_empty() && editor.add_history_entry(code)? {
                     history.add(code);
                 }
-                Said::Code(code.to_owned())
+                EditorEvent::Line(code.to_owned())
             }
-            Err(ReadlineError::Interrupted) => Said::Nothing,
-            Err(ReadlineError::Eof) => Said::End,
-            Err(ReadlineError::Io(error)) if is_gone(&error) => Said::End,
-            Err(ReadlineError::Errno(nix::Error::EIO)) => Said::End,
+            Err(ReadlineError::Interrupted) => EditorEvent::Cancelled,
+            Err(ReadlineError::Eof) => EditorEvent::Eof,
+            Err(ReadlineError::Io(error)) if is_gone(&error) => EditorEvent::Eof,
+            Err(ReadlineError::Errno(nix::Error::EIO)) => EditorEvent::Eof,
             Err(error) => return Err(error),
         };
-        if tell.send(said).is_err() {
+        if events.send(event).is_err() {
             break;
         }
     }
@@ -161,7 +160,7 @@ struct Enter;
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         let (before, after) = context.line().split_at_checked(context.pos())?;
-        if after.contains('\n') || (is_python(before) && syntax::goes_on(context.line())) {
+        if after.contains('\n') || (is_python(before) && syntax::is_incomplete(context.line())) {
             let indent = " ".repeat(syntax::next_indent(before));
             return Some(Cmd::Insert(1, format!("\n{indent}")));
         }
@@ -170,22 +169,22 @@ impl ConditionalEventHandler for Enter {
 }
 
 /// Ctrl-C: the line ends like any other, and is then thrown away. rustyline's own `Cmd::Interrupt`
-/// throws away with it what was typed behind it, if it has read that already.
-struct GiveUp(Arc<AtomicBool>);
+/// also throws away what was typed after it, if it has read that already.
+struct CancelLine(Arc<AtomicBool>);
 
-impl ConditionalEventHandler for GiveUp {
+impl ConditionalEventHandler for CancelLine {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
         self.0.store(true, Ordering::Relaxed);
         Some(Cmd::AcceptLine)
     }
 }
 
-/// Whether it is code, rather than a command of ours or a question.
+/// Whether it is code, rather than one of our commands or a `?NAME`.
 fn is_python(line: &str) -> bool {
     !line.starts_with([':', '?']) && !line.ends_with('?')
 }
 
-/// Tab: indentation where nothing stands before it, else completion.
+/// Tab: indentation at the beginning of a line, else completion.
 struct Tab;
 
 impl ConditionalEventHandler for Tab {

@@ -1,4 +1,4 @@
-//! What the editor asks while somebody types: what could follow, and how code is coloured.
+//! rustyline's helper: completion by the session's kernel, and colours.
 
 use std::borrow::Cow;
 use std::sync::mpsc;
@@ -12,47 +12,52 @@ use rustyline::validate::Validator;
 use tokio::sync::mpsc::UnboundedSender;
 use vivarium_api_types::CompleteReply;
 
-use super::command;
-use super::editor::Said;
-use super::syntax::{self, Kind};
+use super::editor::EditorEvent;
+use super::input;
+use super::syntax::{self, TokenKind};
 
-/// The most that is offered.
+/// The most completions that are offered.
 const MAX_MATCHES: usize = 500;
 
-/// How long a kernel may think. It gives up before that itself.
+/// How long to wait for the kernel, which gives up earlier itself.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(6);
 
-/// What could follow at a place in code?
+/// A request for completions, which waits for `answer`.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct CompletionRequest {
     pub(super) code: String,
     /// In characters.
     pub(super) cursor: u32,
     pub(super) answer: mpsc::Sender<CompleteReply>,
 }
 
-/// See the module.
 pub(super) struct Helper {
-    tell: UnboundedSender<Said>,
+    events: UnboundedSender<EditorEvent>,
     has_colour: bool,
 }
 
 impl rustyline::Helper for Helper {}
-// The keys decide when code is whole.
+// The Enter key decides when code is complete.
 impl Validator for Helper {}
 impl Hinter for Helper {
     type Hint = String;
 }
 
 impl Helper {
-    pub(super) const fn new(tell: UnboundedSender<Said>, has_colour: bool) -> Self {
-        Self { tell, has_colour }
+    pub(super) const fn new(events: UnboundedSender<EditorEvent>, has_colour: bool) -> Self {
+        Self { events, has_colour }
     }
 
-    fn ask(&self, code: &str, cursor: usize) -> Option<CompleteReply> {
+    fn request(&self, code: &str, cursor: usize) -> Option<CompleteReply> {
         let cursor = u32::try_from(code.get(..cursor)?.chars().count()).ok()?;
         let (answer, answered) = mpsc::channel();
-        self.tell.send(Said::Question(Question { code: code.to_owned(), cursor, answer })).ok()?;
+        self.events
+            .send(EditorEvent::Completion(CompletionRequest {
+                code: code.to_owned(),
+                cursor,
+                answer,
+            }))
+            .ok()?;
         answered.recv_timeout(ANSWERS_WITHIN).ok()
     }
 }
@@ -67,20 +72,20 @@ impl Completer for Helper {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         if line.starts_with(':') {
-            return Ok((0, command::beginning_with(line.get(..pos).unwrap_or(line))));
+            return Ok((0, input::commands_beginning_with(line.get(..pos).unwrap_or(line))));
         }
         // The question mark is ours.
         let skipped = usize::from(line.starts_with('?'));
         let code = line.get(skipped..).unwrap_or_default();
-        let Some(reply) = self.ask(code, pos.saturating_sub(skipped)) else {
+        let Some(reply) = self.request(code, pos.saturating_sub(skipped)) else {
             return Ok((pos, Vec::new()));
         };
         Ok(candidates(code, pos, skipped, reply))
     }
 }
 
-/// What the kernel offers, as the editor wants it: the place in bytes, and nothing that is no
-/// plain text: it is put on the terminal as it is.
+/// The kernel's completions as the editor takes them: their start in bytes, and only plain text,
+/// since the editor prints them as they are.
 fn candidates(code: &str, pos: usize, skipped: usize, reply: CompleteReply) -> (usize, Vec<Pair>) {
     let start = usize::try_from(reply.start).unwrap_or(usize::MAX);
     let start = code.char_indices().nth(start).map_or(code.len(), |(at, _)| at) + skipped;
@@ -105,13 +110,13 @@ impl Highlighter for Helper {
         }
         let mut text = String::with_capacity(line.len() * 2);
         let mut end = 0;
-        for (range, kind) in syntax::scan(line).pieces {
+        for (range, kind) in syntax::scan(line).tokens {
             let colour = match kind {
-                Kind::Keyword => "34",
-                Kind::Text => "32",
-                Kind::Number => "36",
-                Kind::Comment => "90",
-                Kind::Other => continue,
+                TokenKind::Keyword => "34",
+                TokenKind::String => "32",
+                TokenKind::Number => "36",
+                TokenKind::Comment => "90",
+                TokenKind::Other => continue,
             };
             let between = line.get(end..range.start).unwrap_or_default();
             let piece = line.get(range.clone()).unwrap_or_default();
@@ -147,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_characters_there_and_bytes_here() {
+    fn completion_starts_are_turned_from_characters_into_bytes() {
         let (start, pairs) = candidates("é = math.pi", 12, 0, reply(4, &["math.pi", "math.pow("]));
         assert_eq!(start, 5);
         assert_eq!(texts(&pairs), [("pi", "math.pi"), ("pow", "math.pow(")]);
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_text_is_not_offered() {
+    fn completions_that_are_not_plain_text_are_not_offered() {
         let long = "x".repeat(300);
         let (_, pairs) = candidates("", 0, 0, reply(0, &["a\x1b[31m", "", &long, "b\nc", "ok"]));
         assert_eq!(texts(&pairs), [("ok", "ok")]);
@@ -165,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn colours_change_nothing_but_colours() {
-        let (tell, _said) = tokio::sync::mpsc::unbounded_channel();
-        let helper = Helper::new(tell, true);
+    fn highlighting_adds_only_colours() {
+        let (events, _events) = tokio::sync::mpsc::unbounded_channel();
+        let helper = Helper::new(events, true);
         let code = "for x in '''a\nb''': # é\n 1";
         let coloured = helper.highlight(code, 0).into_owned();
         assert!(coloured.starts_with("\x1b[34mfor\x1b[0m x "), "{coloured:?}");

@@ -1,24 +1,21 @@
-//! What was typed in earlier sessions.
-//!
-//! A file only its owner can read, opened before root is given up and from then on only added
-//! to: one entry a line, as a string of JSON.
+//! The history of inputs: a file that only its owner can read, opened before root is given up and
+//! from then on only appended to. One entry a line, as a JSON string.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many entries are taken over.
+/// How many entries are read.
 pub(super) const MAX_ENTRIES: usize = 10_000;
 
-/// A file of more than this is written anew with its last entries.
+/// A larger file is rewritten with its last entries.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// The file, if there is one to be had.
 #[derive(Debug)]
 pub(super) struct History {
     file: Option<File>,
-    /// What is in it, the oldest first.
+    /// The oldest first.
     pub(super) entries: Vec<String>,
 }
 
@@ -60,7 +57,6 @@ impl History {
         Ok(Self { file: Some(file), entries })
     }
 
-    /// Adds an entry.
     pub(super) fn add(&mut self, entry: &str) {
         if let Some(file) = &mut self.file
             && let Err(error) = write(file, entry)
@@ -93,7 +89,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn entries_come_back_and_nobody_else_reads_them() {
+    fn entries_are_read_back_and_only_the_owner_can_read_the_file() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("state/vivarium/repl_history");
         let mut history = History::open_at(&path).unwrap();
@@ -106,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_or_large_file_is_no_obstacle() {
+    fn a_damaged_or_large_file_is_still_read() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("history");
         let line = format!("\"{}\"\n", "x".repeat(1000));
@@ -121,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_followed() {
+    fn a_symbolic_link_is_not_followed() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("history");
         std::os::unix::fs::symlink(temp.path().join("target"), &path).unwrap();

@@ -1,4 +1,4 @@
-//! What the user sees of an execution.
+//! What repl shows on the terminal.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,21 +12,20 @@ use crate::outcome::{OutcomeSummary, lost_before, truncation_notes};
 use crate::output_dir::OutputDir;
 use crate::terminal::{Filter, Terminals, escape};
 
-/// The terminal, and where on it we are.
+/// The terminal, and whether its last line has been ended.
 #[derive(Debug)]
 pub(super) struct Screen {
     terminals: Terminals,
     has_colour: bool,
     stdout: Filter,
     stderr: Filter,
-    /// Whether the last line has been ended.
     is_at_start: bool,
-    /// Whether the user knows that there are no variables.
+    /// Whether the user knows that the variables are lost.
     knows_of_loss: bool,
     images: Images,
 }
 
-/// Colours that are used (ECMA-48, 8.3.117).
+/// Colours by their use (ECMA-48, 8.3.117).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Colour {
     Input,
@@ -71,7 +70,7 @@ impl Screen {
         (plain, coloured)
     }
 
-    /// What code printed.
+    /// Shows what code printed.
     pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
         let shown = if self.terminals.stdout {
             let mut shown = String::with_capacity(text.len());
@@ -83,7 +82,7 @@ impl Screen {
         self.write(&shown)
     }
 
-    /// What code printed as errors. Often the same terminal.
+    /// Shows what code printed to standard error, often the same terminal.
     pub(super) fn print_error(&mut self, text: &str) -> Result<(), Failure> {
         if !self.terminals.stderr {
             crate::print::err(text.as_bytes());
@@ -91,24 +90,24 @@ impl Screen {
         }
         let mut shown = String::with_capacity(text.len());
         self.stderr.pass(text, &mut shown);
-        self.note_place(&shown);
+        self.track_line(&shown);
         crate::print::err(shown.as_bytes());
         Ok(())
     }
 
-    /// The value of a final expression.
-    pub(super) fn value(&mut self, number: u64, value: &ValueInfo) -> Result<(), Failure> {
+    /// Shows the value of a final expression.
+    pub(super) fn show_value(&mut self, number: u64, value: &ValueInfo) -> Result<(), Failure> {
         self.start_line()?;
         let label = self.coloured(Colour::Output, &format!("Out[{number}]: "));
         let text = value.mime.get("text/plain").unwrap_or(&value.repr);
-        // What has lines of its own begins below.
+        // Text of several lines begins on a line of its own.
         let gap = if text.contains('\n') { "\n" } else { "" };
         self.write(&format!("{label}{gap}{}\n", escape(text)))?;
         self.show_image(&value.mime, |images| images.write_value(&value.mime))
     }
 
-    /// What was shown.
-    pub(super) fn shown(&mut self, shown: &DisplayEvent<'_>) -> Result<(), Failure> {
+    /// Shows a display.
+    pub(super) fn show_display(&mut self, shown: &DisplayEvent<'_>) -> Result<(), Failure> {
         let is_text = matches!(shown.kind, DisplayKind::Display | DisplayKind::Update);
         if let (true, Some(text)) = (is_text, shown.mime.get("text/plain")) {
             self.start_line()?;
@@ -141,13 +140,13 @@ impl Screen {
         }
     }
 
-    /// The user has reset the session.
-    pub(super) const fn was_reset(&mut self) {
+    /// The user has reset the session, and is not told that its variables are lost.
+    pub(super) const fn expect_loss(&mut self) {
         self.knows_of_loss = true;
     }
 
-    /// How it ended, where that is to be told.
-    pub(super) fn end(
+    /// Shows how an execution ended, if not with success.
+    pub(super) fn show_end(
         &mut self,
         done: &DoneEvent<'_>,
         exception: Option<&Exception>,
@@ -168,7 +167,7 @@ impl Screen {
         self.knows_of_loss = done.state == State::Lost;
         let Some(text) = OutcomeSummary::new(done, exception).explain() else { return Ok(()) };
         let text = escape(&text);
-        // The last line is ours where the code did not end by itself.
+        // The last line is ours if the code did not end by itself.
         let (traceback, ours) = match done.status {
             Status::Error => (&*text, ""),
             _ => text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end())),
@@ -179,7 +178,7 @@ impl Screen {
         if ours.is_empty() { Ok(()) } else { self.note(ours.trim_start_matches("vivarium: ")) }
     }
 
-    /// A traceback with places and the error standing out.
+    /// A traceback with the locations and the error in colours.
     fn traceback(&self, text: &str) -> String {
         let last = text.trim_end().lines().count();
         let mut coloured = String::with_capacity(text.len() * 2);
@@ -199,8 +198,8 @@ impl Screen {
         coloured
     }
 
-    /// What something is.
-    pub(super) fn inspected(
+    /// Shows what a name is.
+    pub(super) fn show_inspection(
         &mut self,
         name: &str,
         reply: &InspectReply,
@@ -236,7 +235,7 @@ impl Screen {
 
     /// Text of ours as it is.
     pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.note_place(text);
+        self.track_line(text);
         self.write_raw(text)
     }
 
@@ -246,7 +245,7 @@ impl Screen {
         Ok(())
     }
 
-    fn note_place(&mut self, text: &str) {
+    fn track_line(&mut self, text: &str) {
         // What follows the last line's end may be only colours, which is as good as an end.
         if let Some(last) = text.rsplit('\n').next().filter(|_| !text.is_empty()) {
             let is_empty = last.is_empty() || last.ends_with('\r');
@@ -254,8 +253,8 @@ impl Screen {
         }
     }
 
-    /// Somebody else has written to this line.
-    pub(super) const fn leave_line(&mut self) {
+    /// Something other than us has written to this line.
+    pub(super) const fn mark_mid_line(&mut self) {
         self.is_at_start = false;
     }
 
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_cursor_is_is_known() {
+    fn the_screen_knows_whether_the_cursor_is_at_the_start_of_a_line() {
         let mut screen = screen(false);
         for (text, is_at_start) in [
             ("a", false),
@@ -294,13 +293,13 @@ mod tests {
             ("50%\r", true),
             ("51%", false),
         ] {
-            screen.note_place(text);
+            screen.track_line(text);
             assert_eq!(screen.is_at_start, is_at_start, "{text:?}");
         }
     }
 
     #[test]
-    fn tracebacks_are_coloured_modestly_or_not_at_all() {
+    fn tracebacks_are_coloured_unless_colours_are_off() {
         let text =
             "Traceback (most recent call last):\n  File \"<1>\", line 1\nZeroDivisionError: x\n";
         assert_eq!(screen(false).traceback(text), text);

@@ -1,7 +1,8 @@
 //! As much of Python's syntax as an editor needs: where strings, comments, numbers and keywords
-//! are, whether code goes on, and how far its next line is indented.
+//! are, whether code is incomplete, and how far its next line is indented.
 //!
-//! It is a guess for a person at a keyboard. Python has the last word, when the code runs.
+//! It is a guess for a person at a keyboard: a round trip to the kernel at every Enter would wait for
+//! whatever the session runs. Python has the last word, when the code runs.
 
 use std::ops::Range;
 
@@ -16,21 +17,19 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// What a piece of code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Keyword,
-    Text,
+    String,
     Number,
     Comment,
     Other,
 }
 
-/// Code that has been looked at.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Its pieces that are something of their own, without blanks, by their bytes.
-    pub(super) pieces: Vec<(Range<usize>, Kind)>,
+    /// The tokens by their bytes, without blanks.
+    pub(super) tokens: Vec<(Range<usize>, TokenKind)>,
     /// Brackets that are open at the end.
     open_brackets: usize,
     /// Whether it ends within a string of three quotes.
@@ -42,10 +41,10 @@ pub(super) struct Scan {
     last_line: usize,
 }
 
-/// Looks at code.
+/// Tells the tokens of code, and how it ends.
 pub(super) fn scan(code: &str) -> Scan {
     let mut scan = Scan {
-        pieces: Vec::new(),
+        tokens: Vec::new(),
         open_brackets: 0,
         in_string: false,
         is_continued: false,
@@ -62,7 +61,7 @@ pub(super) fn scan(code: &str) -> Scan {
                 }
                 continue;
             }
-            '#' => (rest.find('\n').unwrap_or(rest.len()), Kind::Comment),
+            '#' => (rest.find('\n').unwrap_or(rest.len()), TokenKind::Comment),
             '"' | '\'' => scan.string(rest),
             c if c.is_alphabetic() || c == '_' => {
                 let length = word(rest);
@@ -73,18 +72,18 @@ pub(super) fn scan(code: &str) -> Scan {
                     let (string, kind) = scan.string(after);
                     (length + string, kind)
                 } else if KEYWORDS.contains(&name) {
-                    (length, Kind::Keyword)
+                    (length, TokenKind::Keyword)
                 } else {
-                    (length, Kind::Other)
+                    (length, TokenKind::Other)
                 }
             }
-            c if c.is_ascii_digit() => (number(rest), Kind::Number),
+            c if c.is_ascii_digit() => (number(rest), TokenKind::Number),
             '\\' if rest
                 .strip_prefix('\\')
                 .is_some_and(|rest| rest.trim_start_matches([' ', '\t']).is_empty()) =>
             {
                 scan.is_continued = true;
-                (1, Kind::Other)
+                (1, TokenKind::Other)
             }
             c => {
                 match c {
@@ -93,27 +92,27 @@ pub(super) fn scan(code: &str) -> Scan {
                     ')' | ']' | '}' => scan.open_brackets = scan.open_brackets.saturating_sub(1),
                     _ => {}
                 }
-                (c.len_utf8(), Kind::Other)
+                (c.len_utf8(), TokenKind::Other)
             }
         };
-        scan.pieces.push((at..at + length, kind));
+        scan.tokens.push((at..at + length, kind));
         at += length;
     }
-    // Of a line that ends with one, the next has to be there.
+    // A line that ends with a backslash needs the next one.
     scan.is_continued |= code.ends_with("\\\n");
     scan
 }
 
 impl Scan {
     /// The length of the string at the beginning of `text`.
-    fn string(&mut self, text: &str) -> (usize, Kind) {
+    fn string(&mut self, text: &str) -> (usize, TokenKind) {
         let quote = text.get(..1).unwrap_or_default();
         let triple = quote.repeat(3);
         let (end, mut at) = if text.starts_with(&triple) { (&*triple, 3) } else { (quote, 1) };
         let is_triple = at == 3;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             if rest.starts_with(end) {
-                return (at + end.len(), Kind::Text);
+                return (at + end.len(), TokenKind::String);
             }
             match rest.chars().next() {
                 // Also in a raw string, where the backslash stays.
@@ -121,22 +120,22 @@ impl Scan {
                     let escaped = rest.chars().nth(1).map_or(0, char::len_utf8);
                     at += 1 + escaped;
                 }
-                Some('\n') if !is_triple => return (at, Kind::Text),
+                Some('\n') if !is_triple => return (at, TokenKind::String),
                 c => at += c.map_or(1, char::len_utf8),
             }
         }
         self.in_string = is_triple;
-        (text.len(), Kind::Text)
+        (text.len(), TokenKind::String)
     }
 
-    /// Whether the last piece so far is this one.
+    /// Whether this is the last token so far.
     fn ends_with(&self, code: &str, text: &str) -> bool {
-        self.pieces.last().is_some_and(|(range, _)| code.get(range.clone()) == Some(text))
+        self.tokens.last().is_some_and(|(range, _)| code.get(range.clone()) == Some(text))
     }
 
-    /// The last piece that is no comment.
-    fn last<'c>(&self, code: &'c str) -> &'c str {
-        let last = self.pieces.iter().rev().find(|(_, kind)| *kind != Kind::Comment);
+    /// The last token that is no comment.
+    fn last_token<'c>(&self, code: &'c str) -> &'c str {
+        let last = self.tokens.iter().rev().find(|(_, kind)| *kind != TokenKind::Comment);
         last.and_then(|(range, _)| code.get(range.clone())).unwrap_or_default()
     }
 }
@@ -156,8 +155,8 @@ fn number(text: &str) -> usize {
     .unwrap_or(text.len())
 }
 
-/// Whether there has to be more before code can be run. A block ends with an empty line.
-pub(super) fn goes_on(code: &str) -> bool {
+/// Whether there has to be more before code can be run. An empty line ends a block.
+pub(super) fn is_incomplete(code: &str) -> bool {
     let scan = scan(code);
     if scan.in_string || scan.open_brackets > 0 || scan.is_continued {
         return true;
@@ -165,9 +164,9 @@ pub(super) fn goes_on(code: &str) -> bool {
     let line = code.get(scan.last_line..).unwrap_or_default();
     if line.trim().is_empty() {
         // The empty line that ends a block, unless that has not begun.
-        return scan.last(code) == ":";
+        return scan.last_token(code) == ":";
     }
-    line.starts_with([' ', '\t']) || line.starts_with('@') || scan.last(code) == ":"
+    line.starts_with([' ', '\t']) || line.starts_with('@') || scan.last_token(code) == ":"
 }
 
 /// How far the line after `code` is indented.
@@ -182,7 +181,7 @@ pub(super) fn next_indent(code: &str) -> usize {
     };
     let indent = line.len() - line.trim_start_matches(' ').len();
     let first = line.trim_start();
-    match scan.last(code) {
+    match scan.last_token(code) {
         _ if first.is_empty() => indent,
         ":" | "(" | "[" | "{" => indent + INDENT,
         _ if scan.open_brackets > 0 => indent,
@@ -194,14 +193,14 @@ pub(super) fn next_indent(code: &str) -> usize {
     }
 }
 
-/// How much a backspace takes: in the indentation of a line, back to the level before.
+/// How many characters a backspace deletes: in the indentation of a line, one level.
 pub(super) fn backspace(before_cursor: &str) -> u16 {
     let line = before_cursor.rsplit('\n').next().unwrap_or_default();
     let is_indent = !line.is_empty() && line.bytes().all(|byte| byte == b' ');
     if is_indent && line.len().is_multiple_of(INDENT) { 4 } else { 1 }
 }
 
-/// What a tab puts in where there is nothing to complete.
+/// The blanks that a tab inserts where there is nothing to complete.
 pub(super) fn tab(before_cursor: &str) -> Option<String> {
     let line = before_cursor.rsplit('\n').next().unwrap_or_default();
     line.trim().is_empty().then(|| " ".repeat(INDENT - line.chars().count() % INDENT))
@@ -214,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_whole_is_run() {
+    fn complete_input_is_executed() {
         for code in [
             "",
             "x = 1",
@@ -236,12 +235,12 @@ mod tests {
             "x = 1 + \\\n    2",
             "x = '''\n  '''",
         ] {
-            assert!(!goes_on(code), "{code:?}");
+            assert!(!is_incomplete(code), "{code:?}");
         }
     }
 
     #[test]
-    fn what_is_not_goes_on() {
+    fn incomplete_input_continues_on_the_next_line() {
         for code in [
             "if x:",
             "if x:  # comment",
@@ -258,7 +257,7 @@ mod tests {
             "while True:\n    ",
             "(\n\n",
         ] {
-            assert!(goes_on(code), "{code:?}");
+            assert!(is_incomplete(code), "{code:?}");
         }
     }
 
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_know_where_they_are() {
+    fn tab_and_backspace_move_by_one_level_of_indentation() {
         assert_eq!(backspace("if x:\n        "), 4);
         assert_eq!(backspace("if x:\n    y"), 1);
         assert_eq!(backspace("     "), 1);
@@ -294,37 +293,37 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_what_they_look_like() {
+    fn tokens_have_the_kind_that_python_gives_them() {
         let code = "for x in rb'a#': # c\n 1.5e-3+0xff";
         let found: Vec<_> =
-            scan(code).pieces.into_iter().map(|(range, kind)| (&code[range], kind)).collect();
+            scan(code).tokens.into_iter().map(|(range, kind)| (&code[range], kind)).collect();
         assert_eq!(
             found,
             [
-                ("for", Kind::Keyword),
-                ("x", Kind::Other),
-                ("in", Kind::Keyword),
-                ("rb'a#'", Kind::Text),
-                (":", Kind::Other),
-                ("# c", Kind::Comment),
-                ("1.5e-3", Kind::Number),
-                ("+", Kind::Other),
-                ("0xff", Kind::Number),
+                ("for", TokenKind::Keyword),
+                ("x", TokenKind::Other),
+                ("in", TokenKind::Keyword),
+                ("rb'a#'", TokenKind::String),
+                (":", TokenKind::Other),
+                ("# c", TokenKind::Comment),
+                ("1.5e-3", TokenKind::Number),
+                ("+", TokenKind::Other),
+                ("0xff", TokenKind::Number),
             ]
         );
     }
 
     proptest! {
         #[test]
-        fn pieces_are_in_order_and_on_boundaries(code: String) {
+        fn tokens_are_in_order_and_on_character_boundaries(code: String) {
             let mut end = 0;
-            for (range, _) in scan(&code).pieces {
+            for (range, _) in scan(&code).tokens {
                 prop_assert!(end <= range.start && range.start < range.end);
                 prop_assert!(code.get(range.clone()).is_some());
                 end = range.end;
             }
             prop_assert!(end <= code.len());
-            let _ = (goes_on(&code), next_indent(&code));
+            let _ = (is_incomplete(&code), next_indent(&code));
         }
     }
 }

@@ -1,27 +1,26 @@
-//! The loop of a session at the keyboard: a prompt, what is typed, what comes of it.
+//! The loop of the prompt: reads an input, evaluates it, and shows what comes of it.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vivarium_api_types::{CompleteReply, ExecuteRequest, ProbeRequest};
 use vivarium_client::Event;
 use vivarium_protocol::outcome::Exception;
 
-use super::command::{HELP, Input, parse};
-use super::editor::{Keyboard, Said};
+use super::editor::{EditorEvent, LineEditor};
+use super::input::{HELP, Input, parse};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
 use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
 use crate::{files, outcome, transfer};
 
-/// A session at the keyboard.
 #[derive(Debug)]
-pub(super) struct Conversation<'a> {
+pub(super) struct ReadEvalLoop<'a> {
     target: &'a Target,
     session: String,
-    keyboard: Keyboard,
+    editor: LineEditor,
     screen: Screen,
     signals: Signals,
     timeout_ms: Option<u64>,
-    /// Of the next input.
+    /// The number of the next prompt.
     number: u64,
     /// Whether the session stays when we end.
     pub(super) is_kept: bool,
@@ -34,17 +33,16 @@ struct Signals {
     hangups: Signal,
 }
 
-/// Whether to go on.
 enum Next {
     Prompt,
     End,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ReadEvalLoop<'a> {
     pub(super) fn new(
         target: &'a Target,
         session: String,
-        keyboard: Keyboard,
+        editor: LineEditor,
         screen: Screen,
         timeout_ms: Option<u64>,
         is_kept: bool,
@@ -55,33 +53,33 @@ impl<'a> Conversation<'a> {
             terminations: listen(SignalKind::terminate())?,
             hangups: listen(SignalKind::hangup())?,
         };
-        Ok(Self { target, session, keyboard, screen, signals, timeout_ms, number: 1, is_kept })
+        Ok(Self { target, session, editor, screen, signals, timeout_ms, number: 1, is_kept })
     }
 
-    /// Goes on until the user ends it.
-    pub(super) async fn hold(&mut self) -> Result<(), Failure> {
+    /// Runs until the user ends it.
+    pub(super) async fn run(&mut self) -> Result<(), Failure> {
         loop {
             self.screen.start_line()?;
-            self.keyboard.ask(self.screen.prompt(self.number));
-            let typed = loop {
-                let said = tokio::select! {
-                    said = self.keyboard.said() => said,
+            self.editor.prompt(self.screen.prompt(self.number));
+            let line = loop {
+                let event = tokio::select! {
+                    event = self.editor.next_event() => event,
                     _ = self.signals.terminations.recv() => return Ok(()),
                     _ = self.signals.hangups.recv() => return Ok(()),
                 };
-                match said {
-                    Said::Code(code) => break code,
-                    Said::Nothing => break String::new(),
-                    Said::End => return Ok(()),
-                    Said::Failed(why) => return Err(Failure::says(Exit::Error, why)),
-                    Said::Question(question) => {
-                        let reply = self.complete(question.code, question.cursor).await;
-                        // The editor has waited long enough if it is not there any more.
-                        question.answer.send(reply).unwrap_or_default();
+                match event {
+                    EditorEvent::Line(line) => break line,
+                    EditorEvent::Cancelled => break String::new(),
+                    EditorEvent::Eof => return Ok(()),
+                    EditorEvent::Failed(why) => return Err(Failure::says(Exit::Error, why)),
+                    EditorEvent::Completion(request) => {
+                        let reply = self.complete(request.code, request.cursor).await;
+                        // An editor that has gone has waited long enough.
+                        request.answer.send(reply).unwrap_or_default();
                     }
                 }
             };
-            match self.take(&typed).await {
+            match self.interpret(&line).await {
                 Ok(Next::Prompt) => {}
                 Ok(Next::End) => return Ok(()),
                 Err(failure) if failure.is_quiet() => return Err(failure),
@@ -90,9 +88,9 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    async fn take(&mut self, typed: &str) -> Result<Next, Failure> {
-        match parse(typed) {
-            Input::Nothing => {}
+    async fn interpret(&mut self, line: &str) -> Result<Next, Failure> {
+        match parse(line) {
+            Input::Empty => {}
             Input::Code(code) => {
                 self.execute(code).await?;
                 self.number += 1;
@@ -100,7 +98,7 @@ impl<'a> Conversation<'a> {
             Input::Inspect { name, wants_source } => {
                 let request = ProbeRequest { code: name.to_owned(), cursor: None };
                 let reply = self.target.inspect(&self.session, request).await?;
-                self.screen.inspected(name, &reply, wants_source)?;
+                self.screen.show_inspection(name, &reply, wants_source)?;
             }
             Input::Files(dir) => {
                 let found = self.target.list_files(&self.session, dir, false).await?;
@@ -120,7 +118,7 @@ impl<'a> Conversation<'a> {
             }
             Input::Reset => {
                 self.target.reset(&self.session).await?;
-                self.screen.was_reset();
+                self.screen.expect_loss();
                 self.screen.note("reset: variables are gone, files are there")?;
             }
             Input::Session => self.describe().await?,
@@ -168,7 +166,7 @@ impl<'a> Conversation<'a> {
     /// next one resets the session.
     async fn execute(&mut self, code: &str) -> Result<(), Failure> {
         // What was pressed before the code ran is not for the code.
-        while pressed(&mut self.signals.interrupts).await {}
+        while is_pending(&mut self.signals.interrupts).await {}
         let request = ExecuteRequest {
             code: code.to_owned(),
             timeout_ms: self.timeout_ms,
@@ -176,18 +174,18 @@ impl<'a> Conversation<'a> {
         };
         let events =
             self.target.start(&self.session, ExecutionRequest::Code(request), false).await?;
-        let mut running = Running { events, exception: None };
+        let mut evaluation = Evaluation { events, exception: None };
         let (target, session, number) = (self.target, self.session.clone(), self.number);
         let mut presses = 0;
         loop {
             tokio::select! {
-                shown = running.show(&mut self.screen, number) => return shown,
+                shown = evaluation.show(&mut self.screen, number) => return shown,
                 _ = self.signals.interrupts.recv() => presses += 1,
-                _ = self.signals.terminations.recv() => return Err(left()),
-                _ = self.signals.hangups.recv() => return Err(left()),
+                _ = self.signals.terminations.recv() => return Err(interrupted()),
+                _ = self.signals.hangups.recv() => return Err(interrupted()),
             }
             // The terminal has shown it as ^C.
-            self.screen.leave_line();
+            self.screen.mark_mid_line();
             // Beside the execution, which goes on for the interrupt to reach it.
             let stop = async {
                 match presses {
@@ -196,37 +194,37 @@ impl<'a> Conversation<'a> {
                 }
             };
             let stopped = tokio::select! {
-                shown = running.show(&mut self.screen, number) => return shown,
+                shown = evaluation.show(&mut self.screen, number) => return shown,
                 stopped = stop => stopped,
-                _ = self.signals.interrupts.recv(), if presses > 1 => return Err(left()),
-                _ = self.signals.terminations.recv() => return Err(left()),
-                _ = self.signals.hangups.recv() => return Err(left()),
+                _ = self.signals.interrupts.recv(), if presses > 1 => return Err(interrupted()),
+                _ = self.signals.terminations.recv() => return Err(interrupted()),
+                _ = self.signals.hangups.recv() => return Err(interrupted()),
             };
             match stopped {
                 Ok(true) => {}
-                Ok(false) => self.screen.note(STUBBORN)?,
+                Ok(false) => self.screen.note(STILL_RUNNING)?,
                 Err(failure) => self.screen.note(failure.message())?,
             }
         }
     }
 }
 
-/// Said of code that ignores an interrupt.
-const STUBBORN: &str = "still running: Ctrl-C again resets the session, and its variables are lost";
+const STILL_RUNNING: &str =
+    "still running: Ctrl-C again resets the session, and its variables are lost";
 
-/// We end while code runs.
-const fn left() -> Failure {
+/// The end of this program while code runs.
+const fn interrupted() -> Failure {
     Failure::quiet(Exit::Interrupted)
 }
 
-/// An execution that is shown.
+/// An execution under way.
 #[derive(Debug)]
-struct Running {
+struct Evaluation {
     events: EventStream,
     exception: Option<Exception>,
 }
 
-impl Running {
+impl Evaluation {
     /// Shows events up to the last. May be dropped, and be called again, without losing any.
     async fn show(&mut self, screen: &mut Screen, number: u64) -> Result<(), Failure> {
         while let Some(event) = self.events.next().await? {
@@ -234,19 +232,19 @@ impl Running {
                 Event::Started(_) => {}
                 Event::Stdout(text) => screen.print(&text)?,
                 Event::Stderr(text) => screen.print_error(&text)?,
-                Event::Display(shown) => screen.shown(&shown)?,
-                Event::Result(value) => screen.value(number, &value)?,
+                Event::Display(shown) => screen.show_display(&shown)?,
+                Event::Result(value) => screen.show_value(number, &value)?,
                 Event::Error(error) => self.exception = Some(error),
                 Event::Gap => screen.note(outcome::EVENTS_MISSING)?,
-                Event::Done(done) => return screen.end(&done, self.exception.as_ref()),
+                Event::Done(done) => return screen.show_end(&done, self.exception.as_ref()),
             }
         }
         Err(outcome::missing())
     }
 }
 
-/// Whether a signal is there already.
-async fn pressed(signal: &mut Signal) -> bool {
+/// Whether a signal has come already.
+async fn is_pending(signal: &mut Signal) -> bool {
     tokio::select! {
         biased;
         _ = signal.recv() => true,

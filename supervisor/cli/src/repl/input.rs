@@ -1,4 +1,4 @@
-//! What can be typed besides Python: `:COMMAND`, `?NAME` and `NAME?`.
+//! What a line of input means: Python, `:COMMAND`, `?NAME` or `NAME?`.
 
 use rustyline::completion::Pair;
 
@@ -18,18 +18,15 @@ Tab completes. Alt-Enter starts a new line, an empty line ends a block. Ctrl-C i
 code, or discards the input. _ is the last value.
 ";
 
-/// Names and whether something has to follow.
-const NAMES: [&str; 9] =
+const COMMANDS: [&str; 9] =
     [":files", ":put", ":get", ":reset", ":session", ":keep", ":help", ":quit", ":exit"];
 
-/// What was typed.
+/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input<'a> {
     /// Only blanks.
-    Nothing,
-    /// Python.
+    Empty,
     Code(&'a str),
-    /// A question about a name.
     Inspect {
         name: &'a str,
         wants_source: bool,
@@ -48,15 +45,15 @@ pub(super) enum Input<'a> {
     Keep,
     Help,
     Quit,
-    /// No command of ours, or not in this form.
+    /// No command, or one with other arguments than it takes.
     Unknown(&'a str),
 }
 
-/// What something that was typed means.
+/// What a line of input means.
 pub(super) fn parse(typed: &str) -> Input<'_> {
     let text = typed.trim();
     if text.is_empty() {
-        return Input::Nothing;
+        return Input::Empty;
     }
     if let Some(command) = text.strip_prefix(':') {
         let mut words = command.split_whitespace();
@@ -85,8 +82,8 @@ pub(super) fn parse(typed: &str) -> Input<'_> {
 }
 
 /// Commands that begin like this, for completion.
-pub(super) fn beginning_with(typed: &str) -> Vec<Pair> {
-    let names = NAMES.iter().filter(|name| name.starts_with(typed));
+pub(super) fn commands_beginning_with(typed: &str) -> Vec<Pair> {
+    let names = COMMANDS.iter().filter(|name| name.starts_with(typed));
     names
         .map(|name| Pair { display: (*name).to_owned(), replacement: (*name).to_owned() })
         .collect()
@@ -97,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_told_apart() {
-        assert_eq!(parse("  "), Input::Nothing);
+    fn python_commands_and_inspections_are_told_apart() {
+        assert_eq!(parse("  "), Input::Empty);
         assert_eq!(parse("  x\n"), Input::Code("  x\n"));
         assert_eq!(parse("?print"), Input::Inspect { name: "print", wants_source: false });
         assert_eq!(parse("a.b??"), Input::Inspect { name: "a.b", wants_source: true });
@@ -116,8 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_offered_is_one_and_is_explained() {
-        for pair in beginning_with(":") {
+    fn every_offered_command_is_parsed_and_in_the_help() {
+        for pair in commands_beginning_with(":") {
             let with_words = format!("{} a b", pair.display);
             let known = [parse(&pair.display), parse(&with_words)]
                 .iter()
@@ -125,6 +122,6 @@ mod tests {
             assert!(known, "{}", pair.display);
             assert!(HELP.contains(&pair.display) || pair.display == ":exit", "{}", pair.display);
         }
-        assert_eq!(beginning_with(":re").len(), 1);
+        assert_eq!(commands_beginning_with(":re").len(), 1);
     }
 }
