@@ -66,12 +66,7 @@ impl Failure {
         Self { exit, message: String::new() }
     }
 
-    /// Whether there is nothing more to say, nor to do.
-    pub(super) const fn is_quiet(&self) -> bool {
-        self.message.is_empty()
-    }
-
-    /// What went wrong.
+    /// Empty if everything has been said.
     pub(super) fn message(&self) -> &str {
         &self.message
     }

@@ -19,6 +19,7 @@ mod outcome;
 mod output_dir;
 mod print;
 mod printer;
+#[cfg(feature = "interactive")]
 mod repl;
 mod run;
 mod serve;
@@ -26,6 +27,7 @@ mod sessions;
 mod target;
 mod tenant;
 mod terminal;
+#[cfg(feature = "interactive")]
 mod top;
 mod transfer;
 
@@ -64,11 +66,13 @@ enum Command {
     /// Runs code or a command in a session of a daemon.
     Exec(exec::Args),
     /// Opens a Python prompt in a sandbox.
+    #[cfg(feature = "interactive")]
     Repl(repl::Args),
     /// Manages the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
     /// Watches a daemon.
+    #[cfg(feature = "interactive")]
     Top(top::Args),
     /// Moves files between this host and a daemon's sessions.
     #[command(subcommand)]
@@ -96,7 +100,9 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Exec(args) => exec::main(&args),
+        #[cfg(feature = "interactive")]
         Command::Repl(args) => repl::main(&args),
+        #[cfg(feature = "interactive")]
         Command::Top(args) => top::main(&args),
         Command::Files(command) => files::main(&command),
         Command::Sessions(command) => sessions::main(&command),

@@ -23,7 +23,6 @@ use super::outcome;
 use super::output_dir::OutputDir;
 use super::print;
 use super::target::{self, Target};
-use super::terminal;
 
 use editor::LineEditor;
 use history::History;
@@ -109,7 +108,7 @@ async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
     }
-    let has_colour = terminal::wants_colour();
+    let has_colour = wants_colour();
     let editor = LineEditor::start(history, has_colour)?;
     let screen = Screen::new(has_colour, images, output_dir);
     let mut read_eval =
@@ -151,4 +150,11 @@ async fn keep_alive(target: &Target, session: &str) {
             tracing::debug!(why = failure.message(), "not kept alive");
         }
     }
+}
+
+/// Whether colours are wanted where they can be shown (no-color.org, and terminals that have
+/// none).
+fn wants_colour() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }

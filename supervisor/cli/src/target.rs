@@ -4,7 +4,8 @@ mod daemon;
 mod events;
 mod execution;
 mod files;
-mod probe;
+#[cfg(feature = "interactive")]
+mod interactive;
 
 use tokio::runtime::{Builder, Runtime};
 use vivarium_api_types::{InterruptReply, SessionInfo, SessionSpec};
@@ -74,28 +75,6 @@ impl Target {
             }
         };
         reply.map(|reply: InterruptReply| reply.interrupted)
-    }
-
-    /// Gives a session a fresh kernel.
-    pub(super) async fn reset(&self, session: &str) -> Result<(), Failure> {
-        match self {
-            Self::Embedded(engine) => engine
-                .reset(DEFAULT_TENANT, session)
-                .await
-                .map(drop)
-                .map_err(|e| engine_failure(&e)),
-            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/reset").await,
-        }
-    }
-
-    /// Begins a session's idle time anew.
-    pub(super) async fn keepalive(&self, session: &str) -> Result<(), Failure> {
-        match self {
-            Self::Embedded(engine) => {
-                engine.keepalive(DEFAULT_TENANT, session).map(drop).map_err(|e| engine_failure(&e))
-            }
-            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/keepalive").await,
-        }
     }
 
     /// Deletes a session.

@@ -21,15 +21,7 @@ pub(super) struct Terminals {
 }
 
 impl Terminals {
-    /// Looks.
     pub(super) fn look() -> Self {
         Self { stdout: std::io::stdout().is_terminal(), stderr: std::io::stderr().is_terminal() }
     }
-}
-
-/// Whether colours are wanted where they can be shown (no-color.org, and terminals that have
-/// none).
-pub(super) fn wants_colour() -> bool {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    !is_set("NO_COLOR") && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }

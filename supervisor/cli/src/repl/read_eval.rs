@@ -82,7 +82,7 @@ impl<'a> ReadEvalLoop<'a> {
             match self.interpret(&line).await {
                 Ok(Next::Prompt) => {}
                 Ok(Next::End) => return Ok(()),
-                Err(failure) if failure.is_quiet() => return Err(failure),
+                Err(failure) if failure.message().is_empty() => return Err(failure),
                 Err(failure) => self.screen.note(failure.message())?,
             }
         }

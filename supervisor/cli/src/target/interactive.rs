@@ -1,12 +1,35 @@
-//! Assistance with code that is being typed.
+//! What only a person at a prompt asks of a session.
 
 use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
+use vivarium_client::Method;
 use vivarium_engine::DEFAULT_TENANT;
 
 use super::{Target, daemon, engine_failure, session_path};
 use crate::exit::Failure;
 
 impl Target {
+    /// Gives a session a fresh kernel.
+    pub(crate) async fn reset(&self, session: &str) -> Result<(), Failure> {
+        match self {
+            Self::Embedded(engine) => engine
+                .reset(DEFAULT_TENANT, session)
+                .await
+                .map(drop)
+                .map_err(|e| engine_failure(&e)),
+            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/reset").await,
+        }
+    }
+
+    /// Begins a session's idle time anew.
+    pub(crate) async fn keepalive(&self, session: &str) -> Result<(), Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                engine.keepalive(DEFAULT_TENANT, session).map(drop).map_err(|e| engine_failure(&e))
+            }
+            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/keepalive").await,
+        }
+    }
+
     /// Completions at a position in code.
     pub(crate) async fn complete(
         &self,
