@@ -79,7 +79,7 @@ impl Memory {
     /// As these say, from now on. Has to be called where tokio runs.
     #[must_use]
     pub fn watch(sources: Sources) -> Self {
-        let mut memory = Self::told(sources.read());
+        let mut memory = Self::fixed(sources.read());
         let (shared, sources) = (Arc::clone(&memory.shared), Arc::new(sources));
         let reader = tokio::spawn(async move { shared.keep_reading(sources).await });
         memory.reader = Some(reader.abort_handle());
@@ -88,7 +88,7 @@ impl Memory {
 
     /// As this says, until something else is noted.
     #[must_use]
-    pub(crate) fn told(reading: Reading) -> Self {
+    pub(crate) fn fixed(reading: Reading) -> Self {
         if reading.memory.is_none() {
             tracing::info!("nothing tells how much memory is left: sessions are made all the same");
         }

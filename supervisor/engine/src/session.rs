@@ -182,14 +182,14 @@ impl Session {
     }
 
     /// Sends a command; `false` if the session is over.
-    pub async fn tell(&self, command: Command) -> bool {
+    pub async fn send(&self, command: Command) -> bool {
         self.commands.send(command).await.is_ok()
     }
 
     /// Sends a command with a place for its answer; `None` if the session is over.
     pub async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
-        if !self.tell(command(sender)).await {
+        if !self.send(command(sender)).await {
             return None;
         }
         receiver.await.ok()
@@ -220,7 +220,7 @@ impl Session {
 
     /// Ends it, and waits until nothing of it is left.
     pub async fn close(&self, cause: Cause) {
-        self.tell(Command::Close(cause)).await;
+        self.send(Command::Close(cause)).await;
         self.gone().await;
     }
 

@@ -122,7 +122,7 @@ impl FakeAgent {
 
     /// The next operation on files, which has to be the next message.
     pub async fn file(&mut self) -> (TransferNumber, FileOperation) {
-        match self.hear().await {
+        match self.recv().await {
             Some(ToAgent::File { transfer, operation }) => (transfer, operation),
             other => panic!("no operation on files: {other:?}"),
         }
@@ -144,23 +144,23 @@ impl FakeAgent {
         reply: Result<FileReply, FileProblemKind>,
     ) {
         let problem = |kind| FileProblem { kind, detail: "said the agent".to_owned() };
-        self.say(FromAgent::FileDone { transfer, reply: reply.map_err(problem) }).await;
+        self.send(FromAgent::FileDone { transfer, reply: reply.map_err(problem) }).await;
     }
 
     /// Bytes that may be no message.
-    pub async fn say_bytes(&mut self, bytes: &[u8]) {
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    pub async fn say(&mut self, message: FromAgent) {
-        self.say_bytes(&frame::encode(&message, MAX_FRAME_BYTES).unwrap()).await;
+    pub async fn send(&mut self, message: FromAgent) {
+        self.send_bytes(&frame::encode(&message, MAX_FRAME_BYTES).unwrap()).await;
     }
 
     /// The next message; `None` at end of file.
-    pub async fn hear(&mut self) -> Option<ToAgent> {
+    pub async fn recv(&mut self) -> Option<ToAgent> {
         loop {
             match self.read().await {
-                Some(ToAgent::Ping) => self.say(FromAgent::Pong).await,
+                Some(ToAgent::Ping) => self.send(FromAgent::Pong).await,
                 other => return other,
             }
         }
@@ -178,7 +178,7 @@ impl FakeAgent {
     pub async fn ready(&mut self, generation: u32) {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
         let origin = Origin::Executed;
-        self.say(FromAgent::KernelReady { generation, protection, origin }).await;
+        self.send(FromAgent::KernelReady { generation, protection, origin }).await;
     }
 
     /// Starts up.
@@ -190,7 +190,7 @@ impl FakeAgent {
 
     /// Takes the next execution, which has to be the next message.
     pub async fn accept(&mut self) -> (u64, String, Vec<InputFile>) {
-        match self.hear().await {
+        match self.recv().await {
             Some(ToAgent::Execute { execution, work: Work::Code { code }, files, .. }) => {
                 (execution, code, files)
             }
@@ -201,18 +201,18 @@ impl FakeAgent {
     /// Takes the next execution and starts it.
     pub async fn begin(&mut self) -> u64 {
         let (execution, ..) = self.accept().await;
-        self.say(FromAgent::Started { execution }).await;
+        self.send(FromAgent::Started { execution }).await;
         execution
     }
 
     pub async fn print(&mut self, execution: u64, text: &str) {
         let data = text.as_bytes().to_vec();
-        self.say(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
+        self.send(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
     }
 
     pub async fn value(&mut self, execution: u64, repr: &str) {
         let value = Value { repr: repr.to_owned(), type_name: "T".to_owned(), mime: vec![] };
-        self.say(FromAgent::Value { execution, value }).await;
+        self.send(FromAgent::Value { execution, value }).await;
     }
 
     pub async fn done(&mut self, execution: u64, completion: Completion) {
@@ -225,7 +225,7 @@ impl FakeAgent {
             usage,
             changes: Changes::default(),
         };
-        self.say(message).await;
+        self.send(message).await;
     }
 
     pub async fn exited(&mut self, generation: u32, execution: Option<u64>, end: KernelEnd) {
@@ -238,16 +238,16 @@ impl FakeAgent {
             usage: Usage::default(),
             changes: Changes::default(),
         };
-        self.say(message).await;
+        self.send(message).await;
     }
 
     /// Answers executions, printing and returning their code, until the session is over.
     pub async fn echo(mut self) {
         self.start().await;
-        while let Some(message) = self.hear().await {
+        while let Some(message) = self.recv().await {
             match message {
                 ToAgent::Execute { execution, work: Work::Code { code }, .. } => {
-                    self.say(FromAgent::Started { execution }).await;
+                    self.send(FromAgent::Started { execution }).await;
                     self.print(execution, &code).await;
                     self.value(execution, &code).await;
                     self.done(execution, Completion::Ok).await;

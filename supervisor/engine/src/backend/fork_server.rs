@@ -26,7 +26,7 @@ use vivarium_protocol::message::{ForkLauncher, LauncherForked};
 
 use super::{Executed, LaunchError};
 use crate::descriptors::send_some;
-use crate::hear::hear;
+use crate::recv::recv;
 
 /// How many launchers one forks.
 const FORKS: u32 = 256;
@@ -84,12 +84,12 @@ impl ForkServer {
         control: OwnedFd,
         stderr: OwnedFd,
     ) -> Result<Forked, LaunchError> {
-        let (told, tells) = UnixStream::pair().map_err(LaunchError::Socket)?;
-        let tells = tells.into_std().map_err(LaunchError::Socket)?;
+        let (launcher, launcher_end) = UnixStream::pair().map_err(LaunchError::Socket)?;
+        let launcher_end = launcher_end.into_std().map_err(LaunchError::Socket)?;
         let order = ForkLauncher { protocol_version: PROTOCOL_VERSION };
         let order = encode(&order, MAX_SMALL_FRAME_BYTES)
             .map_err(|error| LaunchError::Ask(error.into()))?;
-        let given = [control, stderr, tells.into()];
+        let given = [control, stderr, launcher_end.into()];
         let mut current = self.0.lock().await;
         loop {
             if current.take_if(|server| *server.fate.borrow() == Fate::Hangs).is_some() {
@@ -123,7 +123,7 @@ impl ForkServer {
             if current.take_if(|server| server.left == 0).is_some() {
                 fate.send_replace(Fate::Retires);
             }
-            return Ok(Forked { told: Some(told), pid: None, fate });
+            return Ok(Forked { launcher: Some(launcher), pid: None, fate });
         }
     }
 }
@@ -164,8 +164,8 @@ async fn keep(mut child: Child, mut fate: watch::Receiver<Fate>) {
 /// the same, for as long as there is a runtime.
 #[derive(Debug)]
 pub struct Forked {
-    told: Option<UnixStream>,
-    /// Its pid, once that was heard.
+    launcher: Option<UnixStream>,
+    /// Its pid, once the fork server has sent it.
     pid: Option<Pid>,
     fate: Arc<watch::Sender<Fate>>,
 }
@@ -174,16 +174,16 @@ impl Forked {
     /// Waits until it is there; whether it is. Where it is not, its fork server has ended, or could
     /// not fork, or hung and is killed for it: there is none, and none will be.
     pub(crate) async fn begun(&mut self) -> bool {
-        let Some(told) = &mut self.told else { return false };
-        let heard = match timeout(FORKED_WITHIN, hear_pid(told)).await {
-            Ok(heard) => heard,
+        let Some(launcher) = &mut self.launcher else { return false };
+        let received = match timeout(FORKED_WITHIN, recv_pid(launcher)).await {
+            Ok(received) => received,
             Err(_) => {
                 self.fate.send_replace(Fate::Hangs);
-                hear_pid(told).await
+                recv_pid(launcher).await
             }
         };
-        self.pid = heard.unwrap_or_else(|error| {
-            tracing::error!(%error, "hearing of a launcher");
+        self.pid = received.unwrap_or_else(|error| {
+            tracing::error!(%error, "receiving the pid of a launcher");
             None
         });
         self.pid.is_some()
@@ -196,8 +196,8 @@ impl Forked {
         if self.pid.is_none() && !self.begun().await {
             return true;
         }
-        match (self.told.take(), self.pid) {
-            (Some(told), Some(pid)) => wait(told, pid, within).await,
+        match (self.launcher.take(), self.pid) {
+            (Some(launcher), Some(pid)) => wait(launcher, pid, within).await,
             _ => true,
         }
     }
@@ -205,34 +205,34 @@ impl Forked {
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        if let (Some(told), Ok(runtime)) = (self.told.take(), Handle::try_current()) {
-            runtime.spawn(late(told, self.pid));
+        if let (Some(launcher), Ok(runtime)) = (self.launcher.take(), Handle::try_current()) {
+            runtime.spawn(late(launcher, self.pid));
         }
     }
 }
 
 /// Waits for one that nobody else waits for.
-async fn late(mut told: UnixStream, pid: Option<Pid>) {
+async fn late(mut launcher: UnixStream, pid: Option<Pid>) {
     let pid = match pid {
         Some(pid) => Some(pid),
-        None => hear_pid(&mut told).await.unwrap_or_default(),
+        None => recv_pid(&mut launcher).await.unwrap_or_default(),
     };
     if let Some(pid) = pid {
-        wait(told, pid, Duration::from_secs(60)).await;
+        wait(launcher, pid, Duration::from_secs(60)).await;
     }
 }
 
 /// Waits for the end of a launcher; whether its session has ended with it for certain. A launcher
 /// that exits has waited for its agent, and the host's kernel reports the end of an agent, PID 1,
 /// only after that of every process in its namespace. One that was killed has waited for nobody.
-async fn wait(mut told: UnixStream, pid: Pid, within: Duration) -> bool {
+async fn wait(mut launcher: UnixStream, pid: Pid, within: Duration) -> bool {
     let ended = async {
-        if !is_silent(&mut told, within).await {
+        if !is_silent(&mut launcher, within).await {
             tracing::warn!("an agent did not follow the end of its session: it is killed");
-            told.shutdown().await?;
+            launcher.shutdown().await?;
             // Both pids are nobody else's before we have waited. It may have been stopped.
             kill(pid, Signal::SIGCONT)?;
-            if !is_silent(&mut told, within).await {
+            if !is_silent(&mut launcher, within).await {
                 tracing::warn!("a launcher did not follow the end of its session: it is killed");
                 kill(pid, Signal::SIGKILL)?;
             }
@@ -254,13 +254,13 @@ async fn wait(mut told: UnixStream, pid: Pid, within: Duration) -> bool {
 
 /// Whether nobody has the other end any more, as launcher and agent are gone. What an agent says
 /// there is nothing to go by.
-async fn is_silent(told: &mut UnixStream, within: Duration) -> bool {
-    timeout(within, tokio::io::copy(told, &mut tokio::io::sink())).await.is_ok()
+async fn is_silent(launcher: &mut UnixStream, within: Duration) -> bool {
+    timeout(within, tokio::io::copy(launcher, &mut tokio::io::sink())).await.is_ok()
 }
 
 /// Its pid; `None` if there is none, as the fork server could not, or is gone.
-async fn hear_pid(told: &mut UnixStream) -> io::Result<Option<Pid>> {
-    let heard: io::Result<Option<LauncherForked>> =
-        hear(told, &mut Decoder::new(MAX_SMALL_FRAME_BYTES)).await;
-    Ok(heard?.map(|LauncherForked { pid }| Pid::from_raw(pid)))
+async fn recv_pid(launcher: &mut UnixStream) -> io::Result<Option<Pid>> {
+    let received: io::Result<Option<LauncherForked>> =
+        recv(launcher, &mut Decoder::new(MAX_SMALL_FRAME_BYTES)).await;
+    Ok(received?.map(|LauncherForked { pid }| Pid::from_raw(pid)))
 }

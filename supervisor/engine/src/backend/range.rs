@@ -12,7 +12,7 @@ use vivarium_protocol::frame::{Decoder, FrameError, MAX_SMALL_FRAME_BYTES, encod
 use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 
 use super::{Backend, LaunchError, Launched};
-use crate::hear::hear;
+use crate::recv::recv;
 
 /// How long it may take: two small programs.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -57,7 +57,7 @@ async fn ask(launched: &mut Launched, ranges: &[(u32, u32)]) -> Result<OwnedFd, 
     let order = CreateIdNamespace { protocol_version: PROTOCOL_VERSION, ranges: ranges.to_vec() };
     stream.write_all(&encode(&order, MAX_SMALL_FRAME_BYTES)?).await?;
     let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-    match hear::<_, RangeError>(stream, &mut decoder).await? {
+    match recv::<_, RangeError>(stream, &mut decoder).await? {
         // The process is there, and its number its own, until the socket is closed.
         Some(FromIdNamespace::Created { pid }) => {
             Ok(File::open(format!("/proc/{pid}/ns/user"))?.into())

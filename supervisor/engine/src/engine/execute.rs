@@ -288,7 +288,7 @@ impl Engine {
             Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
         let session_id = session.identity.id.clone();
         // One that is not told is dropped, which refuses it.
-        session.tell(Command::Execute(Box::new(task))).await;
+        session.send(Command::Execute(Box::new(task))).await;
         let mut taken = record.queued().await;
         if taken.is_ok() && session.started().await.is_err() {
             // Whether it could not be started, or was ended before: the session says so.

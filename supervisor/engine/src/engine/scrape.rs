@@ -274,7 +274,7 @@ mod tests {
                 fix: String::new(),
                 passing: None,
             };
-            agent.say(FromAgent::Failed(failure)).await;
+            agent.send(FromAgent::Failed(failure)).await;
         };
         let (created, ()) = tokio::join!(engine.create("t", named("a")), failing);
         created.unwrap_err();

@@ -90,7 +90,7 @@ pub fn tenant(token: &str) -> Tenant {
 
 /// An engine, and the agents that it launches.
 pub fn engine(settings: Settings) -> (Engine, Arc<Fake>, mpsc::UnboundedReceiver<FakeAgent>) {
-    engine_with(settings, Memory::told(Reading::default()))
+    engine_with(settings, Memory::fixed(Reading::default()))
 }
 
 /// One on a host of this memory.
@@ -136,7 +136,7 @@ pub fn engine_with(
 
 /// An engine whose agents echo, and how often it launched or killed one.
 pub fn echoing(settings: Settings) -> (Engine, Arc<Fake>) {
-    echoing_with(settings, Memory::told(Reading::default()))
+    echoing_with(settings, Memory::fixed(Reading::default()))
 }
 
 /// The same on a host of this memory.

@@ -172,7 +172,7 @@ async fn no_session_outlives_its_lifetime() {
         let mut agent = launched.recv().await.unwrap();
         agent.start().await;
         agent.begin().await;
-        assert_eq!(agent.hear().await, None, "end of file");
+        assert_eq!(agent.recv().await, None, "end of file");
     });
     let outcome = outcome.unwrap();
     assert_eq!((outcome.status, outcome.cause), (Status::Killed, Some(Cause::Deleted)));

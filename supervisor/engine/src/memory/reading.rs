@@ -126,8 +126,8 @@ mod tests {
         )
         .unwrap();
         let stock = Stock { available_bytes: 1 << 20, total_bytes: 4 << 20 };
-        let told = Reading { memory: Some(stock), pressure_percent: Some(12.34) };
-        assert_eq!(sources.read(), told);
+        let expected = Reading { memory: Some(stock), pressure_percent: Some(12.34) };
+        assert_eq!(sources.read(), expected);
         for nothing in ["full avg10=99.00", "some avg10=x", "some total=1"] {
             fs::write(&pressure, nothing).unwrap();
             fs::write(&meminfo, nothing).unwrap();

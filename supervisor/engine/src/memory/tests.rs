@@ -28,7 +28,7 @@ fn refused(memory: &Memory) -> Shortage {
 
 #[test]
 fn the_last_that_fits_is_admitted_and_the_next_is_not() {
-    let memory = Memory::told(left(2 * ESTIMATE));
+    let memory = Memory::fixed(left(2 * ESTIMATE));
     let first = memory.admit("e", TERMS).unwrap();
     let second = memory.admit("e", TERMS).unwrap();
     let shortage = refused(&memory);
@@ -38,13 +38,13 @@ fn the_last_that_fits_is_admitted_and_the_next_is_not() {
     let text = shortage.to_string();
     assert!(text.contains("96 MiB") && text.contains("available 64 MiB"), "{text}");
     drop((first, second));
-    assert!(Memory::told(left(ESTIMATE)).admit("e", TERMS).is_ok());
-    assert!(Memory::told(left(ESTIMATE - 1)).admit("e", TERMS).is_err());
+    assert!(Memory::fixed(left(ESTIMATE)).admit("e", TERMS).is_ok());
+    assert!(Memory::fixed(left(ESTIMATE - 1)).admit("e", TERMS).is_err());
 }
 
 #[test]
 fn a_burst_between_two_readings_is_bounded_by_what_is_promised() {
-    let memory = Memory::told(left(10 * ESTIMATE));
+    let memory = Memory::fixed(left(10 * ESTIMATE));
     // Each starts at once, and still no reading shows what it has taken.
     let admitted = (0..1000).filter(|_| memory.admit("e", TERMS).is_ok()).count();
     assert_eq!(admitted, 10);
@@ -62,7 +62,7 @@ fn a_burst_between_two_readings_is_bounded_by_what_is_promised() {
 
 #[test]
 fn what_settles_while_a_reading_is_made_is_not_taken_to_be_in_it() {
-    let memory = Memory::told(left(2 * ESTIMATE));
+    let memory = Memory::fixed(left(2 * ESTIMATE));
     let early = memory.admit("e", TERMS).unwrap();
     let late = memory.admit("e", TERMS).unwrap();
     drop(early);
@@ -75,7 +75,7 @@ fn what_settles_while_a_reading_is_made_is_not_taken_to_be_in_it() {
 
 #[test]
 fn what_sessions_were_found_to_have_is_what_the_next_needs() {
-    let memory = Memory::told(left(64 * MIB));
+    let memory = Memory::fixed(left(64 * MIB));
     for _ in 0..100 {
         memory.learn("e", 4 * MIB);
     }
@@ -93,7 +93,7 @@ fn what_sessions_were_found_to_have_is_what_the_next_needs() {
 
 #[test]
 fn who_was_refused_is_admitted_again_only_when_there_is_more_than_just_enough() {
-    let memory = Memory::told(left(ESTIMATE - 1));
+    let memory = Memory::fixed(left(ESTIMATE - 1));
     refused(&memory);
     memory.note(left(ESTIMATE));
     refused(&memory);
@@ -108,7 +108,7 @@ fn who_was_refused_is_admitted_again_only_when_there_is_more_than_just_enough() 
 
 #[test]
 fn pressure_refuses_above_its_bound_and_until_a_quarter_less() {
-    let memory = Memory::told(pressed(40.0));
+    let memory = Memory::fixed(pressed(40.0));
     drop(memory.admit("e", TERMS).unwrap());
     memory.note(pressed(40.1));
     let shortage = refused(&memory);
@@ -125,7 +125,7 @@ fn pressure_refuses_above_its_bound_and_until_a_quarter_less() {
 #[test]
 fn a_bound_of_a_hundred_is_none() {
     let terms = Terms { max_pressure_percent: 100, ..TERMS };
-    let memory = Memory::told(pressed(100.0));
+    let memory = Memory::fixed(pressed(100.0));
     drop(memory.admit("e", terms).unwrap());
     // Nor after a refusal for another reason.
     memory.note(Reading { pressure_percent: Some(100.0), ..left(0) });
@@ -137,14 +137,14 @@ fn a_bound_of_a_hundred_is_none() {
 #[test]
 fn a_tenant_that_stalls_in_its_own_limit_shuts_nobody_out() {
     let stock = Stock { available_bytes: 1024 * MIB, total_bytes: 2048 * MIB };
-    let memory = Memory::told(Reading { memory: Some(stock), pressure_percent: Some(99.0) });
+    let memory = Memory::fixed(Reading { memory: Some(stock), pressure_percent: Some(99.0) });
     drop(memory.admit("e", TERMS).unwrap());
     assert_eq!(memory.advise("e", TERMS), Advice::Hold);
 }
 
 #[test]
 fn where_nothing_tells_nobody_is_refused() {
-    let memory = Memory::told(Reading::default());
+    let memory = Memory::fixed(Reading::default());
     let terms = Terms { reserve_bytes: u64::MAX, ..TERMS };
     assert!((0..1000).all(|_| memory.admit("e", terms).is_ok()));
     assert_eq!(memory.outlook("e", terms).available_bytes, None);
@@ -152,7 +152,7 @@ fn where_nothing_tells_nobody_is_refused() {
 
 #[test]
 fn pools_give_up_before_anybody_is_refused() {
-    let memory = Memory::told(left(0));
+    let memory = Memory::fixed(left(0));
     let line = ESTIMATE + TERMS.reserve_bytes;
     for (bytes, advice, refuses) in [
         (ESTIMATE - 1, Advice::Shrink, true),

@@ -48,7 +48,7 @@ impl Bench {
     fn with(bounds: Bounds) -> Self {
         let (backend, launched) = Fake::new();
         let (metrics, registry) = (Arc::new(Metrics::new().unwrap()), Arc::default());
-        let memory = Arc::new(Memory::told(Reading::default()));
+        let memory = Arc::new(Memory::fixed(Reading::default()));
         let pools = Pools::new(bounds, &metrics, &registry, &memory);
         Self { pools, backend, launched, registry, metrics, memory }
     }

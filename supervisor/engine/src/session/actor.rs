@@ -1,6 +1,6 @@
 //! The task that is a session.
 //!
-//! It waits for four things: what the agent says ([`heard`]), what others want ([`told`]), what
+//! It waits for four things: what the agent says ([`from_agent`]), what others want ([`commands`]), what
 //! the kernel counts against it ([`tally`]), and the time ([`Actor::late`]). Whatever ends it,
 //! [`end`] answers everybody who still waits and returns only when the last process and
 //! directory of the session are gone.
@@ -33,17 +33,17 @@ use crate::budget::Reservation;
 use crate::cgroup::{Blame, Mark, Meter, Scope};
 
 mod answer;
+mod commands;
 mod end;
 mod finish;
-mod heard;
+mod from_agent;
 mod kernels;
-mod listen;
+mod recv;
 mod tally;
-mod told;
 mod verdict;
 
 use kernels::Kernels;
-use listen::{abandoned, hear, reached};
+use recv::{abandoned, reached, recv};
 pub(super) use tally::Tally;
 
 /// An execution that waits.
@@ -246,11 +246,11 @@ impl Actor {
         let end = loop {
             let (deadline, look) = (self.deadline, self.liveness.due());
             let step = tokio::select! {
-                message = hear(&mut self.channel, self.running.as_ref(), &self.means.account) => {
-                    self.heard(message)
+                message = recv(&mut self.channel, self.running.as_ref(), &self.means.account) => {
+                    self.on_message(message)
                 }
                 command = commands.recv() => match command {
-                    Some(command) => self.told(command),
+                    Some(command) => self.on_command(command),
                     None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
                 },
                 () = self.tally.changed() => self.notified(),
@@ -301,10 +301,10 @@ impl Actor {
     fn replace(&mut self) -> Step {
         let (cause, detail) = self.order();
         // Nobody reads the answer to a probe.
-        let is_told = !self.running.as_ref().is_some_and(|running| {
+        let is_reported = !self.running.as_ref().is_some_and(|running| {
             running.kind == Kind::Probe && running.stop != Some(Stop::Reset)
         });
-        self.kernels.ended(cause, &detail, is_told);
+        self.kernels.ended(cause, &detail, is_reported);
         self.set_state(Event::KernelGone)?;
         self.send(&ToAgent::Replace)?;
         self.wait_for(Awaited::Kernel)
@@ -315,7 +315,7 @@ impl Actor {
         while self.state == SessionState::Idle && self.sequence.is_ready() {
             let Some(job) = self.queue.pop_front() else { break };
             if job.task.writer.record().is_abandoned() {
-                self.never_ran(job, Cause::Interrupt, told::CLIENT_GONE, State::Preserved);
+                self.never_ran(job, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }
             let number = job.number;

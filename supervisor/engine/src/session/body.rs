@@ -45,10 +45,10 @@ impl Body {
     /// Waits for the first kernel, where nobody asks for anything meanwhile: whatever else comes
     /// first is a failure.
     pub(super) async fn first_kernel(&mut self) -> Result<(Origin, Vec<Report>), Failure> {
-        let said =
+        let message =
             self.channel.next().await.map_err(|error| launch::internal(&error.to_string()))?;
-        self.sequence.accept(&said).map_err(|error| launch::internal(&error.to_string()))?;
-        match said {
+        self.sequence.accept(&message).map_err(|error| launch::internal(&error.to_string()))?;
+        match message {
             FromAgent::KernelReady { origin, protection, .. } => Ok((origin, protection)),
             FromAgent::Failed(failure) => Err(failure),
             FromAgent::KernelExited { end, .. } => {

@@ -207,21 +207,21 @@ mod tests {
     #[test]
     fn whose_memory_was_used_up_is_told() {
         let counts = EventCounts { oom_kills: 1, forks_refused: 0 };
-        let told = |used_up| {
+        let detail_of = |used_up| {
             let evidence = Evidence::of(counts, Some(5 << 20), used_up);
             let end = KernelEnd::Signaled { signal: 9, by_agent: false };
             let (cause, detail) = explain(&end, &limits(), evidence);
             assert_eq!(cause, Cause::MemoryLimit);
             detail
         };
-        let tenant = told(UsedUp::Tenant { max_bytes: Some(300 << 20) });
+        let tenant = detail_of(UsedUp::Tenant { max_bytes: Some(300 << 20) });
         assert!(
             tenant.contains("reached its ceiling of 300 MiB (tenant.max_memory_mb)"),
             "{tenant}"
         );
         assert!(!tenant.contains("the limit is"), "{tenant}");
-        let gone = told(UsedUp::Tenant { max_bytes: None });
+        let gone = detail_of(UsedUp::Tenant { max_bytes: None });
         assert!(gone.contains("reached its ceiling (tenant"), "{gone}");
-        assert!(told(UsedUp::Host).contains("the service or the host has no more"));
+        assert!(detail_of(UsedUp::Host).contains("the service or the host has no more"));
     }
 }

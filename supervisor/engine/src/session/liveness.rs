@@ -25,7 +25,7 @@ pub(super) enum Check {
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     due: Option<Instant>,
-    heard: bool,
+    answered: bool,
     asked: bool,
 }
 
@@ -34,13 +34,13 @@ impl Liveness {
     pub(super) fn wanted(&mut self) {
         if self.due.is_none() {
             *self =
-                Self { due: Instant::now().checked_add(SILENT_FOR), heard: false, asked: false };
+                Self { due: Instant::now().checked_add(SILENT_FOR), answered: false, asked: false };
         }
     }
 
     /// It said something.
-    pub(super) const fn heard(&mut self) {
-        self.heard = true;
+    pub(super) const fn answered(&mut self) {
+        self.answered = true;
     }
 
     /// When [`Self::check`] is due.
@@ -49,15 +49,15 @@ impl Liveness {
     }
 
     /// The time is up. `wanted`: whether something is wanted of it still. `listened`: whether it
-    /// could be heard at all; output that nobody takes keeps us from that.
+    /// could be answered at all; output that nobody takes keeps us from that.
     pub(super) fn check(&mut self, wanted: bool, listened: bool) -> Check {
-        let asks = wanted && listened && !self.heard && !self.asked;
-        if wanted && listened && !self.heard && self.asked {
+        let asks = wanted && listened && !self.answered && !self.asked;
+        if wanted && listened && !self.answered && self.asked {
             return Check::Hangs;
         }
         let within = if asks { ANSWERS_WITHIN } else { SILENT_FOR };
         let due = Instant::now().checked_add(within).filter(|_| wanted);
-        *self = Self { due, heard: false, asked: asks };
+        *self = Self { due, answered: false, asked: asks };
         if asks { Check::Ask } else { Check::Fine }
     }
 }

@@ -157,7 +157,7 @@ impl Bench {
         let reservation = self.account.hold(0);
         let task =
             Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
-        assert!(self.session.tell(Command::Execute(Box::new(task))).await);
+        assert!(self.session.send(Command::Execute(Box::new(task))).await);
         Reply { record, _attached: attached }
     }
 
@@ -218,7 +218,7 @@ async fn refused_files_reject_the_execution_and_keep_the_session() {
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
     let (name, reason) = ("a".to_owned(), "a link is in the way".to_owned());
-    bench.agent.say(FromAgent::FilesRefused { execution, name, reason }).await;
+    bench.agent.send(FromAgent::FilesRefused { execution, name, reason }).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Rejected, None, State::Preserved));
     assert!(outcome.detail.contains("a link is in the way"));
@@ -247,7 +247,7 @@ async fn a_session_that_fails_says_why_to_everybody_who_waits() {
         fix: "allow it".into(),
         passing: None,
     };
-    bench.agent.say(FromAgent::Failed(failure.clone())).await;
+    bench.agent.send(FromAgent::Failed(failure.clone())).await;
     assert_eq!(bench.session.started().await, Err(failure.clone()));
     assert_eq!(refusal(reply).await, Refusal::NotStarted(failure));
     bench.is_gone().await;
@@ -278,7 +278,7 @@ async fn frames_that_are_none_end_the_session() {
     for bytes in [&u32::MAX.to_le_bytes()[..], &[2, 0, 0, 0, 0xff, 0xff]] {
         let mut bench = Bench::started(PATIENT).await;
         let (_, reply) = bench.running(NEVER).await;
-        bench.agent.say_bytes(bytes).await;
+        bench.agent.send_bytes(bytes).await;
         let outcome = outcome(reply).await;
         assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Protocol), State::Lost));
         bench.is_gone().await;
@@ -290,9 +290,9 @@ async fn a_description_answers_all_who_ask() {
     let mut bench = Bench::started(PATIENT).await;
     let (first, one) = oneshot::channel();
     let (second, two) = oneshot::channel();
-    bench.session.tell(Command::Describe(first)).await;
-    bench.session.tell(Command::Describe(second)).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Describe));
+    bench.session.send(Command::Describe(first)).await;
+    bench.session.send(Command::Describe(second)).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Describe));
     let description = vivarium_protocol::message::Description {
         generation: Some(1),
         execution: None,
@@ -301,11 +301,11 @@ async fn a_description_answers_all_who_ask() {
         kernel_pss_bytes: 3,
         disk_bytes: 4,
     };
-    bench.agent.say(FromAgent::Described(description.clone())).await;
+    bench.agent.send(FromAgent::Described(description.clone())).await;
     assert_eq!(one.await.unwrap(), description);
     let answer = tokio::select! {
         answer = two => answer.unwrap(),
-        heard = bench.agent.hear() => panic!("asked twice: {heard:?}"),
+        heard = bench.agent.recv() => panic!("asked twice: {heard:?}"),
     };
     assert_eq!(answer, description);
 }

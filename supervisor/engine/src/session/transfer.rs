@@ -188,7 +188,7 @@ impl Session {
     ) -> Result<Reading, TransferError> {
         let operation = FileOperation::Read { path, offset, length };
         let (stream, answer) = self.begin(room, operation).await?;
-        match said(answer.await)? {
+        match outcome_of(answer.await)? {
             (FileReply::Reading { entry, length }, permit) => {
                 Ok(Reading::new(Arc::clone(self), stream, entry, length, permit))
             }
@@ -230,7 +230,7 @@ impl Session {
     ) -> Result<FileReply, TransferError> {
         let permit = room.permit(self)?;
         let answer = self.send_operation(operation, None, permit).await?;
-        said(answer.await).map(|(reply, _)| reply)
+        outcome_of(answer.await).map(|(reply, _)| reply)
     }
 
     /// An operation with content: our end of its socket, and where the answer comes.
@@ -254,7 +254,7 @@ impl Session {
         self.touch();
         let (reply, answer) = oneshot::channel();
         let job = FileJob { operation, socket, waiting: Waiting { reply, permit } };
-        if self.tell(Command::File(job)).await { Ok(answer) } else { Err(TransferError::Over) }
+        if self.send(Command::File(job)).await { Ok(answer) } else { Err(TransferError::Over) }
     }
 }
 
@@ -272,7 +272,7 @@ fn pair() -> io::Result<(UnixStream, OwnedFd)> {
 }
 
 /// What became of an operation. Without an answer the session is over.
-fn said(
+fn outcome_of(
     answer: Result<Answer, oneshot::error::RecvError>,
 ) -> Result<(FileReply, Permit), TransferError> {
     match answer {

@@ -16,7 +16,7 @@ use super::Suspicion;
 use crate::backend::ids::IdPool;
 use crate::backend::{Backend, Launched, Outermost, TemplateParts};
 use crate::descriptors::send_some;
-use crate::hear;
+use crate::recv;
 
 /// How long the imports of an environment may take.
 const BUILD_WITHIN: Duration = Duration::from_secs(120);
@@ -102,7 +102,7 @@ impl Process {
             }
             send_order(&mut stream, order, &alongside).await?;
             let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-            match hear(&mut stream, &mut decoder).await? {
+            match recv(&mut stream, &mut decoder).await? {
                 FromTemplate::Ready => Ok(decoder),
                 FromTemplate::Unfit(reason) => Err(TemplateError::Unfit(reason)),
                 FromTemplate::Pong(_) => Err(TemplateError::Gone("spoke out of turn")),
@@ -130,7 +130,7 @@ impl Process {
         loop {
             // Whatever it says between two questions, be it that it ends, is out of turn.
             tokio::select! {
-                said = timeout(PING_EVERY, hear(&mut self.stream, &mut self.decoder)) => match said {
+                received = timeout(PING_EVERY, recv(&mut self.stream, &mut self.decoder)) => match received {
                     Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
                     Ok(Err(error)) => return error,
                     Err(_) => {}
@@ -141,7 +141,7 @@ impl Process {
             if let Err(error) = sender.send(&ToTemplate::Ping(number), None) {
                 return error.into();
             }
-            match timeout(PONG_WITHIN, hear(&mut self.stream, &mut self.decoder)).await {
+            match timeout(PONG_WITHIN, recv(&mut self.stream, &mut self.decoder)).await {
                 Ok(Ok(FromTemplate::Pong(answer))) if answer == number => doubt.clear(),
                 Ok(Ok(_)) => return TemplateError::Gone("spoke out of turn"),
                 Ok(Err(error)) => return error,
@@ -175,10 +175,10 @@ async fn send_order(
 }
 
 /// What it says next. Safe to cancel: nothing is lost.
-async fn hear(
+async fn recv(
     stream: &mut UnixStream,
     decoder: &mut Decoder,
 ) -> Result<FromTemplate, TemplateError> {
-    let heard: Result<_, TemplateError> = hear::hear(stream, decoder).await;
-    heard?.ok_or(TemplateError::Gone("has ended (its log says more)"))
+    let received: Result<_, TemplateError> = recv::recv(stream, decoder).await;
+    received?.ok_or(TemplateError::Gone("has ended (its log says more)"))
 }

@@ -22,7 +22,7 @@ fn named(id: &str) -> SessionSpec {
 
 #[tokio::test]
 async fn new_sessions_are_refused_and_those_there_are_go_on() {
-    let (engine, _) = echoing_with(settings(), Memory::told(left(1000)));
+    let (engine, _) = echoing_with(settings(), Memory::fixed(left(1000)));
     engine.create("t", named("a")).await.unwrap();
     engine.inner.memory.note(left(10));
     let code = || ExecuteRequest { code: "1".to_owned(), ..ExecuteRequest::default() };
@@ -109,7 +109,7 @@ async fn a_create_that_was_refused_at_first_is_one_miss_of_the_pool() {
 async fn a_thousand_creates_at_once_get_what_there_is() {
     let mut settings = settings();
     settings.session.max_sessions = vivarium_protocol::units::Limit::Unlimited;
-    let (engine, _) = echoing_with(settings, Memory::told(left(20 * 32)));
+    let (engine, _) = echoing_with(settings, Memory::fixed(left(20 * 32)));
     let mut creates = tokio::task::JoinSet::new();
     for number in 0..1000 {
         let engine = engine.clone();
@@ -129,7 +129,7 @@ async fn a_thousand_creates_at_once_get_what_there_is() {
 async fn what_a_pool_has_ready_is_not_refused() {
     let mut settings = settings();
     settings.environments.get_mut("default").unwrap().pool_size = 1;
-    let (engine, _) = echoing_with(settings, Memory::told(left(1000)));
+    let (engine, _) = echoing_with(settings, Memory::fixed(left(1000)));
     while engine.inner.pools.ready(crate::engine::DEFAULT_TENANT, DEFAULT_ENVIRONMENT) != 1 {
         tokio::task::yield_now().await;
     }

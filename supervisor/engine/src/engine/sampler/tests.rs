@@ -49,7 +49,7 @@ async fn what_an_agent_tells_is_learnt() {
     let session = engine.find("t", "a").unwrap();
     for (kernel_pss_bytes, expected) in [(0, 32 << 20), (4 << 20, 5 << 20)] {
         let answer = async {
-            assert_eq!(agent.hear().await, Some(ToAgent::Describe));
+            assert_eq!(agent.recv().await, Some(ToAgent::Describe));
             let description = Description {
                 generation: Some(1),
                 execution: None,
@@ -58,7 +58,7 @@ async fn what_an_agent_tells_is_learnt() {
                 kernel_pss_bytes,
                 disk_bytes: 0,
             };
-            agent.say(FromAgent::Described(description)).await;
+            agent.send(FromAgent::Described(description)).await;
         };
         tokio::join!(sample(&session, &engine.inner.memory), answer);
         let terms = memory_terms(&settings());

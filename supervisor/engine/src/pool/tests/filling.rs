@@ -72,7 +72,7 @@ async fn starts_that_fail_are_tried_again_after_longer_and_longer() {
         let mut agent = bench.launched.recv().await.unwrap();
         assert_eq!(began.elapsed().as_secs(), wait_s);
         agent.launched().await;
-        agent.say(FromAgent::Failed(failure())).await;
+        agent.send(FromAgent::Failed(failure())).await;
     }
     let _agent = bench.start_one().await;
     bench.until_ready(1).await;
@@ -87,11 +87,11 @@ async fn one_that_does_not_become_ready_is_given_up() {
     bench.pools.ensure("t", "e", || Some(bench.stock(1, 1)));
     let mut agent = bench.launched.recv().await.unwrap();
     agent.launched().await;
-    assert_eq!(agent.hear().await, None, "end of file");
+    assert_eq!(agent.recv().await, None, "end of file");
     let mut agent = bench.launched.recv().await.unwrap();
     agent.launched().await;
     agent.exited(1, None, KernelEnd::NotStarted("ENOMEM".into())).await;
-    assert_eq!(agent.hear().await, None, "whatever it says instead");
+    assert_eq!(agent.recv().await, None, "whatever it says instead");
     let _agent = bench.start_one().await;
     bench.until_ready(1).await;
 }
@@ -110,7 +110,7 @@ async fn a_pool_that_nobody_uses_is_drained_and_a_lasting_one_is_not() {
     assert_eq!(bench.pools.ready("t", "e"), 1, "it was used");
     tokio::time::sleep(HOUR / 2).await;
     assert_eq!(bench.pools.ready("t", "e"), 0);
-    assert_eq!(agents.remove(0).hear().await, None);
+    assert_eq!(agents.remove(0).recv().await, None);
     assert_eq!(bench.pools.ready("t", "lasting"), 1);
     assert_eq!(bench.pools.ready_in("lasting"), 1);
     assert!(!bench.registry.has("t", "e"));

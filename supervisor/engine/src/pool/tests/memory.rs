@@ -66,7 +66,7 @@ async fn those_that_are_ready_are_given_up_some_with_each_reading() {
     }
     bench.until_killed(10).await;
     // The oldest went first.
-    assert_eq!(agents.remove(0).hear().await, None);
+    assert_eq!(agents.remove(0).recv().await, None);
     bench.shows(r#"vivarium_pool_given_up_total{environment="e"} 10"#);
     bench.memory.note(has(10));
     for _ in 0..10 {

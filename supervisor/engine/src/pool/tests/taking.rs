@@ -28,7 +28,7 @@ async fn one_that_has_died_is_never_given_away() {
     assert!(bench.take().is_none());
     bench.until_killed(1).await;
     taken.discard().await;
-    assert_eq!(agents.remove(0).hear().await, None, "the living one was taken");
+    assert_eq!(agents.remove(0).recv().await, None, "the living one was taken");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn new_settings_end_those_that_are_not_theirs() {
     let mut late = bench.launched.recv().await.unwrap();
     bench.pools.arrange(bounds(), &none, |_| None);
     late.start().await;
-    assert_eq!(late.hear().await, None, "one that was starting is ended too");
+    assert_eq!(late.recv().await, None, "one that was starting is ended too");
     assert_eq!(bench.pools.ready("t", "e"), 0);
 }
 
@@ -120,7 +120,7 @@ async fn one_that_starts_for_what_is_not_wanted_any_more_is_ended() {
     let stock = || Stock { environment: environment.clone(), ..bench.stock(1, 1) };
     bench.pools.arrange(bounds(), &BTreeSet::new(), |_| Some(stock()));
     late.start().await;
-    assert_eq!(late.hear().await, None);
+    assert_eq!(late.recv().await, None);
     let _another = bench.start_one().await;
     bench.until_ready(1).await;
 }
@@ -142,7 +142,7 @@ async fn draining_ends_all_also_those_that_are_starting() {
     bench.pools.ensure("t", "e", || Some(bench.stock(1, 2)));
     bench.pools.drain().await;
     bench.rests().await;
-    assert_eq!(starting.hear().await, None);
+    assert_eq!(starting.recv().await, None);
 }
 
 #[tokio::test]
@@ -151,5 +151,5 @@ async fn pools_that_are_let_go_of_end_theirs() {
     let mut agents = bench.filled(1, 1).await;
     let Bench { pools, .. } = bench;
     drop(pools);
-    assert_eq!(agents.remove(0).hear().await, None);
+    assert_eq!(agents.remove(0).recv().await, None);
 }

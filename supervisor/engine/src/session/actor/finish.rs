@@ -134,8 +134,8 @@ impl Actor {
             reservation,
             ..
         } = running;
-        let (kernel, untold) =
-            kernel.unwrap_or_else(|| (self.kernels.current(), self.kernels.untold()));
+        let (kernel, unreported) =
+            kernel.unwrap_or_else(|| (self.kernels.current(), self.kernels.unreported()));
         let collected = collector.finish();
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
@@ -147,8 +147,8 @@ impl Actor {
         let ran = started.map(|at| at.elapsed());
         // Nobody asks for the outcome of a probe: the next one's says what it has cost.
         if kind != Kind::Probe {
-            if let Some(untold) = untold {
-                join(&mut verdict.detail, &untold);
+            if let Some(unreported) = unreported {
+                join(&mut verdict.detail, &unreported);
             }
             let mut notes = self.session.notes();
             notes.usage.executions += 1;
@@ -194,15 +194,15 @@ impl Actor {
 
     /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is
     /// exact, but for children that were never waited for.
-    fn usage_of(&self, running: &Running, said: Usage) -> ExecutionUsage {
+    fn usage_of(&self, running: &Running, reported: Usage) -> ExecutionUsage {
         if running.started.is_none() {
             return ExecutionUsage::default();
         }
         let used = self.meter.since(&running.mark);
-        let known = said.cpu_us.saturating_add(TICK_US);
+        let known = reported.cpu_us.saturating_add(TICK_US);
         ExecutionUsage {
-            cpu_ms: millis(used.cpu_us.filter(|us| *us > known).unwrap_or(said.cpu_us)),
-            memory_peak_bytes: used.memory_peak_bytes.unwrap_or(said.memory_peak_bytes),
+            cpu_ms: millis(used.cpu_us.filter(|us| *us > known).unwrap_or(reported.cpu_us)),
+            memory_peak_bytes: used.memory_peak_bytes.unwrap_or(reported.memory_peak_bytes),
             io_read_bytes: used.io.map(|io| io.read_bytes),
             io_write_bytes: used.io.map(|io| io.write_bytes),
         }

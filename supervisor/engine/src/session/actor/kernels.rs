@@ -22,7 +22,7 @@ pub(super) struct Kernels {
 struct Ended {
     end: PreviousEnd,
     /// Whether an answer, or whoever asked for it, knows.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Kernels {
@@ -40,12 +40,12 @@ impl Kernels {
 
     /// The kernel ended, or was told to. What is known first is kept, unless memory was short: an
     /// order to end may cross that. Those that were never ready do not count.
-    pub(super) fn ended(&mut self, cause: Cause, detail: &str, is_told: bool) {
+    pub(super) fn ended(&mut self, cause: Cause, detail: &str, is_reported: bool) {
         if self.generation == 0 || (self.ended.is_some() && cause != Cause::MemoryLimit) {
             return;
         }
         let end = PreviousEnd { cause, detail: cause::bounded(detail) };
-        self.ended = Some(Ended { end, is_told });
+        self.ended = Some(Ended { end, is_reported });
     }
 
     /// The kernel there is, or was last; `None` before the first.
@@ -58,8 +58,9 @@ impl Kernels {
     }
 
     /// What no answer has told yet of the end of the kernel before, until code has run since.
-    pub(super) fn untold(&self) -> Option<String> {
-        let ended = self.previous.as_ref().filter(|ended| !ended.is_told && !self.has_run_code)?;
+    pub(super) fn unreported(&self) -> Option<String> {
+        let ended =
+            self.previous.as_ref().filter(|ended| !ended.is_reported && !self.has_run_code)?;
         Some(format!("between executions {}: this one found a fresh kernel", ended.end.detail))
     }
 }

@@ -33,13 +33,13 @@ async fn a_descriptor_comes_with_its_message_however_that_is_cut() {
     first.write_all(b"first").unwrap();
     second.write_all(b"second").unwrap();
 
-    assert_eq!(agent.hear().await, Some(execute(large.clone())));
+    assert_eq!(agent.recv().await, Some(execute(large.clone())));
     assert_eq!(agent.file().await, (1, delete(&large)));
     assert_eq!(agent.socket().read().await, b"first");
     assert_eq!(agent.file().await, (2, delete("none")));
     assert_eq!(agent.file().await, (3, delete(&large)));
     assert_eq!(agent.socket().read().await, b"second");
-    assert_eq!(agent.hear().await, Some(ToAgent::Describe));
+    assert_eq!(agent.recv().await, Some(ToAgent::Describe));
     drop(agent);
     assert_eq!(sending.await.unwrap(), "the agent is gone");
 }
@@ -64,8 +64,8 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     };
     assert_eq!(problem.kind, FileProblemKind::Aborted);
     let sending = tokio::spawn(async move { channel.next().await.is_err() });
-    assert!(matches!(agent.hear().await, Some(ToAgent::Execute { .. })));
-    assert_eq!(agent.hear().await, Some(ToAgent::Describe));
+    assert!(matches!(agent.recv().await, Some(ToAgent::Execute { .. })));
+    assert_eq!(agent.recv().await, Some(ToAgent::Describe));
     drop(agent);
     assert!(sending.await.unwrap());
     assert!(is_for_the_descriptor(&Errno::ETOOMANYREFS.into()));
@@ -80,7 +80,7 @@ async fn any_message_may_have_a_descriptor_and_without_it_the_channel_has_failed
     channel.send_with(&ToAgent::Describe, vec![end.into()]).unwrap();
     kept.write_all(b"said").unwrap();
     drop(kept);
-    assert_eq!(agent.hear().await, Some(ToAgent::Describe));
+    assert_eq!(agent.recv().await, Some(ToAgent::Describe));
     assert_eq!(agent.socket().read().await, b"said");
     let (bytes, descriptors, transfer) = (vec![0], vec![], None);
     channel.unsent.push_front(Unsent { bytes, descriptors, transfer });
@@ -119,7 +119,7 @@ async fn what_came_with_the_last_message_is_no_quiet() {
     let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
     let refused = FromAgent::FilesRefused { execution: 1, name: "a".into(), reason: "b".into() };
     let one = frame::encode(&refused, MAX_FRAME_BYTES).unwrap();
-    agent.say_bytes(&[one.as_slice(), &one].concat()).await;
+    agent.send_bytes(&[one.as_slice(), &one].concat()).await;
     channel.next().await.unwrap();
     assert!(!channel.is_quiet());
 }

@@ -60,5 +60,5 @@ async fn one_that_does_not_start_leaves_nothing() {
     assert_eq!(backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
     let mut agent = launched.recv().await.unwrap();
     agent.launched().await;
-    assert_eq!(agent.hear().await, None);
+    assert_eq!(agent.recv().await, None);
 }

@@ -26,7 +26,7 @@ async fn who_follows_an_execution_gets_all_of_it_in_order() {
     let execution = bench.agent.begin().await;
     bench.agent.print(execution, "a").await;
     let (stream, data) = (Stream::Stderr, b"\xc3".to_vec());
-    bench.agent.say(FromAgent::Output { execution, stream, data }).await;
+    bench.agent.send(FromAgent::Output { execution, stream, data }).await;
     bench.agent.value(execution, "2").await;
     bench.agent.done(execution, Completion::Ok).await;
     let events = all(reader).await;
@@ -73,7 +73,7 @@ async fn what_nobody_waits_for_any_more_is_interrupted_if_that_was_asked_for() {
     let waiting = bench.submit_work(work, NEVER, true).await;
     let waiting_record = Arc::clone(&waiting.record);
     drop((reply, waiting));
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     let interrupted = record.finished().await.unwrap();
     assert_eq!(
@@ -91,11 +91,11 @@ async fn an_interrupt_that_hit_a_dying_kernel_reaches_the_next() {
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
     bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
     bench.agent.ready(2).await;
-    bench.agent.say(FromAgent::Started { execution }).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    bench.agent.send(FromAgent::Started { execution }).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     assert_eq!(outcome(reply).await.status, Status::Interrupted);
 }
@@ -114,7 +114,7 @@ async fn a_flood_waits_for_who_follows_it_but_not_for_ever() {
     let flood = tokio::spawn(async move {
         for _ in 0..FLOOD {
             let data = vec![b'x'; CHUNK];
-            agent.say(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
+            agent.send(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
         }
         agent.done(execution, Completion::Ok).await;
         agent
@@ -140,11 +140,11 @@ async fn a_flood_that_is_stopped_waits_for_nobody() {
     let execution = bench.agent.begin().await;
     for _ in 0..17 {
         let data = vec![b'x'; CHUNK];
-        bench.agent.say(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
+        bench.agent.send(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
     }
     let began = tokio::time::Instant::now();
     let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     interrupted.ended.await.unwrap_err();
     assert_eq!(outcome(reply).await.status, Status::Interrupted);

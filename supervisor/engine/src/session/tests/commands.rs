@@ -18,11 +18,11 @@ impl Bench {
     /// Queues a command and has the agent start it.
     async fn commanding(&mut self, timeout: Duration) -> (u64, Reply) {
         let reply = self.submit_work(ls(), timeout, false).await;
-        let Some(ToAgent::Execute { execution, work, .. }) = self.agent.hear().await else {
+        let Some(ToAgent::Execute { execution, work, .. }) = self.agent.recv().await else {
             panic!("not an execution");
         };
         assert_eq!(work, ls());
-        self.agent.say(FromAgent::Started { execution }).await;
+        self.agent.send(FromAgent::Started { execution }).await;
         (execution, reply)
     }
 }
@@ -59,8 +59,8 @@ async fn a_command_ends_with_a_code_and_the_kernel_goes_on() {
 async fn one_that_ignores_its_timeout_is_killed_alone() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.commanding(SOON).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Kill { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Kill { execution }));
     bench.agent.done(execution, Completion::Signaled(9)).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Preserved));
@@ -95,14 +95,14 @@ async fn a_kernel_that_dies_takes_a_command_with_it() {
 async fn a_question_is_answered_and_is_no_execution() {
     let mut bench = Bench::started(PATIENT).await;
     let reply = bench.submit_work(complete(), NEVER, false).await;
-    let Some(ToAgent::Execute { execution, .. }) = bench.agent.hear().await else {
+    let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
         panic!("not an execution");
     };
-    bench.agent.say(FromAgent::Started { execution }).await;
+    bench.agent.send(FromAgent::Started { execution }).await;
     let part = MimePart { mime_type: "application/json".into(), data: b"{}".to_vec() };
     let value = Value { repr: String::new(), type_name: String::new(), mime: vec![part] };
     // Ten bytes of results are allowed, and the type alone has more.
-    bench.agent.say(FromAgent::Value { execution, value }).await;
+    bench.agent.send(FromAgent::Value { execution, value }).await;
     bench.agent.done(execution, Completion::Ok).await;
     assert_eq!(outcome(reply).await.status, Status::Ok);
     assert_eq!(bench.session.info().usage.executions, 0);
@@ -114,12 +114,12 @@ async fn a_question_is_answered_and_is_no_execution() {
 async fn a_question_that_costs_the_kernel_is_told_with_the_next_execution() {
     let mut bench = Bench::started(SHORT).await;
     let reply = bench.submit_work(complete(), SOON, false).await;
-    let Some(ToAgent::Execute { execution, .. }) = bench.agent.hear().await else {
+    let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
         panic!("not an execution");
     };
-    bench.agent.say(FromAgent::Started { execution }).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    bench.agent.send(FromAgent::Started { execution }).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
     bench.agent.exited(1, Some(execution), end).await;
     assert_eq!(outcome(reply).await.status, Status::TimedOut);

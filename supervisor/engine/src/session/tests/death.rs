@@ -44,7 +44,7 @@ async fn an_execution_on_its_way_to_a_dying_kernel_runs_in_the_next() {
     let (execution, ..) = bench.agent.accept().await;
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
     bench.agent.ready(2).await;
-    bench.agent.say(FromAgent::Started { execution }).await;
+    bench.agent.send(FromAgent::Started { execution }).await;
     bench.agent.done(execution, Completion::Ok).await;
     let outcome = outcome(reply).await;
     assert_eq!(outcome.status, Status::Ok);
@@ -58,7 +58,7 @@ async fn a_kernel_that_does_not_start_is_tried_once_more() {
     bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
     outcome(reply).await;
     bench.agent.exited(2, None, KernelEnd::NotStarted("ENOMEM".into())).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     bench.agent.ready(3).await;
     bench.works().await;
 }
@@ -131,10 +131,10 @@ async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
     bench.agent.ready(2).await;
     let work = Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() };
     let reply = bench.submit_work(work, NEVER, false).await;
-    let Some(ToAgent::Execute { execution, .. }) = bench.agent.hear().await else {
+    let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
         panic!("not an execution");
     };
-    bench.agent.say(FromAgent::Started { execution }).await;
+    bench.agent.send(FromAgent::Started { execution }).await;
     bench.agent.done(execution, Completion::Exited(0)).await;
     assert_eq!(kernel(&outcome(reply).await), (2, true, Some(Cause::Exited)));
     let (execution, reply) = bench.running(NEVER).await;
@@ -149,8 +149,8 @@ async fn what_was_killed_for_its_time_says_so_to_the_next() {
     let short = Timing { interrupt_grace: SOON, ..PATIENT };
     let mut bench = Bench::started(short).await;
     let (execution, reply) = bench.running(SOON).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     // It ended by itself as the order was on its way.
     bench.agent.done(execution, Completion::Ok).await;
     assert_eq!(outcome(reply).await.state, State::Lost);

@@ -13,7 +13,7 @@ async fn executions_run_in_the_order_they_came() {
     for expected in ["a", "b", "c"] {
         let (execution, code, _) = bench.agent.accept().await;
         assert_eq!(code, expected);
-        bench.agent.say(FromAgent::Started { execution }).await;
+        bench.agent.send(FromAgent::Started { execution }).await;
         bench.agent.done(execution, Completion::Ok).await;
     }
     for (reply, id) in replies.into_iter().zip(["1", "2", "3"]) {
@@ -56,7 +56,7 @@ async fn idle_is_told_when_nothing_runs_or_waits() {
     assert_eq!(bench.session.ask(Command::WhenIdle).await, Some(()));
     let (execution, reply) = bench.running(NEVER).await;
     let (sender, idle) = oneshot::channel();
-    bench.session.tell(Command::WhenIdle(sender)).await;
+    bench.session.send(Command::WhenIdle(sender)).await;
     bench.agent.done(execution, Completion::Ok).await;
     idle.await.unwrap();
     assert_eq!(outcome(reply).await.status, Status::Ok);

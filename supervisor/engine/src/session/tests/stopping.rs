@@ -9,7 +9,7 @@ async fn code_that_gives_way_at_its_timeout_keeps_its_state() {
     let mut bench = Bench::started(PATIENT).await;
     let (execution, reply) = bench.running(SOON).await;
     bench.agent.print(execution, "so far").await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Preserved));
@@ -21,8 +21,8 @@ async fn code_that_gives_way_at_its_timeout_keeps_its_state() {
 async fn code_that_does_not_is_killed_and_loses_it() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(SOON).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
     bench.agent.exited(1, Some(execution), end).await;
     let outcome = outcome(reply).await;
@@ -37,8 +37,8 @@ async fn code_that_does_not_is_killed_and_loses_it() {
 async fn an_end_that_crosses_the_order_to_kill_is_not_called_preserved() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(SOON).await;
-    bench.agent.hear().await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    bench.agent.recv().await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     bench.agent.done(execution, Completion::Ok).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Lost));
@@ -78,10 +78,10 @@ async fn the_clock_runs_from_the_start_and_not_from_the_sending() {
     let reply = bench.submit("x", SOON).await;
     let (execution, ..) = bench.agent.accept().await;
     // Longer than the timeout: nothing may come.
-    let early = tokio::time::timeout(SOON * 3, bench.agent.hear()).await;
+    let early = tokio::time::timeout(SOON * 3, bench.agent.recv()).await;
     assert!(early.is_err(), "{early:?}");
-    bench.agent.say(FromAgent::Started { execution }).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    bench.agent.send(FromAgent::Started { execution }).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     assert_eq!(outcome(reply).await.status, Status::TimedOut);
 }
@@ -90,8 +90,8 @@ async fn the_clock_runs_from_the_start_and_not_from_the_sending() {
 async fn used_up_cpu_time_goes_the_same_way() {
     let mut bench = Bench::started(PATIENT).await;
     let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.say(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    bench.agent.send(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::CpuLimit), State::Preserved));
@@ -99,9 +99,9 @@ async fn used_up_cpu_time_goes_the_same_way() {
 
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.say(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
-    bench.agent.hear().await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    bench.agent.send(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
+    bench.agent.recv().await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
     bench.agent.exited(1, Some(execution), end).await;
     let outcome = super::outcome(reply).await;
@@ -114,7 +114,7 @@ async fn an_interrupt_that_is_obeyed_is_told() {
     let (execution, reply) = bench.running(NEVER).await;
     let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
     assert_eq!(interrupted.execution, execution);
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Interrupt { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     interrupted.ended.await.unwrap_err();
     let outcome = outcome(reply).await;
@@ -128,7 +128,7 @@ async fn an_interrupt_that_is_ignored_kills_nothing() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(NEVER).await;
     let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
-    bench.agent.hear().await;
+    bench.agent.recv().await;
     let waited = tokio::time::timeout(SOON * 3, interrupted.ended).await;
     assert!(waited.is_err(), "it has not ended");
     bench.agent.done(execution, Completion::Ok).await;
@@ -150,8 +150,8 @@ async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
     let (execution, reply) = bench.running(NEVER).await;
     let queued = bench.submit("queued", NEVER).await;
     let (sender, answer) = oneshot::channel();
-    bench.session.tell(Command::Reset(sender)).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    bench.session.send(Command::Reset(sender)).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
     bench.agent.exited(1, Some(execution), end).await;
     let ended = outcome(reply).await;
@@ -167,8 +167,8 @@ async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
 async fn a_reset_of_an_idle_session_waits_for_the_fresh_kernel() {
     let mut bench = Bench::started(PATIENT).await;
     let (sender, answer) = oneshot::channel();
-    bench.session.tell(Command::Reset(sender)).await;
-    assert_eq!(bench.agent.hear().await, Some(ToAgent::Replace));
+    bench.session.send(Command::Reset(sender)).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
     bench.agent.exited(1, None, end).await;
     bench.agent.ready(2).await;
@@ -221,7 +221,7 @@ async fn an_agent_that_answers_pings_may_take_its_time() {
     let mut bench = Bench::started(PATIENT).await;
     let (_, reply) = bench.running(Duration::from_secs(300)).await;
     // All this time it does nothing but answer.
-    assert!(matches!(bench.agent.hear().await, Some(ToAgent::Interrupt { .. })));
+    assert!(matches!(bench.agent.recv().await, Some(ToAgent::Interrupt { .. })));
     assert_eq!(bench.session.info().state, SessionState::Interrupting);
     drop(reply);
 }

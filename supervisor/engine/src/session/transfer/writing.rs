@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use vivarium_protocol::message::FileReply;
 
-use super::{Answer, BUFFER_BYTES, TransferError, said};
+use super::{Answer, BUFFER_BYTES, TransferError, outcome_of};
 use crate::session::Session;
 
 /// Bytes of a chunk's length.
@@ -69,7 +69,7 @@ impl Writing {
             self.flush().await?;
         }
         self.flush().await?;
-        match said(self.answer.await)? {
+        match outcome_of(self.answer.await)? {
             (FileReply::Written { files, bytes }, _) => Ok(Written { files, bytes }),
             _ => Err(TransferError::OutOfTurn),
         }
@@ -98,5 +98,5 @@ impl Writing {
 
 /// An answer to a content of which not all was sent.
 fn too_early(answer: Result<Answer, oneshot::error::RecvError>) -> TransferError {
-    said(answer).map_or_else(|error| error, |_| TransferError::OutOfTurn)
+    outcome_of(answer).map_or_else(|error| error, |_| TransferError::OutOfTurn)
 }

@@ -14,7 +14,7 @@ const MODIFIED_MS: i64 = 1_767_225_600_000;
 async fn serve_files(mut agent: FakeAgent) {
     agent.start().await;
     let mut changes = 0;
-    while let Some(message) = agent.hear().await {
+    while let Some(message) = agent.recv().await {
         let ToAgent::File { transfer, operation } = message else { continue };
         let path = match &operation {
             FileOperation::Read { path, .. }

@@ -1,4 +1,4 @@
-//! What others want of the session.
+//! Handling the commands that others send to the session.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use crate::session::{Command, Interrupted, Refusal, Task};
 pub(super) const CLIENT_GONE: &str = "its client went away before its turn came";
 
 impl Actor {
-    pub(super) fn told(&mut self, command: Command) -> Step {
+    pub(super) fn on_command(&mut self, command: Command) -> Step {
         match command {
             Command::Execute(task) => self.enqueue(*task),
             Command::Interrupt(reply) => self.interrupt(reply),

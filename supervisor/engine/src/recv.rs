@@ -1,4 +1,4 @@
-//! What a process of ours says next on its socket.
+//! Receiving messages from the processes that the daemon starts.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use vivarium_protocol::frame::{Decoder, FrameError};
 ///
 /// # Errors
 /// If the socket fails, or what comes is no message.
-pub(crate) async fn hear<T, E>(
+pub(crate) async fn recv<T, E>(
     stream: &mut UnixStream,
     decoder: &mut Decoder,
 ) -> Result<Option<T>, E>

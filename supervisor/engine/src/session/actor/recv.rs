@@ -1,4 +1,4 @@
-//! When the agent is listened to, and when its execution has to wait.
+//! When the agent's next message is received, and when its execution has to wait.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const ROOM_WITHIN: Duration = Duration::from_secs(5);
 /// What the agent says next. It is not listened to while who follows the execution is behind by
 /// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
 /// code is being stopped, which it has to be seen to obey. Safe to cancel: nothing is lost.
-pub(super) async fn hear(
+pub(super) async fn recv(
     channel: &mut Channel,
     running: Option<&Running>,
     account: &Account,

@@ -1,4 +1,4 @@
-//! What the agent says.
+//! Handling the agent's messages.
 
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
@@ -16,7 +16,7 @@ use crate::session::state::Event;
 use crate::session::task::Kind;
 
 impl Actor {
-    pub(super) fn heard(&mut self, message: Result<FromAgent, ChannelError>) -> Step {
+    pub(super) fn on_message(&mut self, message: Result<FromAgent, ChannelError>) -> Step {
         // Kept until what came is counted with the rest.
         let paid = self.channel.take_paid();
         let message = match message {
@@ -30,7 +30,7 @@ impl Actor {
         if let Err(error) = self.sequence.accept(&message) {
             return protocol(error.to_string());
         }
-        self.liveness.heard();
+        self.liveness.answered();
         match message {
             FromAgent::Pong => Step::Continue(()),
             FromAgent::Failed(failure) => Step::Break(End {
@@ -168,7 +168,7 @@ impl Actor {
         let Some(running) = &mut self.running else { return Step::Continue(()) };
         let now = Instant::now();
         running.started = Some(now);
-        running.kernel = Some((self.kernels.current(), self.kernels.untold()));
+        running.kernel = Some((self.kernels.current(), self.kernels.unreported()));
         if running.kind == Kind::Code {
             self.kernels.code_began();
         }
