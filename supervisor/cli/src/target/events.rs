@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vivarium_api_types::{DisplayEvent, DoneEvent, StartedEvent};
 use vivarium_client::{Event, Execution};
+use vivarium_engine::session::execution_log::{Batch, EventKind, EventNumber, EventSubscription};
 use vivarium_engine::session::mime_bundle;
-use vivarium_engine::session::record::{Batch, EventNumber, Happened, Reader};
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError, Ticket};
 use vivarium_protocol::message::Stream;
 
@@ -35,7 +35,7 @@ impl EventStream {
 #[derive(Debug)]
 pub(crate) struct EmbeddedEvents {
     engine: Engine,
-    reader: Reader,
+    reader: EventSubscription,
     /// The ids of the session and the execution, once it has begun.
     ids: Option<(String, String)>,
     last: Option<EventNumber>,
@@ -98,25 +98,25 @@ impl EmbeddedEvents {
         Ok(())
     }
 
-    fn api_event(&mut self, what: &Happened) -> Event {
+    fn api_event(&mut self, what: &EventKind) -> Event {
         match what {
-            Happened::Started { execution_id, session_id } => {
+            EventKind::Started { execution_id, session_id } => {
                 self.ids = Some((session_id.clone(), execution_id.clone()));
                 Event::Started(StartedEvent {
                     execution_id: Cow::Owned(execution_id.clone()),
                     session_id: Cow::Owned(session_id.clone()),
                 })
             }
-            Happened::Output(Stream::Stdout, text) => Event::Stdout(text.clone()),
-            Happened::Output(Stream::Stderr, text) => Event::Stderr(text.clone()),
-            Happened::Display(display) => Event::Display(DisplayEvent {
+            EventKind::Output(Stream::Stdout, text) => Event::Stdout(text.clone()),
+            EventKind::Output(Stream::Stderr, text) => Event::Stderr(text.clone()),
+            EventKind::Display(display) => Event::Display(DisplayEvent {
                 kind: display.kind,
                 id: display.id.clone().map(Cow::Owned),
                 mime: mime_bundle(&display.mime),
             }),
-            Happened::Value(value) => Event::Result(Arc::unwrap_or_clone(Arc::clone(value))),
-            Happened::Exception(error) => Event::Error(Arc::unwrap_or_clone(Arc::clone(error))),
-            Happened::Done { outcome, stdout_truncated, stderr_truncated } => {
+            EventKind::Value(value) => Event::Result(Arc::unwrap_or_clone(Arc::clone(value))),
+            EventKind::Exception(error) => Event::Error(Arc::unwrap_or_clone(Arc::clone(error))),
+            EventKind::Done { outcome, stdout_truncated, stderr_truncated } => {
                 let done = DoneEvent::new(outcome, *stdout_truncated, *stderr_truncated);
                 Event::Done(Box::new(owned(done)))
             }

@@ -1,6 +1,6 @@
 //! Running things: in a session, in one of its own, and once for all who ask with the same key.
 //!
-//! What a request leads to is an execution's [`Record`]; who asked holds a [`Ticket`] for it, and
+//! What a request leads to is an execution's [`ExecutionLog`]; who asked holds a [`Ticket`] for it, and
 //! waits for its end or follows its events. Once it is queued it runs, whether or not anybody
 //! still does.
 
@@ -15,7 +15,9 @@ use super::request::{self, Order};
 use super::{Engine, EngineError};
 use crate::budget::Reservation;
 use crate::observe;
-use crate::session::record::{Attached, EventNumber, NoSuchEvent, Reader, Record};
+use crate::session::execution_log::{
+    Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent,
+};
 use crate::session::{self, Command, Refusal, Session, Task};
 
 /// How a client wants its execution.
@@ -42,7 +44,7 @@ pub(super) enum Claimed {
 #[derive(Debug)]
 pub struct Ticket {
     session_id: String,
-    record: Arc<Record>,
+    record: Arc<ExecutionLog>,
     /// Whether an earlier request led to it.
     pub is_replay: bool,
     /// Resolves when nothing of a run's session is left.
@@ -52,7 +54,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// For an execution that an earlier request led to.
-    fn again(record: Arc<Record>) -> Self {
+    fn again(record: Arc<ExecutionLog>) -> Self {
         let _attached = record.attach();
         Self { session_id: String::new(), record, is_replay: true, gone: None, _attached }
     }
@@ -75,7 +77,7 @@ impl Ticket {
     pub fn follow(
         self,
         after: Option<EventNumber>,
-    ) -> Result<(Reader, impl Future<Output = ()> + Send + use<>), EngineError> {
+    ) -> Result<(EventSubscription, impl Future<Output = ()> + Send + use<>), EngineError> {
         let reader = follow(&self.record, after)?;
         Ok((reader, wait_for(self.gone)))
     }
@@ -91,10 +93,10 @@ async fn wait_for(gone: Option<JoinHandle<()>>) {
 
 /// Follows a record.
 pub(super) fn follow(
-    record: &Arc<Record>,
+    record: &Arc<ExecutionLog>,
     after: Option<EventNumber>,
-) -> Result<Reader, EngineError> {
-    record.follow(after).map_err(|error| match error {
+) -> Result<EventSubscription, EngineError> {
+    record.subscribe(after).map_err(|error| match error {
         NoSuchEvent::Gone { first } => EngineError::EventsGone { first },
         NoSuchEvent::NotYet { last } => {
             EngineError::invalid("Last-Event-ID", format!("the last event so far is {last}"))
@@ -282,7 +284,7 @@ impl Engine {
         let settings = self.settings();
         let Order { work, files, outputs, timeout, cancel_on_disconnect } = order;
         let (record, writer) =
-            Record::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
+            ExecutionLog::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
         let attached = record.attach();
         let task =
             Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
@@ -312,7 +314,7 @@ impl Engine {
 
 /// Ends the session of a run when that is over, or when nobody waits for it any more and it is to
 /// end then.
-async fn end_with(session: Arc<Session>, record: Arc<Record>) {
+async fn end_with(session: Arc<Session>, record: Arc<ExecutionLog>) {
     tokio::select! {
         _ = record.finished() => {}
         () = record.abandoned() => {}

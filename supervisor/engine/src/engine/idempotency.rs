@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::EngineError;
 use crate::session::Session;
-use crate::session::record::Record;
+use crate::session::execution_log::ExecutionLog;
 
 /// The most keys of one tenant. The oldest is forgotten for one more.
 const MAX_KEYS: usize = 10_000;
@@ -75,7 +75,7 @@ struct Taken {
 
 #[derive(Debug, Clone)]
 enum WeakProduct {
-    Execution(Weak<Record>),
+    Execution(Weak<ExecutionLog>),
     Session(Weak<Session>),
 }
 
@@ -83,7 +83,7 @@ enum WeakProduct {
 #[derive(Debug, Clone)]
 pub(super) enum Product {
     /// An execution.
-    Execution(Arc<Record>),
+    Execution(Arc<ExecutionLog>),
     /// A session that is not over.
     Session(Arc<Session>),
 }
@@ -208,7 +208,7 @@ impl Entry {
 
 impl Slot {
     /// The request was taken, and this is its execution.
-    pub(super) fn taken(self, record: &Arc<Record>) {
+    pub(super) fn taken(self, record: &Arc<ExecutionLog>) {
         let product = WeakProduct::Execution(Arc::downgrade(record));
         self.taken.send_replace(Some(Taken { product, ended: record.ended() }));
     }
@@ -243,7 +243,7 @@ impl Earlier {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::session::record::tests::outcome;
+    use crate::session::execution_log::tests::outcome;
 
     const KEPT: Duration = Duration::from_secs(60);
 
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    async fn execution(earlier: Earlier) -> Arc<Record> {
+    async fn execution(earlier: Earlier) -> Arc<ExecutionLog> {
         match earlier.product().await {
             Some(Product::Execution(record)) => record,
             other => panic!("{other:?}"),
@@ -287,7 +287,7 @@ mod tests {
         let keys = Arc::new(Keys::default());
         let slot = first(&keys, "t", &once("k", 1));
         let waiting = again(&keys, &once("k", 1));
-        let (record, _writer) = Record::new(1, false);
+        let (record, _writer) = ExecutionLog::new(1, false);
         slot.taken(&record);
         assert!(Arc::ptr_eq(&execution(waiting).await, &record));
         let later = execution(again(&keys, &once("k", 1))).await;
@@ -303,7 +303,7 @@ mod tests {
         let slot = first(&keys, "t", &once("k", 1));
         let refused = || keys.claim("t", &once("k", 2), KEPT).unwrap_err();
         assert_eq!(refused(), EngineError::KeyReused);
-        let (record, _writer) = Record::new(1, false);
+        let (record, _writer) = ExecutionLog::new(1, false);
         slot.taken(&record);
         assert_eq!(refused(), EngineError::KeyReused);
     }
@@ -322,7 +322,7 @@ mod tests {
     async fn a_key_lives_as_long_as_its_result_and_never_runs_twice_before() {
         let keys = Arc::new(Keys::default());
         let slot = first(&keys, "t", &once("k", 1));
-        let (record, writer) = Record::new(1, false);
+        let (record, writer) = ExecutionLog::new(1, false);
         slot.taken(&record);
         tokio::time::advance(KEPT * 2).await;
         writer.done(outcome("1", "s"), false, false);
@@ -338,7 +338,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_is_forgotten_in_time_though_somebody_still_reads_its_result() {
         let keys = Arc::new(Keys::default());
-        let (record, writer) = Record::new(1, false);
+        let (record, writer) = ExecutionLog::new(1, false);
         first(&keys, "t", &once("k", 1)).taken(&record);
         writer.done(outcome("1", "s"), false, false);
         tokio::time::advance(KEPT).await;
@@ -348,7 +348,7 @@ mod tests {
     #[tokio::test]
     async fn there_are_only_so_many_keys() {
         let keys = Arc::new(Keys::default());
-        let (record, _writer) = Record::new(1, false);
+        let (record, _writer) = ExecutionLog::new(1, false);
         for number in 0..MAX_KEYS + 10 {
             first(&keys, "t", &once(&number.to_string(), 1)).taken(&record);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vivarium_api_types::{ExecutionInfo, Progress};
 
 use super::{Engine, EngineError, execute};
-use crate::session::record::{EventNumber, Reader, Record, Stage};
+use crate::session::execution_log::{EventNumber, EventSubscription, ExecutionLog, Stage};
 
 impl Engine {
     /// How far an execution has come, and its outcome if it is over.
@@ -38,7 +38,7 @@ impl Engine {
         session_id: &str,
         execution_id: &str,
         after: Option<EventNumber>,
-    ) -> Result<Reader, EngineError> {
+    ) -> Result<EventSubscription, EngineError> {
         execute::follow(&self.record(tenant, session_id, execution_id)?, after)
     }
 
@@ -47,7 +47,7 @@ impl Engine {
         tenant: &str,
         session_id: &str,
         execution_id: &str,
-    ) -> Result<Arc<Record>, EngineError> {
+    ) -> Result<Arc<ExecutionLog>, EngineError> {
         let number = execution_id.parse().map_err(|_| unknown(execution_id))?;
         let record = self.inner.host.results.get(tenant, session_id, number);
         record.ok_or_else(|| unknown(execution_id))

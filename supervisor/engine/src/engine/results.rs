@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use vivarium_protocol::message::ExecutionNumber;
 
 use crate::session::Identity;
-use crate::session::record::Record;
+use crate::session::execution_log::ExecutionLog;
 
 /// Bytes of a tenant's executions that are over, at most.
 const MAX_BYTES: usize = 64 << 20;
@@ -33,7 +33,7 @@ pub struct Results {
 
 #[derive(Debug, Default)]
 struct Inner {
-    records: HashMap<Key, Arc<Record>>,
+    records: HashMap<Key, Arc<ExecutionLog>>,
     /// Those that are over, by tenant.
     over: HashMap<String, Kept>,
 }
@@ -49,7 +49,7 @@ struct Kept {
 #[derive(Debug)]
 struct Over {
     key: Key,
-    record: Arc<Record>,
+    record: Arc<ExecutionLog>,
     until: Instant,
     bytes: usize,
 }
@@ -73,7 +73,7 @@ impl Results {
 
     /// An execution waits. One of the same number, of an earlier session of the same id, is
     /// forgotten.
-    pub fn add(&self, who: &Identity, number: ExecutionNumber, record: &Arc<Record>) {
+    pub fn add(&self, who: &Identity, number: ExecutionNumber, record: &Arc<ExecutionLog>) {
         self.lock().records.insert(key(who, number), Arc::clone(record));
     }
 
@@ -98,7 +98,12 @@ impl Results {
 
     /// An execution of a tenant's, if it is known.
     #[must_use]
-    pub fn get(&self, tenant: &str, session: &str, number: ExecutionNumber) -> Option<Arc<Record>> {
+    pub fn get(
+        &self,
+        tenant: &str,
+        session: &str,
+        number: ExecutionNumber,
+    ) -> Option<Arc<ExecutionLog>> {
         let key = Key { tenant: tenant.to_owned(), session: session.to_owned(), number };
         let mut inner = self.lock();
         let forgotten = inner.forget(tenant, Instant::now(), self.max_bytes);
@@ -157,7 +162,7 @@ impl Inner {
         let over = kept.over.pop_front();
         if let Some(over) = &over {
             kept.bytes -= over.bytes;
-            let is_it = |record: &Arc<Record>| Arc::ptr_eq(record, &over.record);
+            let is_it = |record: &Arc<ExecutionLog>| Arc::ptr_eq(record, &over.record);
             if self.records.get(&over.key).is_some_and(is_it) {
                 self.records.remove(&over.key);
             }
@@ -178,7 +183,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::engine::testing::settings;
-    use crate::session::record::{Writer, tests::outcome};
+    use crate::session::execution_log::{LogWriter, tests::outcome};
     use std::collections::BTreeMap;
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -195,8 +200,8 @@ mod tests {
         }
     }
 
-    fn add(results: &Results, who: &Identity, number: ExecutionNumber) -> Writer {
-        let (record, writer) = Record::new(1 << 10, false);
+    fn add(results: &Results, who: &Identity, number: ExecutionNumber) -> LogWriter {
+        let (record, writer) = ExecutionLog::new(1 << 10, false);
         results.add(who, number, &record);
         writer
     }

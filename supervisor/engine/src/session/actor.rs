@@ -20,10 +20,10 @@ use vivarium_protocol::sequence::Sequence;
 use super::body::Body;
 use super::channel::Channel;
 use super::deadlines::{Awaited, Deadline, Overdue};
+use super::execution_log::LogWriter;
 use super::launch::{Means, Place, Recipe, Resources};
 use super::liveness::Liveness;
 use super::output::Collector;
-use super::record::Writer;
 use super::state::{self, Event};
 use super::task::Kind;
 use super::transfer::Transfers;
@@ -79,7 +79,7 @@ struct Running {
     /// Whether it did not give way to that, and was killed: a command.
     killed: bool,
     collector: Collector,
-    writer: Writer,
+    writer: LogWriter,
     /// Whether its request made the session.
     session_created: bool,
     /// The kernel it runs in, and what is to be told of the one before, once it runs.
@@ -95,7 +95,7 @@ struct Running {
 impl Running {
     /// Counts what has come of it so far.
     fn count(&mut self) {
-        let events = self.writer.record().events_bytes();
+        let events = self.writer.log().events_bytes();
         self.reservation.set(self.order_bytes + self.collector.bytes() + events);
     }
 }
@@ -314,7 +314,7 @@ impl Actor {
     fn dispatch(&mut self) -> Step {
         while self.state == SessionState::Idle && self.sequence.is_ready() {
             let Some(job) = self.queue.pop_front() else { break };
-            if job.task.writer.record().is_abandoned() {
+            if job.task.writer.log().is_abandoned() {
                 self.never_ran(job, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }

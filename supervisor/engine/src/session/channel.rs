@@ -225,31 +225,31 @@ impl Channel {
     pub(super) async fn next_within(
         &mut self,
         account: &Account,
-        patience: Duration,
+        max_wait: Duration,
     ) -> Result<FromAgent, ChannelError> {
         loop {
             if let Some(message) = self.whole()? {
                 return Ok(message);
             }
-            self.make_room(account, patience).await?;
+            self.wait_for_budget(account, max_wait).await?;
             self.progress().await?;
         }
     }
 
     /// Waits until what comes next may be read: until no more is in use than may be, and a large
-    /// message has its own room, before it is read. Without patience a small one is read as it is,
+    /// message has its own room, before it is read. Without max_wait a small one is read as it is,
     /// and large ones one at a time.
-    async fn make_room(
+    async fn wait_for_budget(
         &mut self,
         account: &Account,
-        patience: Duration,
+        max_wait: Duration,
     ) -> Result<(), ChannelError> {
         let announced = self.decoder.announced()?;
         if announced > LARGE_BYTES {
             if self.paid.is_none() {
                 // As it comes, and as it is then.
                 let bytes = announced.saturating_mul(2);
-                let left = self.left(patience);
+                let left = self.left(max_wait);
                 self.paid = Some(match account.take_within(bytes, left).await {
                     Ok(paid) => paid,
                     Err(_) => account.overdraw(bytes).await,
@@ -259,7 +259,7 @@ impl Channel {
         } else if account.excess().is_none() {
             self.short_since = None;
         } else {
-            let left = self.left(patience);
+            let left = self.left(max_wait);
             if timeout(left, account.settled()).await.is_ok() {
                 self.short_since = None;
             }
@@ -267,10 +267,10 @@ impl Channel {
         Ok(())
     }
 
-    /// What is left of the patience since it was first needed.
-    fn left(&mut self, patience: Duration) -> Duration {
+    /// What is left of the max_wait since it was first needed.
+    fn left(&mut self, max_wait: Duration) -> Duration {
         let since = *self.short_since.get_or_insert_with(Instant::now);
-        patience.saturating_sub(since.elapsed())
+        max_wait.saturating_sub(since.elapsed())
     }
 
     /// The next message. Safe to cancel: nothing is lost.

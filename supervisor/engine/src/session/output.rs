@@ -12,7 +12,7 @@ use vivarium_protocol::message::{Changes, FromAgent, Stream};
 use vivarium_protocol::outcome::{Display, Exception, Value};
 use vivarium_protocol::policy::Limits;
 
-use super::record::Happened;
+use super::execution_log::EventKind;
 
 mod files;
 mod mime;
@@ -108,7 +108,7 @@ impl Collector {
 
     /// Forgets a message about the execution, of which the daemon can hold no more: it ends as it
     /// would if it had reached its limits. What tells of its end is small, and taken in.
-    pub(super) fn forgo(&mut self, message: FromAgent) -> Option<Happened> {
+    pub(super) fn forgo(&mut self, message: FromAgent) -> Option<EventKind> {
         match message {
             FromAgent::Output { stream, .. } => self.stream(stream).close(),
             FromAgent::Value { .. } | FromAgent::Display { .. } => {}
@@ -120,11 +120,11 @@ impl Collector {
     }
 
     /// Takes in one message about the execution, and says what happened by it.
-    pub(super) fn fold(&mut self, message: FromAgent) -> Option<Happened> {
+    pub(super) fn fold(&mut self, message: FromAgent) -> Option<EventKind> {
         match message {
             FromAgent::Output { stream, data, .. } => {
                 let text = self.stream(stream).push(data);
-                (!text.is_empty()).then_some(Happened::Output(stream, text))
+                (!text.is_empty()).then_some(EventKind::Output(stream, text))
             }
             FromAgent::Value { value, .. } => self.value(value),
             FromAgent::Exception { exception, .. } => self.exception_raised(exception),
@@ -145,11 +145,11 @@ impl Collector {
     }
 
     /// What is left of the streams when nothing more comes.
-    pub(super) fn rest(&mut self) -> Vec<Happened> {
+    pub(super) fn rest(&mut self) -> Vec<EventKind> {
         let streams = [(Stream::Stdout, &mut self.stdout), (Stream::Stderr, &mut self.stderr)];
         let rest = streams.into_iter().map(|(stream, printed)| (stream, printed.finish()));
         let some = rest.filter(|(_, text)| !text.is_empty());
-        some.map(|(stream, text)| Happened::Output(stream, text)).collect()
+        some.map(|(stream, text)| EventKind::Output(stream, text)).collect()
     }
 
     /// The exception that ended the execution, if that has been told.
@@ -164,18 +164,18 @@ impl Collector {
         }
     }
 
-    fn value(&mut self, value: Value) -> Option<Happened> {
+    fn value(&mut self, value: Value) -> Option<EventKind> {
         let bytes = mime::bytes(&value.mime) + value.repr.len() + value.type_name.len();
         if !self.fits(bytes) {
             return None;
         }
         let value = Arc::new(mime::describe(value));
         self.value = Some(Arc::clone(&value));
-        Some(Happened::Value(value))
+        Some(EventKind::Value(value))
     }
 
     /// An exception has a bound of its own: it is not to be lost to what was shown before it.
-    fn exception_raised(&mut self, exception: Exception) -> Option<Happened> {
+    fn exception_raised(&mut self, exception: Exception) -> Option<EventKind> {
         let Exception { type_name, message, traceback } = &exception;
         if type_name.len() + message.len() + traceback.len() > self.max_result_bytes {
             self.oversized = true;
@@ -183,16 +183,16 @@ impl Collector {
         }
         let exception = Arc::new(exception);
         self.exception = Some(Arc::clone(&exception));
-        Some(Happened::Exception(exception))
+        Some(EventKind::Exception(exception))
     }
 
-    fn display(&mut self, display: Display) -> Option<Happened> {
+    fn display(&mut self, display: Display) -> Option<EventKind> {
         if !self.fits(self.shown.bytes_for(&display)) {
             return None;
         }
         let display = Arc::new(display);
         self.left += self.shown.add(&display);
-        Some(Happened::Display(display))
+        Some(EventKind::Display(display))
     }
 
     const fn dropped(&mut self, stdout: u64, stderr: u64) {

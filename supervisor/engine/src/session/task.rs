@@ -5,7 +5,7 @@ use std::time::Duration;
 use vivarium_api_types::OutputSpec;
 use vivarium_protocol::message::{ExecutionNumber, Failure, InputFile, Work};
 
-use super::record::Writer;
+use super::execution_log::LogWriter;
 use crate::budget::Reservation;
 
 /// Something to run.
@@ -24,7 +24,7 @@ pub struct Task {
     /// Whether its request made the session.
     pub session_created: bool,
     /// Where is said what becomes of it.
-    pub writer: Writer,
+    pub writer: LogWriter,
     /// The bytes that it takes in the daemon until it is over.
     pub reservation: Reservation,
 }

@@ -16,8 +16,8 @@ use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status};
 use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
 use vivarium_protocol::units::Limit;
 
+use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
-use super::record::{Attached, Record};
 use super::{Command, Identity, Means, Recipe, Refusal, Session, Task, Timing, spawn};
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
@@ -27,11 +27,11 @@ use crate::observe::Observer;
 use crate::template::Template;
 
 mod adopted;
+mod backpressure;
 mod clients;
 mod commands;
 mod death;
 mod queue;
-mod room;
 mod stopping;
 
 const NEVER: Duration = Duration::from_secs(3600);
@@ -39,7 +39,7 @@ const SOON: Duration = Duration::from_millis(20);
 
 /// What becomes of an execution, for as long as its client wants it.
 pub(super) struct Reply {
-    pub(super) record: Arc<Record>,
+    pub(super) log: Arc<ExecutionLog>,
     _attached: Attached,
 }
 
@@ -151,14 +151,14 @@ impl Bench {
 
     /// Queues anything.
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
-        let (record, writer) = Record::new(1 << 20, cancel);
-        let attached = record.attach();
+        let (log, writer) = ExecutionLog::new(1 << 20, cancel);
+        let attached = log.attach();
         let (files, outputs, streamed, session_created) = (vec![], vec![], false, false);
         let reservation = self.account.hold(0);
         let task =
             Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
         assert!(self.session.send(Command::Execute(Box::new(task))).await);
-        Reply { record, _attached: attached }
+        Reply { log, _attached: attached }
     }
 
     /// Queues code and has the agent start it.
@@ -183,11 +183,11 @@ impl Bench {
 }
 
 async fn outcome(reply: Reply) -> Arc<Outcome> {
-    reply.record.finished().await.unwrap()
+    reply.log.finished().await.unwrap()
 }
 
 async fn refusal(reply: Reply) -> Refusal {
-    reply.record.finished().await.unwrap_err()
+    reply.log.finished().await.unwrap_err()
 }
 
 fn verdict(outcome: &Outcome) -> (Status, Option<Cause>, State) {

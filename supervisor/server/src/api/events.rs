@@ -20,7 +20,9 @@ use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
 use vivarium_engine::budget::{Account, Full, Reserved};
-use vivarium_engine::session::record::{Batch, Event, EventNumber, Happened, Reader};
+use vivarium_engine::session::execution_log::{
+    Batch, Event, EventKind, EventNumber, EventSubscription,
+};
 use vivarium_protocol::message::Stream;
 use vivarium_protocol::outcome::Exception;
 
@@ -111,7 +113,7 @@ pub(super) fn described() -> Content {
 ///
 /// What is on its way is counted, and waits for room where it is large.
 pub(super) fn respond(
-    reader: Reader,
+    reader: EventSubscription,
     gone: impl Future<Output = ()> + Send + 'static,
     account: Account,
 ) -> Response {
@@ -165,8 +167,8 @@ async fn encode(events: &[Arc<Event>], account: &Account) -> Result<Bytes, Full>
     } else {
         account.hold(weight)
     };
-    let text = |event: &Arc<Event>| match &event.what {
-        Happened::Output(_, text) => text.len() + text.len() / 8,
+    let text = |event: &Arc<Event>| match &event.kind {
+        EventKind::Output(_, text) => text.len() + text.len() / 8,
         _ => 0,
     };
     let size = events.iter().map(|event| text(event) + FRAME_BYTES).sum();
@@ -180,22 +182,22 @@ async fn encode(events: &[Arc<Event>], account: &Account) -> Result<Bytes, Full>
 }
 
 fn encode_one(event: &Event, frame: &mut Vec<u8>) {
-    let (name, data) = match &event.what {
-        Happened::Started { execution_id, session_id } => (
+    let (name, data) = match &event.kind {
+        EventKind::Started { execution_id, session_id } => (
             "started",
             Data::Started(StartedEvent {
                 execution_id: Cow::Borrowed(execution_id),
                 session_id: Cow::Borrowed(session_id),
             }),
         ),
-        Happened::Output(stream, text) => {
+        EventKind::Output(stream, text) => {
             let name = match stream {
                 Stream::Stdout => "stdout",
                 Stream::Stderr => "stderr",
             };
             (name, Data::Output(OutputEvent { text: Cow::Borrowed(text) }))
         }
-        Happened::Display(display) => (
+        EventKind::Display(display) => (
             "display",
             Data::Display(DisplayEvent {
                 kind: display.kind,
@@ -203,9 +205,9 @@ fn encode_one(event: &Event, frame: &mut Vec<u8>) {
                 mime: vivarium_engine::session::mime_bundle(&display.mime),
             }),
         ),
-        Happened::Value(value) => ("result", Data::Value(value)),
-        Happened::Exception(exception) => ("error", Data::Exception(exception)),
-        Happened::Done { outcome, stdout_truncated, stderr_truncated } => {
+        EventKind::Value(value) => ("result", Data::Value(value)),
+        EventKind::Exception(exception) => ("error", Data::Exception(exception)),
+        EventKind::Done { outcome, stdout_truncated, stderr_truncated } => {
             ("done", Data::Done(DoneEvent::new(outcome, *stdout_truncated, *stderr_truncated)))
         }
     };

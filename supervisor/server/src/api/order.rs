@@ -18,7 +18,7 @@ use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{CommandRequest, ExecuteRequest, RunRequest, SessionSpec};
 use vivarium_engine::budget::Reservation;
-use vivarium_engine::session::record::EventNumber;
+use vivarium_engine::session::execution_log::EventNumber;
 use vivarium_engine::{Delivery, Engine, Once, Ticket};
 
 use super::connections::Activity;

@@ -68,7 +68,7 @@ impl Actor {
         self.last_number += 1;
         let number = self.last_number;
         if !is_probe {
-            self.means.results.add(&self.session.identity, number, task.writer.record());
+            self.means.results.add(&self.session.identity, number, task.writer.log());
         }
         task.writer.queued(number);
         self.queue.push_back(Job { number, task, queued: Instant::now() });
@@ -78,7 +78,7 @@ impl Actor {
 
     /// Answers those in the queue that nobody waits for any more, and that are not to run then.
     fn forget_abandoned(&mut self) {
-        let is_abandoned = |job: &Job| job.task.writer.record().is_abandoned();
+        let is_abandoned = |job: &Job| job.task.writer.log().is_abandoned();
         let (abandoned, waiting): (VecDeque<_>, _) =
             std::mem::take(&mut self.queue).into_iter().partition(is_abandoned);
         self.queue = waiting;

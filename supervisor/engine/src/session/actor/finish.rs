@@ -9,9 +9,9 @@ use super::verdict::{self, Known, Verdict, join, limit_reached};
 use super::{Actor, Job, Running, Stop};
 use crate::budget::Reservation;
 use crate::session::cause;
+use crate::session::execution_log::LogWriter;
 use crate::session::millis;
 use crate::session::output::Collector;
-use crate::session::record::Writer;
 use crate::session::task::Kind;
 
 /// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
@@ -179,7 +179,7 @@ impl Actor {
     }
 
     /// Says what became of an execution to everybody who asks, now or later.
-    fn publish(&self, answer: Answer, writer: &Writer, reservation: Reservation) {
+    fn publish(&self, answer: Answer, writer: &LogWriter, reservation: Reservation) {
         let Answer { number, kind, .. } = answer;
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
@@ -187,7 +187,7 @@ impl Actor {
             self.means.observer.execution_ended(&outcome, ran, printed);
         }
         writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
-        writer.record().keep(reservation);
+        writer.log().keep(reservation);
         let keep = self.session.timing.results_kept;
         self.means.results.ended(&self.session.identity, number, keep);
     }

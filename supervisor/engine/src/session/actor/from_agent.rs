@@ -98,8 +98,9 @@ impl Actor {
             || self.state == SessionState::Replacing
             || self.session.is_transferring();
         let listens = self.running.as_ref().is_none_or(|running| {
-            let has_room =
-                || running.writer.record().has_room() && self.means.account.excess().is_none();
+            let has_room = || {
+                running.writer.log().is_ready_for_events() && self.means.account.excess().is_none()
+            };
             running.stop.is_some() || has_room()
         });
         match self.liveness.check(is_wanted, listens) {

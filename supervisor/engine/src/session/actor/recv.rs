@@ -12,7 +12,7 @@ use crate::session::channel::{Channel, ChannelError};
 /// How long an execution is held back where the daemon has no room for what it prints or shows.
 /// What it prints and shows after that is dropped, so that those which wait for one another's room
 /// come to an end.
-const ROOM_WITHIN: Duration = Duration::from_secs(5);
+const MAX_BUDGET_WAIT: Duration = Duration::from_secs(5);
 
 /// What the agent says next. It is not listened to while who follows the execution is behind by
 /// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
@@ -22,20 +22,20 @@ pub(super) async fn recv(
     running: Option<&Running>,
     account: &Account,
 ) -> Result<FromAgent, ChannelError> {
-    let patience = match running.filter(|running| running.stop.is_none()) {
+    let max_wait = match running.filter(|running| running.stop.is_none()) {
         Some(running) => {
-            running.writer.record().room().await;
-            ROOM_WITHIN
+            running.writer.log().ready_for_events().await;
+            MAX_BUDGET_WAIT
         }
         None => Duration::ZERO,
     };
-    channel.next_within(account, patience).await
+    channel.next_within(account, max_wait).await
 }
 
 /// Resolves when everybody went away for whom this runs, if it is to stop then.
 pub(super) async fn abandoned(running: Option<&Running>) {
     match running.filter(|running| running.stop.is_none()) {
-        Some(running) => running.writer.record().abandoned().await,
+        Some(running) => running.writer.log().abandoned().await,
         None => std::future::pending().await,
     }
 }

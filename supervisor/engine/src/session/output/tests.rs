@@ -63,7 +63,7 @@ fn display(kind: DisplayKind, id: Option<&str>, bytes: usize) -> FromAgent {
 fn output_is_kept_apart_and_capped() {
     let mut collector = Collector::new(&limits(), vec![], false);
     let first = collector.fold(output(Stream::Stdout, b"12345"));
-    assert_eq!(first, Some(Happened::Output(Stream::Stdout, "12345".into())));
+    assert_eq!(first, Some(EventKind::Output(Stream::Stdout, "12345".into())));
     collector.fold(output(Stream::Stderr, b"oh"));
     collector.fold(output(Stream::Stdout, b"67890"));
     assert_eq!(collector.fold(output(Stream::Stdout, b"x")), None);
@@ -76,7 +76,7 @@ fn output_is_kept_apart_and_capped() {
 fn what_the_end_leaves_of_a_stream_is_an_event_too() {
     let mut collector = Collector::new(&limits(), vec![], false);
     assert_eq!(collector.fold(output(Stream::Stderr, b"\xc3")), None);
-    assert_eq!(collector.rest(), [Happened::Output(Stream::Stderr, "\u{fffd}".into())]);
+    assert_eq!(collector.rest(), [EventKind::Output(Stream::Stderr, "\u{fffd}".into())]);
     assert_eq!(collector.rest(), []);
     assert_eq!(collector.finish().stderr.text, "\u{fffd}");
 }

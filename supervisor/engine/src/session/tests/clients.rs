@@ -4,10 +4,10 @@
 use vivarium_protocol::message::Stream;
 
 use super::*;
-use crate::session::record::{Batch, Event, Happened, Reader};
+use crate::session::execution_log::{Batch, Event, EventKind, EventSubscription};
 
 /// All that a reader gets.
-async fn all(mut reader: Reader) -> Vec<Arc<Event>> {
+async fn all(mut reader: EventSubscription) -> Vec<Arc<Event>> {
     let mut all = Vec::new();
     loop {
         match reader.next().await {
@@ -22,7 +22,7 @@ async fn all(mut reader: Reader) -> Vec<Arc<Event>> {
 async fn who_follows_an_execution_gets_all_of_it_in_order() {
     let mut bench = Bench::started(PATIENT).await;
     let reply = bench.submit("x", NEVER).await;
-    let reader = reply.record.follow(None).unwrap();
+    let reader = reply.log.subscribe(None).unwrap();
     let execution = bench.agent.begin().await;
     bench.agent.print(execution, "a").await;
     let (stream, data) = (Stream::Stderr, b"\xc3".to_vec());
@@ -32,14 +32,14 @@ async fn who_follows_an_execution_gets_all_of_it_in_order() {
     let events = all(reader).await;
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5]);
-    let what: Vec<_> = events.iter().map(|event| event.what.clone()).collect();
+    let what: Vec<_> = events.iter().map(|event| event.kind.clone()).collect();
     let (execution_id, session_id) = ("1".to_owned(), "s".to_owned());
-    assert_eq!(what[0], Happened::Started { execution_id, session_id });
-    assert_eq!(what[1], Happened::Output(Stream::Stdout, "a".into()));
-    assert!(matches!(&what[2], Happened::Value(value) if value.repr == "2"));
+    assert_eq!(what[0], EventKind::Started { execution_id, session_id });
+    assert_eq!(what[1], EventKind::Output(Stream::Stdout, "a".into()));
+    assert!(matches!(&what[2], EventKind::Value(value) if value.repr == "2"));
     // The beginning of a character that never came.
-    assert_eq!(what[3], Happened::Output(Stream::Stderr, "\u{fffd}".into()));
-    assert!(matches!(&what[4], Happened::Done { outcome, .. } if outcome.status == Status::Ok));
+    assert_eq!(what[3], EventKind::Output(Stream::Stderr, "\u{fffd}".into()));
+    assert!(matches!(&what[4], EventKind::Done { outcome, .. } if outcome.status == Status::Ok));
 }
 
 #[tokio::test]
@@ -69,18 +69,18 @@ async fn what_nobody_waits_for_any_more_is_interrupted_if_that_was_asked_for() {
     let work = Work::Code { code: "x".into() };
     let reply = bench.submit_work(work.clone(), NEVER, true).await;
     let execution = bench.agent.begin().await;
-    let record = Arc::clone(&reply.record);
+    let log = Arc::clone(&reply.log);
     let waiting = bench.submit_work(work, NEVER, true).await;
-    let waiting_record = Arc::clone(&waiting.record);
+    let waiting_log = Arc::clone(&waiting.log);
     drop((reply, waiting));
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
-    let interrupted = record.finished().await.unwrap();
+    let interrupted = log.finished().await.unwrap();
     assert_eq!(
         verdict(&interrupted),
         (Status::Interrupted, Some(Cause::Interrupt), State::Preserved)
     );
-    let never = waiting_record.finished().await.unwrap();
+    let never = waiting_log.finished().await.unwrap();
     assert_eq!(verdict(&never), (Status::Rejected, Some(Cause::Interrupt), State::Preserved));
     bench.works().await;
 }
@@ -108,7 +108,7 @@ const CHUNK: usize = 64 << 10;
 async fn a_flood_waits_for_who_follows_it_but_not_for_ever() {
     let mut bench = Bench::unlimited().await;
     let reply = bench.submit("x", NEVER).await;
-    let mut reader = reply.record.follow(None).unwrap();
+    let mut reader = reply.log.subscribe(None).unwrap();
     let execution = bench.agent.begin().await;
     let Bench { session, mut agent, .. } = bench;
     let flood = tokio::spawn(async move {
@@ -122,7 +122,7 @@ async fn a_flood_waits_for_who_follows_it_but_not_for_ever() {
     // Time goes on only when everybody waits: the agent for us, and we for the reader.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!flood.is_finished());
-    let weight = reply.record.weight_bytes();
+    let weight = reply.log.weight_bytes();
     assert!(weight < 3 << 20, "{weight}");
     // It is not waited for any longer.
     let ended = outcome(reply).await;
@@ -136,7 +136,7 @@ async fn a_flood_waits_for_who_follows_it_but_not_for_ever() {
 async fn a_flood_that_is_stopped_waits_for_nobody() {
     let mut bench = Bench::unlimited().await;
     let reply = bench.submit("x", NEVER).await;
-    let _reader = reply.record.follow(None).unwrap();
+    let _reader = reply.log.subscribe(None).unwrap();
     let execution = bench.agent.begin().await;
     for _ in 0..17 {
         let data = vec![b'x'; CHUNK];

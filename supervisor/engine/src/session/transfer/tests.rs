@@ -285,7 +285,7 @@ async fn files_are_there_while_something_runs() {
     bench.agent.file_done(transfer, Ok(listed)).await;
     assert_eq!(listing.await.unwrap().unwrap(), (vec![entry(1)], true));
     bench.agent.done(execution, vivarium_protocol::message::Completion::Ok).await;
-    reply.record.finished().await.unwrap();
+    reply.log.finished().await.unwrap();
 }
 
 #[tokio::test]

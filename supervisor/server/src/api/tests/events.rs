@@ -191,8 +191,9 @@ async fn a_stream_outlives_the_order_to_stop_until_its_execution_is_over() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_with_nothing_to_say_says_that_it_is_there() {
     use http_body_util::BodyExt;
-    let (record, writer) = vivarium_engine::session::record::Record::new(1 << 10, false);
-    let reader = record.follow(None).unwrap();
+    let (record, writer) =
+        vivarium_engine::session::execution_log::ExecutionLog::new(1 << 10, false);
+    let reader = record.subscribe(None).unwrap();
     let account = echoing(settings()).0.account("t");
     let response = crate::api::events::respond(reader, std::future::ready(()), account);
     let mut body = response.into_body();

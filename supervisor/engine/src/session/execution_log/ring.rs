@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::event::{Event, EventNumber, Happened};
+use super::event::{Event, EventKind, EventNumber};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -34,20 +34,20 @@ impl Ring {
     /// Adds an event, and returns by how many bytes the ring has grown. Output is added to the
     /// last event instead if that is output too and nobody has seen it: `seen` is the highest
     /// number anybody has.
-    pub(super) fn push(&mut self, what: Happened, seen: EventNumber) -> usize {
-        let text = what.text_bytes();
+    pub(super) fn push(&mut self, kind: EventKind, seen: EventNumber) -> usize {
+        let text = kind.text_bytes();
         self.text_bytes += text;
         if let Some(last) = self.events.back_mut().filter(|last| last.number > seen)
             && let Some(last) = Arc::get_mut(last)
-            && last.what.merge(&what)
+            && last.kind.merge(&kind)
         {
             self.bytes += text;
             return text;
         }
         self.last += 1;
-        let bytes = what.bytes();
+        let bytes = kind.bytes();
         self.bytes += bytes;
-        self.events.push_back(Arc::new(Event { number: self.last, what }));
+        self.events.push_back(Arc::new(Event { number: self.last, kind }));
         bytes
     }
 
@@ -60,14 +60,14 @@ impl Ring {
     /// what an execution may show at all.
     pub(super) fn evict(&mut self, capacity: usize, needed: EventNumber) -> EventNumber {
         while self.bytes > capacity && self.events.len() > 1 {
-            let newest = self.events.back().map_or(0, |event| event.what.text_bytes());
+            let newest = self.events.back().map_or(0, |event| event.kind.text_bytes());
             let overflows = self.text_bytes - newest > capacity.saturating_mul(2);
             let Some(event) = self.events.pop_front_if(|event| event.number < needed || overflows)
             else {
                 break;
             };
-            self.bytes -= event.what.bytes();
-            self.text_bytes -= event.what.text_bytes();
+            self.bytes -= event.kind.bytes();
+            self.text_bytes -= event.kind.text_bytes();
         }
         self.first()
     }
@@ -78,7 +78,7 @@ impl Ring {
         let skipped = usize::try_from(next.saturating_sub(self.first())).unwrap_or(usize::MAX);
         let (mut read, mut bytes) = (Vec::new(), 0);
         for event in self.events.iter().skip(skipped) {
-            let size = event.what.bytes();
+            let size = event.kind.bytes();
             if !read.is_empty() && bytes + size > max_bytes {
                 break;
             }

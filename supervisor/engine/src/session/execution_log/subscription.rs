@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, EventNumber, Happened};
-use super::readers::ReaderKey;
-use super::{Attached, Record, Stage};
+use super::event::{Event, EventKind, EventNumber};
+use super::subscribers::SubscriberKey;
+use super::{Attached, ExecutionLog, Stage};
 
 /// The most that is taken at once, in bytes, if it is more than one event.
 const BATCH_BYTES: usize = 256 << 10;
@@ -38,28 +38,31 @@ pub enum Batch {
 
 /// One who follows an execution, from some event on.
 #[derive(Debug)]
-pub struct Reader {
-    record: Arc<Record>,
-    key: ReaderKey,
+pub struct EventSubscription {
+    log: Arc<ExecutionLog>,
+    key: SubscriberKey,
     /// Whether it has read the last event.
     ended: bool,
     _attached: Attached,
 }
 
-impl Drop for Reader {
+impl Drop for EventSubscription {
     fn drop(&mut self) {
-        self.record.lock().readers.remove(self.key);
-        self.record.taken.notify_waiters();
+        self.log.lock().subscribers.remove(self.key);
+        self.log.events_taken.notify_waiters();
     }
 }
 
-impl Record {
+impl ExecutionLog {
     /// Follows it from the first event after `after` on; from the first that is kept if that is
     /// `None`.
     ///
     /// # Errors
     /// [`NoSuchEvent`]
-    pub fn follow(self: &Arc<Self>, after: Option<EventNumber>) -> Result<Reader, NoSuchEvent> {
+    pub fn subscribe(
+        self: &Arc<Self>,
+        after: Option<EventNumber>,
+    ) -> Result<EventSubscription, NoSuchEvent> {
         let attached = self.attach();
         let mut inner = self.lock();
         let (first, last) = (inner.ring.first(), inner.ring.last());
@@ -71,30 +74,30 @@ impl Record {
             return Err(NoSuchEvent::NotYet { last });
         }
         let behind = inner.ring.bytes_from(next);
-        let key = inner.readers.add(next, behind);
+        let key = inner.subscribers.add(next, behind);
         // Stages end under the same lock.
         let ended = next > last && self.stage().is_final();
         drop(inner);
-        Ok(Reader { record: Arc::clone(self), key, ended, _attached: attached })
+        Ok(EventSubscription { log: Arc::clone(self), key, ended, _attached: attached })
     }
 }
 
-impl Reader {
+impl EventSubscription {
     /// Waits for the next events. May be dropped without losing any.
     pub async fn next(&mut self) -> Batch {
         if self.ended {
             return Batch::End;
         }
-        let record = Arc::clone(&self.record);
+        let log = Arc::clone(&self.log);
         loop {
-            let news = record.news.notified();
+            let news = log.new_events.notified();
             let Some(events) = self.take() else { return Batch::CutOff };
             if let Some(last) = events.last() {
-                self.ended = matches!(last.what, Happened::Done { .. });
+                self.ended = matches!(last.kind, EventKind::Done { .. });
                 return Batch::Events(events);
             }
             // It has no last event.
-            if matches!(record.stage(), Stage::Refused(_)) {
+            if matches!(log.stage(), Stage::Refused(_)) {
                 return Batch::End;
             }
             news.await;
@@ -103,14 +106,14 @@ impl Reader {
 
     /// What is there now; `None` if it was cut off.
     fn take(&self) -> Option<Vec<Arc<Event>>> {
-        let mut inner = self.record.lock();
-        let next = inner.readers.next(self.key)?;
+        let mut inner = self.log.lock();
+        let next = inner.subscribers.next(self.key)?;
         let (events, bytes) = inner.ring.read(next, BATCH_BYTES);
         if let Some(last) = events.last() {
-            let capacity = self.record.capacity_bytes;
-            inner.readers.took(self.key, last.number + 1, bytes, capacity);
+            let capacity = self.log.capacity_bytes;
+            inner.subscribers.took(self.key, last.number + 1, bytes, capacity);
             drop(inner);
-            self.record.taken.notify_waiters();
+            self.log.events_taken.notify_waiters();
         }
         Some(events)
     }

@@ -1,8 +1,8 @@
 //! What became of one execution so far, for whoever wants to know: its events, and its outcome.
 //!
-//! The session's actor writes it through the one [`Writer`]; clients wait for its end or follow
-//! its events through a [`Reader`], now or later. Only so many bytes of events are kept, and the
-//! actor holds the execution back ([`Record::room`]) while a client that follows it is behind by
+//! The session's actor writes it through the one [`LogWriter`]; clients wait for its end or follow
+//! its events through a [`EventSubscription`], now or later. Only so many bytes of events are kept, and the
+//! actor holds the execution back ([`ExecutionLog::ready_for_events`]) while a client that follows it is behind by
 //! all of them, but not for ever. It must never grow with what code prints or with how slowly
 //! anybody reads, nor give out an event twice under two numbers.
 
@@ -17,19 +17,19 @@ use super::Refusal;
 use crate::budget::Reservation;
 
 mod event;
-mod follow;
-mod readers;
 mod ring;
+mod subscribers;
+mod subscription;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
 
-pub use event::{Event, EventNumber, Happened};
-pub use follow::{Batch, NoSuchEvent, Reader};
-pub use writer::Writer;
+pub use event::{Event, EventKind, EventNumber};
+pub use subscription::{Batch, EventSubscription, NoSuchEvent};
+pub use writer::LogWriter;
 
-use readers::{Hold, Readers};
 use ring::Ring;
+use subscribers::{Hold, Subscribers};
 
 /// How far an execution has come.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl Stage {
 
 /// One execution. See the module.
 #[derive(Debug)]
-pub struct Record {
+pub struct ExecutionLog {
     /// Bytes of events that are kept, the last event always.
     capacity_bytes: usize,
     /// Whether it is to end when nobody attached is left.
@@ -64,12 +64,12 @@ pub struct Record {
     stage: watch::Sender<Stage>,
     inner: Mutex<Inner>,
     /// Told when there is something to read.
-    news: Notify,
+    new_events: Notify,
     /// Told when a reader has taken something, or is gone.
-    taken: Notify,
+    events_taken: Notify,
     /// Whether everybody went away who wanted it to run.
     abandoned: watch::Sender<bool>,
-    /// When it was over. Outlives the record.
+    /// When it was over. Outlives the log.
     ended: Arc<OnceLock<Instant>>,
     /// What it takes of the daemon's memory once it is over.
     reservation: OnceLock<Reservation>,
@@ -78,7 +78,7 @@ pub struct Record {
 #[derive(Debug)]
 struct Inner {
     ring: Ring,
-    readers: Readers,
+    subscribers: Subscribers,
     /// Clients that wait for it.
     attached: usize,
 }
@@ -87,36 +87,37 @@ struct Inner {
 /// them has been dropped.
 #[derive(Debug)]
 pub struct Attached {
-    record: Arc<Record>,
+    log: Arc<ExecutionLog>,
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let mut inner = self.record.lock();
+        let mut inner = self.log.lock();
         inner.attached = inner.attached.saturating_sub(1);
-        if inner.attached == 0 && self.record.cancel_on_disconnect {
-            self.record.abandoned.send_replace(true);
+        if inner.attached == 0 && self.log.cancel_on_disconnect {
+            self.log.abandoned.send_replace(true);
         }
     }
 }
 
-impl Record {
+impl ExecutionLog {
     /// A record that keeps `capacity_bytes` of events, and its writer.
     #[must_use]
-    pub fn new(capacity_bytes: usize, cancel_on_disconnect: bool) -> (Arc<Self>, Writer) {
-        let inner = Inner { ring: Ring::default(), readers: Readers::default(), attached: 0 };
-        let record = Arc::new(Self {
+    pub fn new(capacity_bytes: usize, cancel_on_disconnect: bool) -> (Arc<Self>, LogWriter) {
+        let inner =
+            Inner { ring: Ring::default(), subscribers: Subscribers::default(), attached: 0 };
+        let log = Arc::new(Self {
             capacity_bytes,
             cancel_on_disconnect,
             stage: watch::Sender::new(Stage::Submitted),
             inner: Mutex::new(inner),
-            news: Notify::new(),
-            taken: Notify::new(),
+            new_events: Notify::new(),
+            events_taken: Notify::new(),
             abandoned: watch::Sender::new(false),
             ended: Arc::default(),
             reservation: OnceLock::new(),
         });
-        (Arc::clone(&record), Writer::new(record))
+        (Arc::clone(&log), LogWriter::new(log))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -168,7 +169,7 @@ impl Record {
     #[must_use]
     pub fn attach(self: &Arc<Self>) -> Attached {
         self.lock().attached += 1;
-        Attached { record: Arc::clone(self) }
+        Attached { log: Arc::clone(self) }
     }
 
     /// Whether everybody went away who wanted it to run, and it is to end then.
@@ -187,14 +188,14 @@ impl Record {
     }
 
     /// Waits until there is room for more events: until no reader is behind by all that is kept.
-    /// Readers that are too slow are cut off meanwhile. May be dropped without losing anything.
-    pub async fn room(&self) {
+    /// Subscribers that are too slow are cut off meanwhile. May be dropped without losing anything.
+    pub async fn ready_for_events(&self) {
         loop {
-            let taken = self.taken.notified();
-            let hold = self.lock().readers.hold(Instant::now(), self.capacity_bytes);
+            let taken = self.events_taken.notified();
+            let hold = self.lock().subscribers.hold(Instant::now(), self.capacity_bytes);
             match hold {
                 Hold::No => return,
-                Hold::CutOff => self.news.notify_waiters(),
+                Hold::CutOff => self.new_events.notify_waiters(),
                 Hold::Until(at) => tokio::select! {
                     () = taken => {}
                     () = sleep_until(at) => {}
@@ -216,8 +217,8 @@ impl Record {
 
     /// Whether there is room for more events now.
     #[must_use]
-    pub fn has_room(&self) -> bool {
-        !self.lock().readers.is_any_behind(self.capacity_bytes)
+    pub fn is_ready_for_events(&self) -> bool {
+        !self.lock().subscribers.is_any_behind(self.capacity_bytes)
     }
 
     /// Bytes it takes.

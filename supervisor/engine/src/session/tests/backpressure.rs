@@ -18,8 +18,8 @@ async fn what_an_execution_takes_is_counted_until_its_result_is_forgotten() {
     assert_eq!(used(&bench), (true, true));
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.print(execution, &"x".repeat(2 << 20)).await;
-    let reader = reply.record.follow(None).unwrap();
-    while reply.record.weight_bytes() < 1 << 20 {
+    let reader = reply.log.subscribe(None).unwrap();
+    while reply.log.weight_bytes() < 1 << 20 {
         tokio::task::yield_now().await;
     }
     drop(reader);
@@ -51,7 +51,7 @@ async fn an_execution_that_finds_no_room_for_long_goes_on_without_its_output() {
         let mut bench = Bench::unlimited().await;
         let (execution, reply) = bench.running(NEVER).await;
         bench.agent.print(execution, "before ").await;
-        while reply.record.weight_bytes() < size_of::<Record>() + 260 {
+        while reply.log.weight_bytes() < size_of::<ExecutionLog>() + 260 {
             tokio::task::yield_now().await;
         }
         let held = use_up(&bench);

@@ -22,12 +22,12 @@ pub struct Event {
     /// Its number.
     pub number: EventNumber,
     /// What.
-    pub what: Happened,
+    pub kind: EventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happened {
+pub enum EventKind {
     /// It began to run.
     Started {
         /// Its id within the session.
@@ -58,14 +58,14 @@ impl Event {
     /// About how many bytes it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match &self.what {
-            Happened::Done { outcome, .. } => outcome.weight_bytes(),
+        match &self.kind {
+            EventKind::Done { outcome, .. } => outcome.weight_bytes(),
             other => other.bytes(),
         }
     }
 }
 
-impl Happened {
+impl EventKind {
     /// Bytes of printed text in it.
     pub(super) const fn text_bytes(&self) -> usize {
         match self {

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use vivarium_protocol::message::Stream;
 use vivarium_protocol::outcome::{Display, DisplayKind, MimePart};
 
-use super::readers::PATIENCE;
+use super::subscribers::MAX_STALL;
 use super::*;
 
 const KIB: usize = 1 << 10;
@@ -42,26 +42,26 @@ pub(crate) fn outcome(execution_id: &str, session_id: &str) -> Outcome {
     }
 }
 
-fn record(capacity_bytes: usize) -> (Arc<Record>, Writer) {
-    Record::new(capacity_bytes, false)
+fn new_log(capacity_bytes: usize) -> (Arc<ExecutionLog>, LogWriter) {
+    ExecutionLog::new(capacity_bytes, false)
 }
 
-fn print(writer: &Writer, text: &str) {
-    writer.push(Happened::Output(Stream::Stdout, text.to_owned()));
+fn print(writer: &LogWriter, text: &str) {
+    writer.push(EventKind::Output(Stream::Stdout, text.to_owned()));
 }
 
 /// An event of about `bytes` bytes that is put together with no other.
-fn show(writer: &Writer, bytes: usize) {
+fn show(writer: &LogWriter, bytes: usize) {
     let part = MimePart { mime_type: String::new(), data: vec![0; bytes] };
     let display = Display { kind: DisplayKind::Display, id: None, mime: vec![part] };
-    writer.push(Happened::Display(Arc::new(display)));
+    writer.push(EventKind::Display(Arc::new(display)));
 }
 
-fn end(writer: &Writer) {
+fn end(writer: &LogWriter) {
     writer.done(outcome("1", "s"), false, false);
 }
 
-async fn numbers(reader: &mut Reader) -> Vec<EventNumber> {
+async fn numbers(reader: &mut EventSubscription) -> Vec<EventNumber> {
     match reader.next().await {
         Batch::Events(events) => events.iter().map(|event| event.number).collect(),
         other => panic!("{other:?}"),
@@ -69,7 +69,7 @@ async fn numbers(reader: &mut Reader) -> Vec<EventNumber> {
 }
 
 /// All that a reader gets, and how it ended.
-async fn all(mut reader: Reader) -> (Vec<Arc<Event>>, Batch) {
+async fn all(mut reader: EventSubscription) -> (Vec<Arc<Event>>, Batch) {
     let mut all = Vec::new();
     loop {
         match reader.next().await {
@@ -80,63 +80,63 @@ async fn all(mut reader: Reader) -> (Vec<Arc<Event>>, Batch) {
 }
 
 /// Whether there is room at once.
-async fn has_room(record: &Record) -> bool {
-    timeout(Duration::ZERO, record.room()).await.is_ok()
+async fn is_ready(log: &ExecutionLog) -> bool {
+    timeout(Duration::ZERO, log.ready_for_events()).await.is_ok()
 }
 
 #[tokio::test]
 async fn every_event_can_be_resumed_after() {
-    let (record, writer) = record(64 * KIB);
+    let (log, writer) = new_log(64 * KIB);
     writer.queued(1);
     writer.started(1, "s");
     for size in 0..20 {
         show(&writer, size);
     }
     end(&writer);
-    let (whole, ended) = all(record.follow(None).unwrap()).await;
+    let (whole, ended) = all(log.subscribe(None).unwrap()).await;
     assert_eq!(ended, Batch::End);
     let expected: Vec<_> = (1..=22).collect();
     assert_eq!(whole.iter().map(|event| event.number).collect::<Vec<_>>(), expected);
     for (index, event) in whole.iter().enumerate() {
-        let (rest, ended) = all(record.follow(Some(event.number)).unwrap()).await;
+        let (rest, ended) = all(log.subscribe(Some(event.number)).unwrap()).await;
         assert_eq!((rest.as_slice(), ended), (&whole[index + 1..], Batch::End));
     }
-    assert_eq!(record.finished().await.unwrap().execution_id, "1");
+    assert_eq!(log.finished().await.unwrap().execution_id, "1");
 }
 
 #[tokio::test]
 async fn what_is_over_the_capacity_is_gone_from_the_front() {
-    let (record, writer) = record(10 * KIB);
+    let (log, writer) = new_log(10 * KIB);
     writer.started(1, "s");
     for _ in 0..100 {
         show(&writer, KIB);
     }
     end(&writer);
-    assert!(record.weight_bytes() < 12 * KIB, "{}", record.weight_bytes());
-    let (kept, _) = all(record.follow(None).unwrap()).await;
+    assert!(log.weight_bytes() < 12 * KIB, "{}", log.weight_bytes());
+    let (kept, _) = all(log.subscribe(None).unwrap()).await;
     let first = kept[0].number;
     assert!(first > 90, "{first}");
     assert_eq!(kept.last().unwrap().number, 102);
-    assert_eq!(record.follow(Some(first - 2)).unwrap_err(), NoSuchEvent::Gone { first });
-    assert_eq!(record.follow(Some(103)).unwrap_err(), NoSuchEvent::NotYet { last: 102 });
-    assert_eq!(all(record.follow(Some(first - 1)).unwrap()).await.0, kept);
+    assert_eq!(log.subscribe(Some(first - 2)).unwrap_err(), NoSuchEvent::Gone { first });
+    assert_eq!(log.subscribe(Some(103)).unwrap_err(), NoSuchEvent::NotYet { last: 102 });
+    assert_eq!(all(log.subscribe(Some(first - 1)).unwrap()).await.0, kept);
 }
 
 #[tokio::test]
 async fn an_event_over_the_capacity_is_kept_alone() {
-    let (record, writer) = record(10 * KIB);
+    let (log, writer) = new_log(10 * KIB);
     writer.started(1, "s");
     show(&writer, 100 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let mut reader = log.subscribe(None).unwrap();
     assert_eq!(numbers(&mut reader).await, [2]);
     show(&writer, 1);
-    assert_eq!(record.follow(None).unwrap().next().await, reader.next().await);
+    assert_eq!(log.subscribe(None).unwrap().next().await, reader.next().await);
 }
 
 #[tokio::test]
 async fn a_reader_gets_events_as_they_come() {
-    let (record, writer) = record(64 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(64 * KIB);
+    let mut reader = log.subscribe(None).unwrap();
     let waiting = tokio::spawn(async move { (numbers(&mut reader).await, reader) });
     tokio::task::yield_now().await;
     writer.started(1, "s");
@@ -151,18 +151,18 @@ async fn a_reader_gets_events_as_they_come() {
 
 #[tokio::test]
 async fn output_nobody_has_seen_is_put_together() {
-    let (record, writer) = record(64 * KIB);
+    let (log, writer) = new_log(64 * KIB);
     for text in ["a", "b"] {
         print(&writer, text);
     }
-    let mut reader = record.follow(None).unwrap();
+    let mut reader = log.subscribe(None).unwrap();
     let Batch::Events(events) = reader.next().await else { panic!() };
-    assert_eq!(events[0].what, Happened::Output(Stream::Stdout, "ab".into()));
+    assert_eq!(events[0].kind, EventKind::Output(Stream::Stdout, "ab".into()));
     drop(events);
     // What has been seen under its number stays as it is.
     print(&writer, "c");
     assert_eq!(numbers(&mut reader).await, [2]);
-    writer.push(Happened::Output(Stream::Stderr, "d".into()));
+    writer.push(EventKind::Output(Stream::Stderr, "d".into()));
     print(&writer, "e");
     assert_eq!(numbers(&mut reader).await, [3, 4]);
     for _ in 0..3 {
@@ -173,27 +173,27 @@ async fn output_nobody_has_seen_is_put_together() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_takes_nothing_is_waited_for_and_then_cut_off() {
-    let (record, writer) = record(10 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(10 * KIB);
+    let mut reader = log.subscribe(None).unwrap();
     show(&writer, 5 * KIB);
-    assert!(has_room(&record).await);
+    assert!(is_ready(&log).await);
     show(&writer, 5 * KIB);
-    assert!(!has_room(&record).await);
+    assert!(!is_ready(&log).await);
     let began = Instant::now();
-    record.room().await;
-    assert_eq!(began.elapsed(), PATIENCE);
+    log.ready_for_events().await;
+    assert_eq!(began.elapsed(), MAX_STALL);
     assert_eq!(reader.next().await, Batch::CutOff);
-    assert!(has_room(&record).await);
+    assert!(is_ready(&log).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_reads_lets_it_go_on_at_once() {
-    let (record, writer) = record(10 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(10 * KIB);
+    let mut reader = log.subscribe(None).unwrap();
     let mut read = Vec::new();
     for _ in 0..10 {
         show(&writer, 10 * KIB);
-        let (room, numbers) = tokio::join!(record.room(), numbers(&mut reader));
+        let (room, numbers) = tokio::join!(log.ready_for_events(), numbers(&mut reader));
         let () = room;
         read.extend(numbers);
     }
@@ -203,8 +203,8 @@ async fn one_that_reads_lets_it_go_on_at_once() {
 #[tokio::test(start_paused = true)]
 async fn one_that_takes_a_buffer_in_time_is_slow_but_not_cut_off() {
     // Four events fill the buffer. Each second three of them are read.
-    let (record, writer) = record(4 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(4 * KIB);
+    let mut reader = log.subscribe(None).unwrap();
     for _ in 0..4 {
         show(&writer, KIB);
     }
@@ -214,7 +214,7 @@ async fn one_that_takes_a_buffer_in_time_is_slow_but_not_cut_off() {
         let taken = numbers(&mut reader).await;
         assert_eq!(taken, (expected..=taken[taken.len() - 1]).collect::<Vec<_>>());
         expected += taken.len() as u64;
-        while has_room(&record).await {
+        while is_ready(&log).await {
             show(&writer, KIB);
         }
     }
@@ -223,48 +223,48 @@ async fn one_that_takes_a_buffer_in_time_is_slow_but_not_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn crumbs_do_not_buy_time() {
     // Each event is more than is taken at once, and five of them fill the buffer.
-    let (record, writer) = record(1000 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(1000 * KIB);
+    let mut reader = log.subscribe(None).unwrap();
     for _ in 0..5 {
         show(&writer, 200 * KIB);
     }
-    assert!(!has_room(&record).await);
+    assert!(!is_ready(&log).await);
     for expected in [1, 2] {
-        tokio::time::advance(PATIENCE * 3 / 4).await;
+        tokio::time::advance(MAX_STALL * 3 / 4).await;
         assert_eq!(numbers(&mut reader).await, [expected]);
-        assert!(has_room(&record).await);
+        assert!(is_ready(&log).await);
         show(&writer, 200 * KIB);
         // The second time it is late, and waited for no more.
-        assert_eq!(has_room(&record).await, expected == 2);
+        assert_eq!(is_ready(&log).await, expected == 2);
     }
     assert_eq!(reader.next().await, Batch::CutOff);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_goes_away_holds_nothing_back() {
-    let (record, writer) = record(KIB);
-    let reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(KIB);
+    let reader = log.subscribe(None).unwrap();
     show(&writer, 2 * KIB);
-    assert!(!has_room(&record).await);
+    assert!(!is_ready(&log).await);
     drop(reader);
-    assert!(has_room(&record).await);
+    assert!(is_ready(&log).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_that_is_not_held_back_cuts_readers_off_and_stays_bounded() {
-    let (record, writer) = record(10 * KIB);
-    let mut reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(10 * KIB);
+    let mut reader = log.subscribe(None).unwrap();
     for _ in 0..1000 {
         print(&writer, &"x".repeat(60 * KIB));
-        assert!(record.weight_bytes() < 200 * KIB, "{}", record.weight_bytes());
+        assert!(log.weight_bytes() < 200 * KIB, "{}", log.weight_bytes());
     }
     assert_eq!(reader.next().await, Batch::CutOff);
 }
 
 #[tokio::test]
 async fn what_is_shown_is_not_lost_to_what_comes_with_it() {
-    let (record, writer) = record(10 * KIB);
-    let reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(10 * KIB);
+    let reader = log.subscribe(None).unwrap();
     writer.started(1, "s");
     print(&writer, "before");
     show(&writer, 1000 * KIB);
@@ -276,28 +276,28 @@ async fn what_is_shown_is_not_lost_to_what_comes_with_it() {
 
 #[tokio::test]
 async fn a_writer_that_is_lost_refuses() {
-    let (record, writer) = record(KIB);
-    let reader = record.follow(None).unwrap();
+    let (log, writer) = new_log(KIB);
+    let reader = log.subscribe(None).unwrap();
     drop(writer);
-    assert_eq!(record.queued().await, Err(Refusal::Gone));
-    assert_eq!(record.finished().await.unwrap_err(), Refusal::Gone);
+    assert_eq!(log.queued().await, Err(Refusal::Gone));
+    assert_eq!(log.finished().await.unwrap_err(), Refusal::Gone);
     assert_eq!(all(reader).await, (vec![], Batch::End));
-    let (record, writer) = self::record(KIB);
+    let (log, writer) = new_log(KIB);
     end(&writer);
     drop(writer);
-    assert!(record.finished().await.is_ok());
+    assert!(log.finished().await.is_ok());
 }
 
 #[tokio::test]
 async fn it_is_abandoned_when_the_last_who_wants_it_goes_away() {
-    let (kept, _writer) = Record::new(KIB, false);
+    let (kept, _writer) = ExecutionLog::new(KIB, false);
     drop(kept.attach());
     assert!(!kept.is_abandoned());
-    let (record, _writer) = Record::new(KIB, true);
-    let (first, second) = (record.attach(), record.follow(None).unwrap());
+    let (log, _writer) = ExecutionLog::new(KIB, true);
+    let (first, second) = (log.attach(), log.subscribe(None).unwrap());
     drop(first);
-    assert!(!record.is_abandoned());
+    assert!(!log.is_abandoned());
     drop(second);
-    assert!(record.is_abandoned());
-    record.abandoned().await;
+    assert!(log.is_abandoned());
+    log.abandoned().await;
 }

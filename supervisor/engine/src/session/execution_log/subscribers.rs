@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use super::event::EventNumber;
 
 /// How long a reader may hold the execution back without taking as much as is kept.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const MAX_STALL: Duration = Duration::from_secs(2);
 
 /// A reader's key.
-pub(super) type ReaderKey = u64;
+pub(super) type SubscriberKey = u64;
 
-/// Readers of one record.
+/// Subscribers of one log.
 #[derive(Debug, Default)]
-pub(super) struct Readers {
-    positions: BTreeMap<ReaderKey, Position>,
-    last_key: ReaderKey,
+pub(super) struct Subscribers {
+    positions: BTreeMap<SubscriberKey, Position>,
+    last_key: SubscriberKey,
     /// The highest event number that anybody has taken.
     seen: EventNumber,
 }
@@ -42,23 +42,23 @@ pub(super) enum Hold {
     CutOff,
 }
 
-impl Readers {
+impl Subscribers {
     pub(super) const fn seen(&self) -> EventNumber {
         self.seen
     }
 
-    pub(super) fn add(&mut self, next: EventNumber, behind: usize) -> ReaderKey {
+    pub(super) fn add(&mut self, next: EventNumber, behind: usize) -> SubscriberKey {
         self.last_key += 1;
         self.positions.insert(self.last_key, Position { next, behind, slow: None });
         self.last_key
     }
 
-    pub(super) fn remove(&mut self, key: ReaderKey) {
+    pub(super) fn remove(&mut self, key: SubscriberKey) {
         self.positions.remove(&key);
     }
 
     /// The event that a reader wants next; `None` if it was cut off.
-    pub(super) fn next(&self, key: ReaderKey) -> Option<EventNumber> {
+    pub(super) fn next(&self, key: SubscriberKey) -> Option<EventNumber> {
         self.positions.get(&key).map(|position| position.next)
     }
 
@@ -76,7 +76,7 @@ impl Readers {
     /// A reader has taken all before `next`, which were so many bytes.
     pub(super) fn took(
         &mut self,
-        key: ReaderKey,
+        key: SubscriberKey,
         next: EventNumber,
         bytes: usize,
         capacity: usize,
@@ -111,7 +111,7 @@ impl Readers {
                 continue;
             }
             let (since, _) = *position.slow.get_or_insert((now, 0));
-            let until = since + PATIENCE;
+            let until = since + MAX_STALL;
             if until <= now {
                 late = Some(*key);
             }

@@ -1,0 +1,92 @@
+//! The one who writes a record: the session's actor.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use vivarium_api_types::Outcome;
+use vivarium_protocol::message::ExecutionNumber;
+
+use super::event::EventKind;
+use super::{ExecutionLog, Stage};
+use crate::session::Refusal;
+
+/// Writes a log. If it is dropped before the end, the execution is refused: its session was
+/// over before it could take it.
+#[derive(Debug)]
+pub struct LogWriter {
+    log: Arc<ExecutionLog>,
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        if !self.log.stage.borrow().is_final() {
+            self.refuse(Refusal::Gone);
+        }
+    }
+}
+
+impl LogWriter {
+    pub(super) const fn new(log: Arc<ExecutionLog>) -> Self {
+        Self { log }
+    }
+
+    /// What is written.
+    #[must_use]
+    pub const fn log(&self) -> &Arc<ExecutionLog> {
+        &self.log
+    }
+
+    /// It waits for its turn.
+    pub fn queued(&self, number: ExecutionNumber) {
+        self.log.stage.send_replace(Stage::Queued(number));
+    }
+
+    /// It runs.
+    pub fn started(&self, number: ExecutionNumber, session_id: &str) {
+        self.log.stage.send_replace(Stage::Running(number));
+        let (execution_id, session_id) = (number.to_string(), session_id.to_owned());
+        self.push(EventKind::Started { execution_id, session_id });
+    }
+
+    /// Something happened. Never waits: whether it may is asked before, with [`ExecutionLog::ready_for_events`].
+    pub fn push(&self, kind: EventKind) {
+        self.push_and(kind, || ());
+    }
+
+    /// It is over. `stdout_truncated` and `stderr_truncated` say whether it printed more than its
+    /// events have.
+    pub fn done(&self, outcome: Outcome, stdout_truncated: bool, stderr_truncated: bool) {
+        let outcome = Arc::new(outcome);
+        let last = Arc::clone(&outcome);
+        let stage = &self.log.stage;
+        self.push_and(
+            EventKind::Done { outcome: last, stdout_truncated, stderr_truncated },
+            || {
+                stage.send_replace(Stage::Done(outcome));
+                self.log.ended.get_or_init(Instant::now);
+            },
+        );
+    }
+
+    /// It is not taken.
+    pub fn refuse(&self, refusal: Refusal) {
+        let inner = self.log.lock();
+        self.log.stage.send_replace(Stage::Refused(refusal));
+        drop(inner);
+        self.log.new_events.notify_waiters();
+    }
+
+    /// Adds an event, and does something else before anybody can see it.
+    fn push_and(&self, kind: EventKind, and: impl FnOnce()) {
+        let mut inner = self.log.lock();
+        let seen = inner.subscribers.seen();
+        let bytes = inner.ring.push(kind, seen);
+        inner.subscribers.pushed(bytes);
+        let needed = inner.subscribers.needed();
+        let first = inner.ring.evict(self.log.capacity_bytes, needed);
+        inner.subscribers.cut_before(first);
+        and();
+        drop(inner);
+        self.log.new_events.notify_waiters();
+    }
+}
