@@ -70,7 +70,7 @@ impl EmbeddedEvents {
                 Batch::Events(events) => {
                     for event in events {
                         self.last = Some(event.number);
-                        let event = self.api_event(&event.what);
+                        let event = self.api_event(&event.kind);
                         self.ready.push_back(event);
                     }
                 }
