@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-/// One metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Declaration {
     /// Title of its family.
     pub family: &'static str,
-    /// Its name.
     pub name: &'static str,
     /// What it is to Prometheus.
     pub kind: Kind,

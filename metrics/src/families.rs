@@ -25,7 +25,6 @@ trait Family: Sized {
     /// Their heading in docs/metrics.md.
     const TITLE: &'static str;
 
-    /// Declares them.
     fn declare(register: &mut Register) -> Result<Self, MetricsError>;
 
     /// Shows what may happen to a tenant as not having happened yet.
@@ -34,7 +33,6 @@ trait Family: Sized {
 
 macro_rules! families {
     ($($field:ident: $family:ty,)*) => {
-        /// Every family.
         #[derive(Debug)]
         pub struct Families {
             $(#[doc = concat!("[`", stringify!($family), "`]")] pub $field: $family,)*

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use prometheus::{CounterVec, GaugeVec, HistogramVec};
 
-/// Counts what happens.
 #[derive(Debug)]
 pub(crate) struct Counter<const LABELS: usize>(pub(crate) CounterVec);
 

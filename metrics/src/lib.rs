@@ -35,12 +35,7 @@ pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 pub enum MetricsError {
     /// A defect of a declaration: a name that is taken or is none.
     #[error("declare metric {name}")]
-    Declare {
-        /// Which.
-        name: &'static str,
-        /// Why not.
-        source: prometheus::Error,
-    },
+    Declare { name: &'static str, source: prometheus::Error },
     /// The text could not be written.
     #[error("write the metrics as text")]
     Encode(#[source] prometheus::Error),

@@ -21,7 +21,6 @@ What to do when one of them is wrong is in [alerts](alerts.md); the rules are in
 Grafana.
 ";
 
-/// The page.
 #[must_use]
 pub fn markdown(declarations: &[Declaration]) -> String {
     let mut page = HEAD.to_owned();

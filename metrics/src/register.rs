@@ -18,7 +18,6 @@ pub(crate) type Reset = Box<dyn Fn() + Send + Sync>;
 /// The names of labels.
 pub(crate) type Labels<const COUNT: usize> = &'static [&'static str; COUNT];
 
-/// Collects declarations.
 #[derive(Default)]
 pub(crate) struct Register {
     pub(crate) registry: Registry,

@@ -5,7 +5,6 @@ use crate::MetricsError;
 use crate::handles::{Counter, Gauge};
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Buffers {
     used: Gauge<1>,

@@ -5,7 +5,6 @@ use crate::MetricsError;
 use crate::handles::Gauge;
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Build {
     info: Gauge<1>,

@@ -7,7 +7,6 @@ use crate::MetricsError;
 use crate::handles::{Counter, Durations};
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Executions {
     ended: Counter<3>,

@@ -36,7 +36,6 @@ impl Closed {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Http {
     closed: Counter<1>,

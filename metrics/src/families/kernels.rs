@@ -5,7 +5,6 @@ use crate::MetricsError;
 use crate::handles::Counter;
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Kernels {
     starts: Counter<2>,
@@ -40,7 +39,6 @@ impl Family for Kernels {
 }
 
 impl Kernels {
-    /// One is ready.
     pub fn started(&self, tenant: &str, origin: &'static str) {
         self.starts.add_one([tenant, origin]);
     }

@@ -11,7 +11,6 @@ const STATUSES: [&str; 4] = ["enforced", "partial", "unavailable", "off"];
 /// The modes there are.
 const MODES: [&str; 3] = ["auto", "on", "off"];
 
-/// See the module.
 #[derive(Debug)]
 pub struct Layers {
     status: Gauge<3>,
@@ -47,7 +46,6 @@ impl Layers {
         }
     }
 
-    /// Scrape: the mode.
     pub fn in_mode(&self, mode: &'static str) {
         for other in MODES {
             self.mode.set([other], if other == mode { 1.0 } else { 0.0 });

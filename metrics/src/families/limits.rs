@@ -31,7 +31,6 @@ impl Limit {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Limits {
     events: Counter<2>,

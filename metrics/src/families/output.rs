@@ -8,9 +8,7 @@ use crate::register::Register;
 /// One of a kernel's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
@@ -23,7 +21,6 @@ impl Stream {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Output {
     bytes: Counter<2>,

@@ -10,7 +10,6 @@ use crate::register::Register;
 /// Why none is made although some are missing.
 const MEMORY_PRESSURE: &str = "memory_pressure";
 
-/// See the module.
 #[derive(Debug)]
 pub struct Pool {
     ready: Gauge<1>,

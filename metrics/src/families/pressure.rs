@@ -8,7 +8,6 @@ use crate::MetricsError;
 use crate::handles::Total;
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Pressure {
     stalled: Total<3>,

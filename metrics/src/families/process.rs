@@ -8,7 +8,6 @@ use crate::MetricsError;
 use crate::handles::{Gauge, Total, float};
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Process {
     cpu: Total<0>,

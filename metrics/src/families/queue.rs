@@ -59,7 +59,6 @@ impl Refusal {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Queue {
     depth: Gauge<1>,

@@ -7,7 +7,6 @@ use crate::MetricsError;
 use crate::handles::{Counter, Durations, Gauge};
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Sessions {
     now: Gauge<2>,
@@ -91,7 +90,6 @@ impl Sessions {
         self.ended.add_one([tenant, cause]);
     }
 
-    /// One is reaped.
     pub fn reaped(&self, tenant: &str) {
         self.reaped.add_one([tenant]);
     }

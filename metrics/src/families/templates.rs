@@ -8,7 +8,6 @@ use crate::register::Register;
 /// What may be true of one.
 const STATES: [&str; 4] = ["off", "building", "ready", "unavailable"];
 
-/// See the module.
 #[derive(Debug)]
 pub struct Templates {
     state: Gauge<2>,

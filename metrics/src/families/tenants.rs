@@ -7,7 +7,6 @@ use crate::MetricsError;
 use crate::handles::{Gauge, Total};
 use crate::register::Register;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Tenants {
     cpu: Total<1>,
@@ -45,12 +44,10 @@ impl Tenants {
         self.cpu.set([tenant], time.as_secs_f64());
     }
 
-    /// Scrape: memory now.
     pub fn uses_memory(&self, tenant: &str, bytes: u64) {
         self.memory.set_count([tenant], bytes);
     }
 
-    /// Scrape: processes now.
     pub fn has_processes(&self, tenant: &str, count: u64) {
         self.processes.set_count([tenant], count);
     }

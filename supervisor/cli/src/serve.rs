@@ -6,8 +6,8 @@ use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 use vivarium_engine::Engine;
 use vivarium_server::config::{self, Config, Host};
-use vivarium_server::listen::{Listener, Sockets};
-use vivarium_server::privilege::{self, Ground, Purpose};
+use vivarium_server::listen::{Listener, UnixSockets};
+use vivarium_server::privilege::{self, Prepared, Purpose};
 use vivarium_server::shutdown::{self, Request, Signals, Trigger};
 use vivarium_server::{api, logging};
 
@@ -31,16 +31,21 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let mut config = options::resolve(&args.config.sources(host.clone(), &args.listen)?)?;
     logging::init(config.settings.server.log_format, "info")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let ground = privilege::prepare(&mut config.settings, Purpose::Serve)
+    let prepared = privilege::prepare(&mut config.settings, Purpose::Serve)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     let runtime = Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))?;
-    runtime.block_on(serve(args, &host, config, ground))
+    runtime.block_on(serve(args, &host, config, prepared))
 }
 
-async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Result<Exit, Failure> {
+async fn serve(
+    args: &Args,
+    host: &Host,
+    config: Config,
+    prepared: Prepared,
+) -> Result<Exit, Failure> {
     let unavailable = |error: &dyn std::error::Error| Failure::new(Exit::Unavailable, error);
     let mut signals = Signals::new().map_err(|error| unavailable(&error))?;
     let engine = Engine::start(Arc::new(config.settings.clone()))
@@ -49,9 +54,9 @@ async fn serve(args: &Args, host: &Host, config: Config, ground: Ground) -> Resu
     // In the background: until they are ready, kernels are executed.
     engine.warm_up().await;
     let (trigger, shutdown) = shutdown::channel();
-    let mut trigger = Some((trigger, ground.sockets));
-    announce(&config, &ground.listeners, ground.account.is_some());
-    let mut server = tokio::spawn(api::serve(engine.clone(), ground.listeners, shutdown.wait()));
+    let mut trigger = Some((trigger, prepared.sockets));
+    announce(&config, &prepared.listeners, prepared.account.is_some());
+    let mut server = tokio::spawn(api::serve(engine.clone(), prepared.listeners, shutdown.wait()));
     ready();
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
     let mut config = config;
@@ -97,7 +102,7 @@ fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
 }
 
 /// Lets executions end, ends the sessions, and then the server.
-async fn drain(engine: Engine, trigger: Trigger, sockets: Sockets) {
+async fn drain(engine: Engine, trigger: Trigger, sockets: UnixSockets) {
     engine.shutdown(engine.settings().session.exec_timeout).await;
     drop(sockets);
     trigger.stop();

@@ -42,12 +42,9 @@ pub struct Offered {
     pub disabled_by: Option<&'static str>,
 }
 
-/// One fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// What about.
     pub name: String,
-    /// What is so.
     pub value: String,
 }
 

@@ -17,10 +17,8 @@ use vivarium_api_types::ListenAddr;
 
 use crate::privilege::Account;
 
-/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// Of TCP.
     Tcp(TcpListener),
     /// Of a Unix socket.
     Unix(UnixListener),
@@ -55,9 +53,9 @@ impl fmt::Display for Listener {
 /// listened on: afterwards one could be another daemon's. What can not be removed, in a directory
 /// of root's, is stale, and the next start replaces it.
 #[derive(Debug, Default)]
-pub struct Sockets(Vec<PathBuf>);
+pub struct UnixSockets(Vec<PathBuf>);
 
-impl Sockets {
+impl UnixSockets {
     /// Those of these addresses.
     #[must_use]
     pub fn of(addresses: &[ListenAddr]) -> Self {
@@ -69,7 +67,7 @@ impl Sockets {
     }
 }
 
-impl Drop for Sockets {
+impl Drop for UnixSockets {
     fn drop(&mut self) {
         for path in &self.0 {
             if let Err(error) = fs::remove_file(path) {
@@ -84,12 +82,7 @@ impl Drop for Sockets {
 pub enum ListenError {
     /// The address is taken, or not ours to take.
     #[error("cannot listen on {address}")]
-    Bind {
-        /// Which.
-        address: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Bind { address: String, source: io::Error },
     /// Something that is no socket is in the way.
     #[error("cannot listen on unix:{path}: it is there and is not a socket", path = .0.display())]
     NotASocket(PathBuf),
@@ -108,7 +101,6 @@ pub enum ListenError {
          use a loopback address or a Unix socket in ListenStream="
     )]
     NotLocal {
-        /// Where.
         address: SocketAddr,
         /// Why they must not.
         why: &'static str,

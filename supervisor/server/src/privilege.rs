@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::listen::{self, ListenError, Listener, Sockets};
+use crate::listen::{self, ListenError, Listener, UnixSockets};
 pub use account::Account;
 use vivarium_engine::settings::{Mode, Settings};
 use vivarium_protocol::layer::Layer;
@@ -40,12 +40,7 @@ pub enum PrivilegeError {
     NoUser(String),
     /// The user database can not be read.
     #[error("server.user: cannot look up {user:?}")]
-    Lookup {
-        /// Whom.
-        user: String,
-        /// Why not.
-        source: nix::Error,
-    },
+    Lookup { user: String, source: nix::Error },
     /// The user to become is root.
     #[error("server.user: {0:?} is root, and sessions are never run as root: name another user")]
     Root(String),
@@ -54,14 +49,7 @@ pub enum PrivilegeError {
         "cannot become the user {user:?} ({operation}): {why}; start vivarium as an ordinary user, \
          or name a user in server.user that exists in this user namespace"
     )]
-    Drop {
-        /// Whom.
-        user: String,
-        /// What was tried.
-        operation: &'static str,
-        /// What went wrong.
-        why: String,
-    },
+    Drop { user: String, operation: &'static str, why: String },
     /// Others could look into us.
     #[error("prctl(PR_SET_DUMPABLE, 0)")]
     Dumpable(#[source] nix::Error),
@@ -70,9 +58,7 @@ pub enum PrivilegeError {
     Directory {
         /// The key that names it.
         key: &'static str,
-        /// It.
         path: PathBuf,
-        /// What is wrong.
         why: String,
     },
     /// There is no agent.
@@ -84,7 +70,6 @@ pub enum PrivilegeError {
     Agent {
         /// Where it was looked for.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
     /// A listener could not be made.
@@ -92,13 +77,12 @@ pub enum PrivilegeError {
     Listen(#[from] ListenError),
 }
 
-/// What was made.
 #[derive(Debug)]
-pub struct Ground {
+pub struct Prepared {
     /// Listeners of the API; none for [`Purpose::OneShot`].
     pub listeners: Vec<Listener>,
     /// Unix sockets that were made and go with us.
-    pub sockets: Sockets,
+    pub sockets: UnixSockets,
     /// Whom we have become, if we were root.
     pub account: Option<Account>,
 }
@@ -122,7 +106,7 @@ fn raise_descriptor_limit() {
 ///
 /// # Errors
 /// Any [`PrivilegeError`]; the caller must not go on.
-pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, PrivilegeError> {
+pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Prepared, PrivilegeError> {
     let account = if nix::unistd::Uid::effective().is_root() {
         Some(Account::find(&settings.server.user)?)
     } else {
@@ -136,13 +120,13 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, Priv
     let local_only = settings.why_local_only();
     let server = &mut settings.server;
     dirs::ensure("server.runtime_dir", &server.runtime_dir, 0o711, account.as_ref())?;
-    let (mut listeners, mut sockets) = (Vec::new(), Sockets::default());
+    let (mut listeners, mut sockets) = (Vec::new(), UnixSockets::default());
     if purpose == Purpose::Serve {
         dirs::ensure("server.state_dir", &server.state_dir, 0o700, account.as_ref())?;
         listeners = listen::inherited(local_only)?;
         if listeners.is_empty() {
             listeners = listen::bind(&server.listen, account.as_ref())?;
-            sockets = Sockets::of(&server.listen);
+            sockets = UnixSockets::of(&server.listen);
         } else {
             // So that a reload that would let others in without a token is refused.
             server.listen = listeners.iter().filter_map(Listener::address).collect();
@@ -157,5 +141,5 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Ground, Priv
         }
         relinquish::root(account)?;
     }
-    Ok(Ground { listeners, sockets, account })
+    Ok(Prepared { listeners, sockets, account })
 }

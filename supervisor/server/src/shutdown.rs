@@ -30,7 +30,6 @@ pub fn channel() -> (Trigger, Shutdown) {
 }
 
 impl Trigger {
-    /// Tells.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -52,7 +51,6 @@ pub enum Request {
     Reload,
     /// Stop in an orderly way.
     Stop,
-    /// Stop at once.
     Abort,
 }
 
@@ -79,7 +77,6 @@ impl Signals {
         })
     }
 
-    /// The next request.
     pub async fn next(&mut self) -> Request {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -7,11 +7,8 @@ use super::PrivilegeError;
 /// A user that is not root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name.
     pub name: String,
-    /// Its id.
     pub uid: Uid,
-    /// Its primary group.
     pub gid: Gid,
 }
 

@@ -11,7 +11,6 @@ use vivarium_engine::settings::AgentBinary;
 
 use super::PrivilegeError;
 
-/// Its name.
 const NAME: &str = "vivarium-agent";
 
 /// The same as a library.

@@ -30,7 +30,6 @@ pub(super) fn root(account: &Account) -> Result<(), PrivilegeError> {
     verify(account).map_err(|why| failed("verification", why))
 }
 
-/// Reads everything back.
 fn verify(account: &Account) -> Result<(), String> {
     let uids = getresuid().map_err(|errno| errno.to_string())?;
     if [uids.real, uids.effective, uids.saved] != [account.uid; 3] {
