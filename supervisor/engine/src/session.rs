@@ -27,22 +27,22 @@ mod body;
 mod cause;
 mod channel;
 mod deadlines;
+mod execution;
 pub mod execution_log;
 mod launch;
 mod liveness;
 mod output;
 pub mod registry;
 mod state;
-mod task;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transfer;
 mod warm;
 
 pub use actor::{adopt, spawn};
+pub use execution::{Interrupted, NewExecution, Refusal};
 pub use launch::{Means, Recipe};
 pub use output::mime_bundle;
-pub use task::{Interrupted, Refusal, Task};
 pub use warm::Warm;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
@@ -86,7 +86,7 @@ pub struct Timing {
 #[derive(Debug)]
 pub enum Command {
     /// Run this, when its turn has come.
-    Execute(Box<Task>),
+    Execute(Box<NewExecution>),
     /// Stop what is running; `None` if nothing is.
     Interrupt(oneshot::Sender<Option<Interrupted>>),
     /// Replace the kernel; answers with the execution that was ended by it.
@@ -94,7 +94,7 @@ pub enum Command {
     /// Ask the agent.
     Describe(oneshot::Sender<Description>),
     /// Have the agent do something with files.
-    File(transfer::FileJob),
+    File(transfer::FileCommand),
     /// Answer when nothing runs or waits.
     WhenIdle(oneshot::Sender<()>),
     /// End it, for this reason.

@@ -18,7 +18,7 @@ use crate::observe;
 use crate::session::execution_log::{
     Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent,
 };
-use crate::session::{self, Command, Refusal, Session, Task};
+use crate::session::{self, Command, NewExecution, Refusal, Session};
 
 /// How a client wants its execution.
 #[derive(Debug, Default)]
@@ -286,11 +286,19 @@ impl Engine {
         let (record, writer) =
             ExecutionLog::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
         let attached = record.attach();
-        let task =
-            Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
+        let execution = NewExecution {
+            work,
+            files,
+            outputs,
+            timeout,
+            streamed,
+            session_created,
+            writer,
+            reservation,
+        };
         let session_id = session.identity.id.clone();
         // One that is not told is dropped, which refuses it.
-        session.send(Command::Execute(Box::new(task))).await;
+        session.send(Command::Execute(Box::new(execution))).await;
         let mut taken = record.queued().await;
         if taken.is_ok() && session.started().await.is_err() {
             // Whether it could not be started, or was ended before: the session says so.

@@ -1,4 +1,4 @@
-//! The task that is a session.
+//! The execution that is a session.
 //!
 //! It waits for four things: what the agent says ([`from_agent`]), what others want ([`commands`]), what
 //! the kernel counts against it ([`tally`]), and the time ([`Actor::late`]). Whatever ends it,
@@ -20,15 +20,15 @@ use vivarium_protocol::sequence::Sequence;
 use super::body::Body;
 use super::channel::Channel;
 use super::deadlines::{Awaited, Deadline, Overdue};
+use super::execution::Kind;
 use super::execution_log::LogWriter;
 use super::launch::{Means, Place, Recipe, Resources};
 use super::liveness::Liveness;
 use super::output::Collector;
 use super::state::{self, Event};
-use super::task::Kind;
 use super::transfer::Transfers;
 use super::warm::Warm;
-use super::{Command, Identity, Session, Task, Timing};
+use super::{Command, Identity, NewExecution, Session, Timing};
 use crate::budget::Reservation;
 use crate::cgroup::{Blame, Mark, Meter, Scope};
 
@@ -47,10 +47,10 @@ use recv::{abandoned, reached, recv};
 pub(super) use tally::Tally;
 
 /// An execution that waits.
-struct Job {
+struct QueuedExecution {
     number: ExecutionNumber,
-    task: Task,
-    queued: Instant,
+    execution: NewExecution,
+    queued_at: Instant,
 }
 
 /// Why an execution was told to stop.
@@ -67,11 +67,11 @@ enum Stop {
 }
 
 /// The execution that runs.
-struct Running {
+struct RunningExecution {
     number: ExecutionNumber,
     kind: Kind,
     timeout: Duration,
-    queued: Instant,
+    queued_at: Instant,
     started: Option<Instant>,
     /// What the scope had used when it began.
     mark: Mark,
@@ -89,14 +89,14 @@ struct Running {
     /// What it takes of the daemon's memory until then, and its result for as long as it is kept.
     reservation: Reservation,
     /// Of these bytes, those of its code and files.
-    order_bytes: usize,
+    request_bytes: usize,
 }
 
-impl Running {
+impl RunningExecution {
     /// Counts what has come of it so far.
     fn count(&mut self) {
         let events = self.writer.log().events_bytes();
-        self.reservation.set(self.order_bytes + self.collector.bytes() + events);
+        self.reservation.set(self.request_bytes + self.collector.bytes() + events);
     }
 }
 
@@ -134,8 +134,8 @@ struct Actor {
     state: SessionState,
     deadline: Deadline,
     liveness: Liveness,
-    queue: VecDeque<Job>,
-    running: Option<Running>,
+    queue: VecDeque<QueuedExecution>,
+    running: Option<RunningExecution>,
     last_number: ExecutionNumber,
     resets: Vec<Reset>,
     describes: Vec<oneshot::Sender<Description>>,
@@ -299,7 +299,7 @@ impl Actor {
 
     /// Has the kernel killed, and waits for the next one.
     fn replace(&mut self) -> Step {
-        let (cause, detail) = self.order();
+        let (cause, detail) = self.kill_reason();
         // Nobody reads the answer to a probe.
         let is_reported = !self.running.as_ref().is_some_and(|running| {
             running.kind == Kind::Probe && running.stop != Some(Stop::Reset)
@@ -313,13 +313,13 @@ impl Actor {
     /// Hands the next execution to the agent, if both are there.
     fn dispatch(&mut self) -> Step {
         while self.state == SessionState::Idle && self.sequence.is_ready() {
-            let Some(job) = self.queue.pop_front() else { break };
-            if job.task.writer.log().is_abandoned() {
-                self.never_ran(job, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
+            let Some(queued) = self.queue.pop_front() else { break };
+            if queued.execution.writer.log().is_abandoned() {
+                self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }
-            let number = job.number;
-            let message = self.take_up(job);
+            let number = queued.number;
+            let message = self.take_up(queued);
             if let Err(error) = self.channel.send(&message) {
                 self.reject(None, error.to_string());
                 continue;
@@ -336,18 +336,26 @@ impl Actor {
         Step::Continue(())
     }
 
-    /// Makes a job the one that runs, and what the agent is to be told of it.
-    fn take_up(&mut self, job: Job) -> ToAgent {
-        let Job { number, task, queued } = job;
-        let kind = task.kind();
-        let Task { work, files, outputs, timeout, streamed, session_created, writer, reservation } =
-            task;
+    /// Makes a queued execution the running one, and gives the message that hands it to the agent.
+    fn take_up(&mut self, queued: QueuedExecution) -> ToAgent {
+        let QueuedExecution { number, execution, queued_at } = queued;
+        let kind = execution.kind();
+        let NewExecution {
+            work,
+            files,
+            outputs,
+            timeout,
+            streamed,
+            session_created,
+            writer,
+            reservation,
+        } = execution;
         let names = outputs.iter().map(|output| output.name.clone()).collect();
-        self.running = Some(Running {
+        self.running = Some(RunningExecution {
             number,
             kind,
             timeout,
-            queued,
+            queued_at,
             started: None,
             mark: self.meter.mark(),
             stop: None,
@@ -357,7 +365,7 @@ impl Actor {
             session_created,
             kernel: None,
             interrupts: Vec::new(),
-            order_bytes: reservation.bytes(),
+            request_bytes: reservation.bytes(),
             reservation,
         });
         ToAgent::Execute { execution: number, work, files, outputs: names }

@@ -18,7 +18,7 @@ use vivarium_protocol::units::Limit;
 
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
-use super::{Command, Identity, Means, Recipe, Refusal, Session, Task, Timing, spawn};
+use super::{Command, Identity, Means, NewExecution, Recipe, Refusal, Session, Timing, spawn};
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
 use crate::budget::{Account, Budget};
@@ -155,9 +155,17 @@ impl Bench {
         let attached = log.attach();
         let (files, outputs, streamed, session_created) = (vec![], vec![], false, false);
         let reservation = self.account.hold(0);
-        let task =
-            Task { work, files, outputs, timeout, streamed, session_created, writer, reservation };
-        assert!(self.session.send(Command::Execute(Box::new(task))).await);
+        let execution = NewExecution {
+            work,
+            files,
+            outputs,
+            timeout,
+            streamed,
+            session_created,
+            writer,
+            reservation,
+        };
+        assert!(self.session.send(Command::Execute(Box::new(execution))).await);
         Reply { log, _attached: attached }
     }
 

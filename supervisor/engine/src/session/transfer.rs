@@ -101,7 +101,7 @@ type Answer = (Result<FileReply, FileProblem>, Permit);
 
 /// An operation on its way to the agent.
 #[derive(Debug)]
-pub struct FileJob {
+pub struct FileCommand {
     /// What to do.
     pub(super) operation: FileOperation,
     /// The agent's end of the content's socket.
@@ -253,8 +253,8 @@ impl Session {
     ) -> Result<oneshot::Receiver<Answer>, TransferError> {
         self.touch();
         let (reply, answer) = oneshot::channel();
-        let job = FileJob { operation, socket, waiting: Waiting { reply, permit } };
-        if self.send(Command::File(job)).await { Ok(answer) } else { Err(TransferError::Over) }
+        let command = FileCommand { operation, socket, waiting: Waiting { reply, permit } };
+        if self.send(Command::File(command)).await { Ok(answer) } else { Err(TransferError::Over) }
     }
 }
 

@@ -7,8 +7,8 @@ use vivarium_protocol::message::ExecutionNumber;
 
 use super::verdict::Verdict;
 use crate::observe::Printed;
+use crate::session::execution::Kind;
 use crate::session::output::Collected;
-use crate::session::task::Kind;
 use crate::session::{Session, millis};
 
 /// See the module.

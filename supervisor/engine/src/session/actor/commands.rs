@@ -8,11 +8,11 @@ use vivarium_api_types::SessionState;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
-use super::{Actor, End, Job, Reset, Step, Stop};
+use super::{Actor, End, QueuedExecution, Reset, Step, Stop};
+use crate::session::execution::Kind;
 use crate::session::state::Event;
-use crate::session::task::Kind;
-use crate::session::transfer::FileJob;
-use crate::session::{Command, Interrupted, Refusal, Task};
+use crate::session::transfer::FileCommand;
+use crate::session::{Command, Interrupted, NewExecution, Refusal};
 
 /// Why an execution did not run that its client did not wait for.
 pub(super) const CLIENT_GONE: &str = "its client went away before its turn came";
@@ -20,7 +20,7 @@ pub(super) const CLIENT_GONE: &str = "its client went away before its turn came"
 impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Step {
         match command {
-            Command::Execute(task) => self.enqueue(*task),
+            Command::Execute(execution) => self.enqueue(*execution),
             Command::Interrupt(reply) => self.interrupt(reply),
             Command::Reset(reply) => self.reset(reply),
             Command::Describe(reply) => {
@@ -31,7 +31,7 @@ impl Actor {
                 }
                 Step::Continue(())
             }
-            Command::File(job) => self.file(job),
+            Command::File(command) => self.file(command),
             Command::WhenIdle(reply) => {
                 self.idle_waiters.push(reply);
                 self.dispatch()
@@ -41,8 +41,8 @@ impl Actor {
     }
 
     /// Only hands it over: what becomes of it is between the agent and who asked.
-    fn file(&mut self, job: FileJob) -> Step {
-        let FileJob { operation, socket, waiting } = job;
+    fn file(&mut self, command: FileCommand) -> Step {
+        let FileCommand { operation, socket, waiting } = command;
         let transfer = self.transfers.begin(waiting);
         self.liveness.wanted();
         match self.channel.send_file(transfer, operation, socket) {
@@ -51,39 +51,39 @@ impl Actor {
         }
     }
 
-    fn enqueue(&mut self, task: Task) -> Step {
+    fn enqueue(&mut self, execution: NewExecution) -> Step {
         self.forget_abandoned();
-        let is_probe = task.kind() == Kind::Probe;
+        let is_probe = execution.kind() == Kind::Probe;
         let waits = self.running.is_some() || !self.queue.is_empty();
         if is_probe && (waits || self.state != SessionState::Idle) {
-            task.writer.refuse(Refusal::Busy);
+            execution.writer.refuse(Refusal::Busy);
             return Step::Continue(());
         }
         // The one that runs, or is the next to, does not count as waiting.
         let ahead = self.queue.len() + usize::from(self.running.is_some());
         if ahead > self.session.timing.queue_depth {
-            task.writer.refuse(Refusal::QueueFull);
+            execution.writer.refuse(Refusal::QueueFull);
             return Step::Continue(());
         }
         self.last_number += 1;
         let number = self.last_number;
         if !is_probe {
-            self.means.results.add(&self.session.identity, number, task.writer.log());
+            self.means.results.add(&self.session.identity, number, execution.writer.log());
         }
-        task.writer.queued(number);
-        self.queue.push_back(Job { number, task, queued: Instant::now() });
+        execution.writer.queued(number);
+        self.queue.push_back(QueuedExecution { number, execution, queued_at: Instant::now() });
         self.session.touch();
         self.dispatch()
     }
 
     /// Answers those in the queue that nobody waits for any more, and that are not to run then.
     fn forget_abandoned(&mut self) {
-        let is_abandoned = |job: &Job| job.task.writer.log().is_abandoned();
+        let is_abandoned = |queued: &QueuedExecution| queued.execution.writer.log().is_abandoned();
         let (abandoned, waiting): (VecDeque<_>, _) =
             std::mem::take(&mut self.queue).into_iter().partition(is_abandoned);
         self.queue = waiting;
-        for job in abandoned {
-            self.never_ran(job, Cause::Interrupt, CLIENT_GONE, State::Preserved);
+        for queued in abandoned {
+            self.never_ran(queued, Cause::Interrupt, CLIENT_GONE, State::Preserved);
         }
     }
 

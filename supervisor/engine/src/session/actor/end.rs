@@ -50,11 +50,11 @@ impl Actor {
         // What the scope has counted goes with it.
         self.gather();
         self.finish_ended(end.cause, &end.detail);
-        for job in std::mem::take(&mut self.queue) {
+        for queued in std::mem::take(&mut self.queue) {
             if unborn && !wanted(&end) {
-                job.task.writer.refuse(Refusal::NotStarted(failure.clone()));
+                queued.execution.writer.refuse(Refusal::NotStarted(failure.clone()));
             } else {
-                self.never_ran(job, end.cause, &end.detail, State::Lost);
+                self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }
         }
         let Self { channel, resources, sequence, tally, meter, means, .. } = self;
@@ -94,8 +94,8 @@ pub(super) async fn stillborn(
     session.notes().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {
-        if let Command::Execute(task) = command {
-            task.writer.refuse(Refusal::NotStarted(failure.clone()));
+        if let Command::Execute(execution) = command {
+            execution.writer.refuse(Refusal::NotStarted(failure.clone()));
         }
     }
 }

@@ -6,13 +6,13 @@ use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
 use super::answer::Answer;
 use super::verdict::{self, Known, Verdict, join, limit_reached};
-use super::{Actor, Job, Running, Stop};
+use super::{Actor, QueuedExecution, RunningExecution, Stop};
 use crate::budget::Reservation;
 use crate::session::cause;
+use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
 use crate::session::millis;
 use crate::session::output::Collector;
-use crate::session::task::Kind;
 
 /// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
 /// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
@@ -83,7 +83,7 @@ impl Actor {
     }
 
     /// Why the kernel is told to go.
-    pub(super) fn order(&self) -> (Cause, String) {
+    pub(super) fn kill_reason(&self) -> (Cause, String) {
         let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
         match self.running.as_ref().and_then(|running| Some((running.stop?, running.timeout))) {
             Some((stop @ (Stop::WallTime | Stop::CpuTime(_)), timeout)) => {
@@ -118,12 +118,12 @@ impl Actor {
         self.answer(running, verdict, Usage::default());
     }
 
-    fn answer(&mut self, mut running: Running, mut verdict: Verdict, usage: Usage) {
+    fn answer(&mut self, mut running: RunningExecution, mut verdict: Verdict, usage: Usage) {
         for happened in running.collector.rest() {
             running.writer.push(happened);
         }
         let usage = self.usage_of(&running, usage);
-        let Running {
+        let RunningExecution {
             number,
             kind,
             started,
@@ -163,19 +163,25 @@ impl Actor {
     }
 
     /// Answers an execution that never had a turn.
-    pub(super) fn never_ran(&self, job: Job, cause: Cause, detail: &str, state: State) {
-        let Job { number, task, .. } = job;
-        let kind = task.kind();
+    pub(super) fn never_ran(
+        &self,
+        queued: QueuedExecution,
+        cause: Cause,
+        detail: &str,
+        state: State,
+    ) {
+        let QueuedExecution { number, execution, .. } = queued;
+        let kind = execution.kind();
         let detail = detail.to_owned();
         let (status, cause, exit_code) = (Status::Rejected, Some(cause), None);
         let verdict = Verdict { status, cause, detail, state, exit_code };
         let limits = &self.session.identity.limits;
-        let collected = Collector::new(limits, task.outputs, task.streamed).finish();
+        let collected = Collector::new(limits, execution.outputs, execution.streamed).finish();
         let usage = ExecutionUsage::default();
-        let (kernel, session_created) = (self.kernels.current(), task.session_created);
+        let (kernel, session_created) = (self.kernels.current(), execution.session_created);
         let answer =
             Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
-        self.publish(answer, &task.writer, task.reservation);
+        self.publish(answer, &execution.writer, execution.reservation);
     }
 
     /// Says what became of an execution to everybody who asks, now or later.
@@ -194,7 +200,7 @@ impl Actor {
 
     /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is
     /// exact, but for children that were never waited for.
-    fn usage_of(&self, running: &Running, reported: Usage) -> ExecutionUsage {
+    fn usage_of(&self, running: &RunningExecution, reported: Usage) -> ExecutionUsage {
         if running.started.is_none() {
             return ExecutionUsage::default();
         }

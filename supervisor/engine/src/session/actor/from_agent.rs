@@ -11,9 +11,9 @@ use crate::budget::Reservation;
 use crate::session::cause;
 use crate::session::channel::ChannelError;
 use crate::session::deadlines::Awaited;
+use crate::session::execution::Kind;
 use crate::session::liveness::{ANSWERS_WITHIN, Check};
 use crate::session::state::Event;
-use crate::session::task::Kind;
 
 impl Actor {
     pub(super) fn on_message(&mut self, message: Result<FromAgent, ChannelError>) -> Step {
@@ -175,7 +175,7 @@ impl Actor {
         }
         running.writer.started(running.number, &self.session.identity.id);
         if running.kind != Kind::Probe {
-            self.means.observer.execution_started(now - running.queued);
+            self.means.observer.execution_started(now - running.queued_at);
         }
         if self.state == SessionState::Replacing {
             return Step::Continue(());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vivarium_protocol::message::FromAgent;
 
-use super::Running;
+use super::RunningExecution;
 use crate::budget::Account;
 use crate::session::channel::{Channel, ChannelError};
 
@@ -19,7 +19,7 @@ const MAX_BUDGET_WAIT: Duration = Duration::from_secs(5);
 /// code is being stopped, which it has to be seen to obey. Safe to cancel: nothing is lost.
 pub(super) async fn recv(
     channel: &mut Channel,
-    running: Option<&Running>,
+    running: Option<&RunningExecution>,
     account: &Account,
 ) -> Result<FromAgent, ChannelError> {
     let max_wait = match running.filter(|running| running.stop.is_none()) {
@@ -33,7 +33,7 @@ pub(super) async fn recv(
 }
 
 /// Resolves when everybody went away for whom this runs, if it is to stop then.
-pub(super) async fn abandoned(running: Option<&Running>) {
+pub(super) async fn abandoned(running: Option<&RunningExecution>) {
     match running.filter(|running| running.stop.is_none()) {
         Some(running) => running.writer.log().abandoned().await,
         None => std::future::pending().await,

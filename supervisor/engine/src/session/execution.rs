@@ -10,7 +10,7 @@ use crate::budget::Reservation;
 
 /// Something to run.
 #[derive(Debug)]
-pub struct Task {
+pub struct NewExecution {
     /// What.
     pub work: Work,
     /// Files to put into the workdir first.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Probe,
 }
 
-impl Task {
+impl NewExecution {
     pub(super) const fn kind(&self) -> Kind {
         match self.work {
             Work::Code { .. } => Kind::Code,
