@@ -101,9 +101,9 @@ pub enum Command {
     Close(Cause),
 }
 
-/// What the actor notes down for others to read.
+/// What the actor publishes for others to read.
 #[derive(Debug)]
-pub(crate) struct Notes {
+pub(crate) struct SessionStatus {
     pub(crate) state: SessionState,
     pub(crate) protection: Arc<[Report]>,
     /// How its kernel came about, once there is one.
@@ -124,7 +124,7 @@ pub struct Session {
     created: Instant,
     created_at: Timestamp,
     commands: mpsc::Sender<Command>,
-    notes: Mutex<Notes>,
+    status: Mutex<SessionStatus>,
     scope: OnceLock<Arc<Scope>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
     /// When it began to end, if it had started. Outlives the session.
@@ -138,7 +138,7 @@ impl Session {
     fn new(identity: Identity, timing: Timing) -> (Self, mpsc::Receiver<Command>) {
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let (created, created_at) = (Instant::now(), Timestamp::now());
-        let notes = Notes {
+        let status = SessionStatus {
             state: SessionState::Starting,
             protection: Arc::new([]),
             origin: None,
@@ -153,7 +153,7 @@ impl Session {
             created,
             created_at,
             commands,
-            notes: Mutex::new(notes),
+            status: Mutex::new(status),
             scope: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
@@ -163,22 +163,22 @@ impl Session {
         (session, receiver)
     }
 
-    /// Notes where its usage can be read.
-    fn has_scope(&self, body: &body::Body) {
+    /// SessionStatus where its usage can be read.
+    fn set_scope(&self, body: &body::Body) {
         if let Some(scope) = &body.resources.scope {
             self.scope.get_or_init(|| Arc::clone(scope));
         }
     }
 
-    pub(crate) fn notes(&self) -> std::sync::MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn status(&self) -> std::sync::MutexGuard<'_, SessionStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that it is in use now.
+    /// SessionStatus that it is in use now.
     pub fn touch(&self) {
-        let mut notes = self.notes();
-        notes.last_used = Instant::now();
-        notes.last_used_at = Timestamp::now();
+        let mut status = self.status();
+        status.last_used = Instant::now();
+        status.last_used_at = Timestamp::now();
     }
 
     /// Sends a command; `false` if the session is over.
@@ -198,7 +198,7 @@ impl Session {
     /// Whether it is over, or about to be.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.commands.is_closed() || self.notes().state == SessionState::Closed
+        self.commands.is_closed() || self.status().state == SessionState::Closed
     }
 
     /// Waits until its first kernel is ready.
@@ -234,9 +234,9 @@ impl Session {
     }
 
     /// When it is due to be reaped, from now.
-    fn expires_in(&self, notes: &Notes) -> Duration {
+    fn expires_in(&self, status: &SessionStatus) -> Duration {
         let now = Instant::now();
-        let idle_end = if notes.state == SessionState::Idle { notes.last_used } else { now };
+        let idle_end = if status.state == SessionState::Idle { status.last_used } else { now };
         let idle = (idle_end + self.timing.idle_timeout).saturating_duration_since(now);
         let lifetime = self.timing.max_lifetime;
         lifetime.map_or(idle, |max| idle.min((self.created + max).saturating_duration_since(now)))
@@ -245,14 +245,14 @@ impl Session {
     /// Whether it is due to be reaped. Only the first who asks is told so.
     #[must_use]
     pub fn claim_expired(&self) -> bool {
-        let mut notes = self.notes();
-        self.expires_in(&notes).is_zero() && !std::mem::replace(&mut notes.reaped, true)
+        let mut status = self.status();
+        self.expires_in(&status).is_zero() && !std::mem::replace(&mut status.reaped, true)
     }
 
     /// When it is due to be reaped if nothing happens until then.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
-        let left = self.expires_in(&self.notes());
+        let left = self.expires_in(&self.status());
         Timestamp::now().checked_add(left).unwrap_or(Timestamp::MAX)
     }
 
@@ -260,8 +260,8 @@ impl Session {
     #[must_use]
     pub fn info(&self) -> SessionInfo {
         let expires_at = self.expires_at();
-        let notes = self.notes();
-        let mut usage = notes.usage;
+        let status = self.status();
+        let mut usage = status.usage;
         if let Some(scope) = self.scope.get() {
             let used = scope.usage();
             usage.cpu_ms = used.cpu_us.map_or(usage.cpu_ms, millis);
@@ -276,14 +276,14 @@ impl Session {
             id: self.identity.id.clone(),
             tenant: self.identity.tenant.clone(),
             environment: self.identity.environment.clone(),
-            state: notes.state,
-            kernel_origin: notes.origin,
-            protection: notes.protection.to_vec(),
+            state: status.state,
+            kernel_origin: status.origin,
+            protection: status.protection.to_vec(),
             limits: self.identity.limits.clone().into(),
             network: self.identity.network,
             usage,
             created_at: self.created_at,
-            last_used_at: notes.last_used_at,
+            last_used_at: status.last_used_at,
             expires_at,
             metadata: self.identity.metadata.clone(),
         }

@@ -61,7 +61,7 @@ impl Sampler {
         let mut first: Option<(Option<Instant>, Instant, &Arc<Session>)> = None;
         for session in sessions {
             let (state, used) = {
-                let notes = session.notes();
+                let notes = session.status();
                 (notes.state, notes.last_used)
             };
             let asked = before.remove_entry(&key(session)).map(|(key, asked)| {

@@ -71,7 +71,7 @@ impl Engine {
             named.map(|tenant| (tenant, Population::default())).collect();
         for session in self.inner.registry.all() {
             let (state, queued) = {
-                let notes = session.notes();
+                let notes = session.status();
                 (notes.state, notes.usage.queued)
             };
             let population = tenants.entry(session.identity.tenant.clone()).or_default();
@@ -217,7 +217,7 @@ mod tests {
         agent.begin().await;
         let second = tokio::spawn(run(engine.clone()));
         let session = engine.find("t", "a").unwrap();
-        while session.notes().usage.queued == 0 {
+        while session.status().usage.queued == 0 {
             tokio::task::yield_now().await;
         }
         run(engine.clone()).await.unwrap_err();

@@ -124,7 +124,7 @@ async fn trial(
         })?;
     let session = session::spawn(identity, timing(settings), recipe, |_| ());
     let started = session.started().await;
-    let protection: Arc<[Report]> = session.notes().protection.clone();
+    let protection: Arc<[Report]> = session.status().protection.clone();
     session.close(Cause::Deleted).await;
     started.map(|()| protection)
 }

@@ -164,7 +164,7 @@ pub fn spawn(
         let Identity { tenant, id, .. } = &own.identity;
         match Body::launch(Place { tenant, name: id }, policy, &means).await {
             Ok(body) => {
-                own.has_scope(&body);
+                own.set_scope(&body);
                 let mut actor = Actor::new(Arc::clone(&own), body, means);
                 actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
                 // Boxed: the future would otherwise be part of this one twice.
@@ -191,12 +191,12 @@ pub fn adopt(
     let session = Arc::new(session);
     tracing::debug!(session = session.identity.id, was = body.resources.name, "taken from a pool");
     body.resources.name.clone_from(&session.identity.id);
-    session.has_scope(&body);
+    session.set_scope(&body);
     {
-        let mut notes = session.notes();
-        notes.state = SessionState::Idle;
-        notes.protection = protection;
-        notes.origin = Some(origin);
+        let mut status = session.status();
+        status.state = SessionState::Idle;
+        status.protection = protection;
+        status.origin = Some(origin);
     }
     session.started.send_replace(Some(Ok(())));
     means.observer.session_started(session.created.elapsed());
@@ -383,7 +383,7 @@ impl Actor {
         match state::next(self.state, event) {
             Ok(state) => {
                 self.state = state;
-                self.session.notes().state = state;
+                self.session.status().state = state;
                 Step::Continue(())
             }
             Err(error) => {
@@ -400,6 +400,6 @@ impl Actor {
     }
 
     fn note_queue(&self) {
-        self.session.notes().usage.queued = self.queue.len() as u64;
+        self.session.status().usage.queued = self.queue.len() as u64;
     }
 }

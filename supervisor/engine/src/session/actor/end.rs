@@ -24,7 +24,7 @@ impl Actor {
         }
         commands.close();
         self.state = state::next(self.state, Event::Closed).unwrap_or(SessionState::Closed);
-        self.session.notes().state = self.state;
+        self.session.status().state = self.state;
         // First of all: whatever it is doing, it is not to go on.
         self.resources.kill();
         if end.failure.is_some() || !wanted(&end) {
@@ -91,7 +91,7 @@ pub(super) async fn stillborn(
     commands.close();
     tracing::warn!(%failure, "a session was not started");
     tell_not_started(observer, &failure);
-    session.notes().state = SessionState::Closed;
+    session.status().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {
         if let Command::Execute(execution) = command {

@@ -150,11 +150,11 @@ impl Actor {
             if let Some(unreported) = unreported {
                 join(&mut verdict.detail, &unreported);
             }
-            let mut notes = self.session.notes();
-            notes.usage.executions += 1;
-            notes.usage.cpu_ms += usage.cpu_ms;
-            notes.usage.memory_peak_bytes =
-                notes.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
+            let mut status = self.session.status();
+            status.usage.executions += 1;
+            status.usage.cpu_ms += usage.cpu_ms;
+            status.usage.memory_peak_bytes =
+                status.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
         }
         self.session.touch();
         let answer =

@@ -134,9 +134,9 @@ impl Actor {
         self.retried = false;
         self.resources.kernel_came(origin);
         {
-            let mut notes = self.session.notes();
-            notes.protection = self.means.usual(protection);
-            notes.origin = Some(origin);
+            let mut status = self.session.status();
+            status.protection = self.means.usual(protection);
+            status.origin = Some(origin);
         }
         self.means.observer.kernel_started(origin);
         self.kernels.ready();

@@ -109,7 +109,7 @@ impl Printed {
         self.kept.capacity()
     }
 
-    /// Notes whether the agent has dropped some.
+    /// SessionStatus whether the agent has dropped some.
     pub(super) const fn dropped(&mut self, bytes: u64) {
         self.truncated |= bytes > 0;
     }
