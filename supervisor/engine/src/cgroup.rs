@@ -19,13 +19,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-mod blame;
 mod detect;
 mod events;
 mod files;
 mod headroom;
 mod limits;
 mod meter;
+mod oom;
 mod root;
 mod scope;
 mod tenant;
@@ -35,13 +35,13 @@ mod tree;
 mod usage;
 mod watch;
 
-pub use blame::{Blame, UsedUp};
 pub use detect::{Layout, Mounts};
-pub use events::{EventCounts, Events};
+pub use events::{CgroupEventCounts, Events};
 pub use files::CgroupError;
 pub use headroom::Headroom;
 pub use limits::Controller;
 pub use meter::{Io, Mark, Meter, Used};
+pub use oom::{OomAttribution, OomOrigin};
 pub use scope::{Scope, ScopeUsage};
 pub use tenant::missing as missing_ceilings;
 pub use tree::{Tree, sweep};

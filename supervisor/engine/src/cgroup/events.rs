@@ -11,14 +11,14 @@ use super::watch::Watched;
 
 /// What `memory.events` and `pids.events` have counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EventCounts {
+pub struct CgroupEventCounts {
     /// Processes killed for want of memory.
     pub oom_kills: u64,
     /// Forks refused for want of pids.
     pub forks_refused: u64,
 }
 
-impl EventCounts {
+impl CgroupEventCounts {
     /// What was counted after `before`.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
@@ -53,9 +53,9 @@ impl Events {
 
     /// What has been counted so far. What can not be read is as it was when last read.
     #[must_use]
-    pub fn read(&self, last: EventCounts) -> EventCounts {
+    pub fn read(&self, last: CgroupEventCounts) -> CgroupEventCounts {
         let value = |source: &Option<Source>, key| files::keyed_in(source.as_ref()?.file(), key);
-        EventCounts {
+        CgroupEventCounts {
             oom_kills: value(&self.memory, "oom_kill").unwrap_or(last.oom_kills),
             forks_refused: value(&self.pids, "max").unwrap_or(last.forks_refused),
         }
@@ -135,11 +135,11 @@ mod tests {
         let dir = leaf("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 1\n", "max 3\n");
         let events = Events::open(dir.path());
         assert!(matches!(events.pids, Some(Source::Unwatched(_))));
-        let first = events.read(EventCounts::default());
-        assert_eq!(first, EventCounts { oom_kills: 2, forks_refused: 3 });
+        let first = events.read(CgroupEventCounts::default());
+        assert_eq!(first, CgroupEventCounts { oom_kills: 2, forks_refused: 3 });
         std::fs::write(dir.path().join("pids.events"), "max 70\n").unwrap();
         let second = events.read(first);
-        assert_eq!(second.since(first), EventCounts { oom_kills: 0, forks_refused: 67 });
+        assert_eq!(second.since(first), CgroupEventCounts { oom_kills: 0, forks_refused: 67 });
     }
 
     /// On a socket, whose urgent data epoll(7) tells as it tells of changes of cgroup files.
@@ -161,7 +161,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_there_counts_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let last = EventCounts { oom_kills: 1, forks_refused: 2 };
+        let last = CgroupEventCounts { oom_kills: 1, forks_refused: 2 };
         for events in [Events::open(dir.path()), Events::default()] {
             assert_eq!(events.read(last), last);
         }

@@ -46,7 +46,7 @@ impl fmt::Display for Controller {
 
 /// Which directory of a scope a file is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CgroupNode {
     /// The scope itself: agent and kernel together.
     Scope,
     /// The kernel's leaf.
@@ -126,15 +126,15 @@ pub(super) fn cpu_weight(weight: u16) -> Setting {
 
 /// What is written for a session's limits, and where
 /// (`Documentation/admin-guide/cgroup-v2.rst`).
-pub(super) fn settings(limits: &Limits) -> Vec<(Place, Setting)> {
+pub(super) fn settings(limits: &Limits) -> Vec<(CgroupNode, Setting)> {
     vec![
-        (Place::Scope, memory_max(limits.max_memory_mb)),
-        (Place::Scope, Setting::no_swap()),
+        (CgroupNode::Scope, memory_max(limits.max_memory_mb)),
+        (CgroupNode::Scope, Setting::no_swap()),
         // On the kernel's leaf: the agent has to survive to say what happened.
-        (Place::Kernel, Setting::new(Controller::Memory, "memory.oom.group", "1".to_owned())),
-        (Place::Kernel, pids_max(limits.max_procs)),
-        (Place::Scope, cpu_max(limits.cpu_cores)),
-        (Place::Scope, cpu_weight(100)),
+        (CgroupNode::Kernel, Setting::new(Controller::Memory, "memory.oom.group", "1".to_owned())),
+        (CgroupNode::Kernel, pids_max(limits.max_procs)),
+        (CgroupNode::Scope, cpu_max(limits.cpu_cores)),
+        (CgroupNode::Scope, cpu_weight(100)),
     ]
 }
 

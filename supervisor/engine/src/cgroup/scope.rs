@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 use vivarium_protocol::policy::{CgroupPlacement, Limits};
 
-use super::blame::Blame;
 use super::events::Events;
 use super::files::{self, CgroupError};
-use super::limits::{self, Controller, Place};
+use super::limits::{self, CgroupNode, Controller};
 use super::meter::{Io, Meter};
+use super::oom::OomAttribution;
 use super::tree;
 use super::watch::Watched;
 
@@ -69,11 +69,11 @@ impl Scope {
         files::make_dir(&self.kernel())?;
         let enabled = tree::enable(&self.dir);
         let (mut missing, mut absent) = (Vec::new(), Vec::new());
-        for (place, setting) in limits::settings(limits) {
+        for (node, setting) in limits::settings(limits) {
             if enabled.contains(&setting.controller) {
-                let dir = match place {
-                    Place::Scope => self.dir.clone(),
-                    Place::Kernel => self.kernel(),
+                let dir = match node {
+                    CgroupNode::Scope => self.dir.clone(),
+                    CgroupNode::Kernel => self.kernel(),
                 };
                 limits::set(&dir, &setting)?;
             } else {
@@ -127,8 +127,8 @@ impl Scope {
 
     /// What tells whose memory was used up, from now on. Reads files.
     #[must_use]
-    pub fn blame(&self) -> Blame {
-        Blame::from_now(&self.dir)
+    pub fn oom_attribution(&self) -> OomAttribution {
+        OomAttribution::from_now(&self.dir)
     }
 
     /// What measures executions. Opens files.
@@ -248,7 +248,11 @@ mod tests {
         assert_eq!(counts.cpu_us, Some(0));
         put("memory.events.local", "oom 0\n");
         fs::write(tenant.path().join("memory.events.local"), "oom 0\n").unwrap();
-        assert_eq!(scope.blame().ask(), crate::cgroup::UsedUp::Host, "neither limit was reached");
+        assert_eq!(
+            scope.oom_attribution().origin(),
+            crate::cgroup::OomOrigin::Host,
+            "neither limit was reached"
+        );
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! The execution that is a session.
 //!
 //! It waits for four things: what the agent says ([`from_agent`]), what others want ([`commands`]), what
-//! the kernel counts against it ([`tally`]), and the time ([`Actor::late`]). Whatever ends it,
+//! the kernel counts against it ([`cgroup_events`]), and the time ([`Actor::late`]). Whatever ends it,
 //! [`end`] answers everybody who still waits and returns only when the last process and
 //! directory of the session are gone.
 
@@ -30,21 +30,21 @@ use super::transfer::Transfers;
 use super::warm::Warm;
 use super::{Command, Identity, NewExecution, Session, Timing};
 use crate::budget::Reservation;
-use crate::cgroup::{Blame, Mark, Meter, Scope};
+use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
 
 mod answer;
+mod cgroup_events;
 mod commands;
 mod end;
 mod finish;
 mod from_agent;
 mod kernels;
 mod recv;
-mod tally;
 mod verdict;
 
+pub(super) use cgroup_events::CgroupEventCounter;
 use kernels::Kernels;
 use recv::{abandoned, reached, recv};
-pub(super) use tally::Tally;
 
 /// An execution that waits.
 struct QueuedExecution {
@@ -143,8 +143,8 @@ struct Actor {
     kernels: Kernels,
     /// Whether a kernel that would not start has been tried once more.
     retried: bool,
-    tally: Tally,
-    blame: Blame,
+    event_counter: CgroupEventCounter,
+    oom: OomAttribution,
     meter: Meter,
     transfers: Transfers,
 }
@@ -215,9 +215,9 @@ pub fn adopt(
 
 impl Actor {
     fn new(session: Arc<Session>, body: Body, means: Means) -> Self {
-        let Body { channel, resources, sequence, tally, meter } = body;
+        let Body { channel, resources, sequence, event_counter, meter } = body;
         // From now on: what happened to others while it waited in a pool is not its doing.
-        let blame = resources.scope.as_deref().map(Scope::blame).unwrap_or_default();
+        let oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
         Self {
             session,
             channel,
@@ -235,8 +235,8 @@ impl Actor {
             idle_waiters: Vec::new(),
             kernels: Kernels::default(),
             retried: false,
-            tally,
-            blame,
+            event_counter,
+            oom,
             meter,
             transfers: Transfers::default(),
         }
@@ -253,7 +253,7 @@ impl Actor {
                     Some(command) => self.on_command(command),
                     None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
                 },
-                () = self.tally.changed() => self.notified(),
+                () = self.event_counter.changed() => self.notified(),
                 () = abandoned(self.running.as_ref()) => self.interrupt_abandoned(),
                 awaited = deadline.passed() => self.late(awaited),
                 () = reached(look) => self.look_at_agent(),

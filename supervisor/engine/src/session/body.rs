@@ -8,7 +8,7 @@ use vivarium_protocol::message::{Failure, FromAgent, Origin};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::sequence::Sequence;
 
-use super::actor::Tally;
+use super::actor::CgroupEventCounter;
 use super::channel::Channel;
 use super::launch::{self, Means, Place, Resources};
 use crate::backend::Backend;
@@ -22,7 +22,7 @@ pub(super) struct Body {
     /// What its agent may say next.
     pub(super) sequence: Sequence,
     /// What its scope counts against it.
-    pub(super) tally: Tally,
+    pub(super) event_counter: CgroupEventCounter,
     /// What its executions use.
     pub(super) meter: Meter,
 }
@@ -37,9 +37,10 @@ impl Body {
         let (channel, resources) = launch::launch(place, policy, means).await?;
         // Only now, when the launcher has its policy: nobody waits for this.
         let scope = resources.scope.as_deref();
-        let tally = scope.map(|scope| Tally::of(scope.events())).unwrap_or_default();
+        let event_counter =
+            scope.map(|scope| CgroupEventCounter::of(scope.events())).unwrap_or_default();
         let meter = scope.map(crate::cgroup::Scope::meter).unwrap_or_default();
-        Ok(Self { channel, resources, sequence: Sequence::default(), tally, meter })
+        Ok(Self { channel, resources, sequence: Sequence::default(), event_counter, meter })
     }
 
     /// Waits for the first kernel, where nobody asks for anything meanwhile: whatever else comes
@@ -60,10 +61,10 @@ impl Body {
 
     /// Ends it, and returns when nothing of it is left.
     pub(super) async fn end(self, backend: &dyn Backend) {
-        let Self { channel, mut resources, tally, meter, .. } = self;
+        let Self { channel, mut resources, event_counter, meter, .. } = self;
         resources.kill();
         // They hold files of the scope, which is to be removed.
-        drop((tally, meter));
+        drop((event_counter, meter));
         resources.launched.stream = Some(channel.into_stream());
         resources.tear_down(backend).await;
     }

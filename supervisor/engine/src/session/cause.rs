@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::outcome::{Cause, Exception, KernelEnd};
 use vivarium_protocol::policy::Limits;
 
-use crate::cgroup::{EventCounts, UsedUp};
+use crate::cgroup::{CgroupEventCounts, OomOrigin};
 
 /// What was counted against a kernel since the last answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,17 +13,17 @@ pub(super) struct Evidence {
     pub(super) forks_refused: u64,
     pub(super) memory_peak_bytes: Option<u64>,
     /// If any was killed for want of memory: of whose.
-    pub(super) used_up: UsedUp,
+    pub(super) oom_origin: OomOrigin,
 }
 
 impl Evidence {
     pub(super) const fn of(
-        counts: EventCounts,
+        counts: CgroupEventCounts,
         memory_peak_bytes: Option<u64>,
-        used_up: UsedUp,
+        oom_origin: OomOrigin,
     ) -> Self {
-        let EventCounts { oom_kills, forks_refused } = counts;
-        Self { oom_kills, forks_refused, memory_peak_bytes, used_up }
+        let CgroupEventCounts { oom_kills, forks_refused } = counts;
+        Self { oom_kills, forks_refused, memory_peak_bytes, oom_origin }
     }
 }
 
@@ -106,11 +106,11 @@ fn memory(limits: &Limits, evidence: Evidence) -> String {
         .memory_peak_bytes
         .map(|bytes| format!(", the peak was {} MiB", bytes >> 20))
         .unwrap_or_default();
-    let what = match evidence.used_up {
-        UsedUp::Session => {
+    let what = match evidence.oom_origin {
+        OomOrigin::Session => {
             format!("the limit is {} MiB (max_memory_mb){peak}", limits.max_memory_mb)
         }
-        UsedUp::Tenant { max_bytes } => {
+        OomOrigin::Tenant { max_bytes } => {
             let ceiling = max_bytes.map(|bytes| format!(" of {} MiB", bytes >> 20));
             format!(
                 "all sessions of the tenant together reached its ceiling{} (tenant.max_memory_mb), \
@@ -118,7 +118,7 @@ fn memory(limits: &Limits, evidence: Evidence) -> String {
                 ceiling.unwrap_or_default()
             )
         }
-        UsedUp::Host => format!(
+        OomOrigin::Host => format!(
             "the service or the host has no more, and this session was chosen{peak}, within its \
              limit of {} MiB (max_memory_mb)",
             limits.max_memory_mb
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn memory_events_outweigh_the_signal_they_led_to() {
-        let counts = EventCounts { oom_kills: 2, forks_refused: 3 };
-        let evidence = Evidence::of(counts, Some(64 << 20), UsedUp::Session);
+        let counts = CgroupEventCounts { oom_kills: 2, forks_refused: 3 };
+        let evidence = Evidence::of(counts, Some(64 << 20), OomOrigin::Session);
         let end = KernelEnd::Signaled { signal: 9, by_agent: false };
         let (cause, detail) = explain(&end, &limits(), evidence);
         assert_eq!(cause, Cause::MemoryLimit);
@@ -206,22 +206,22 @@ mod tests {
 
     #[test]
     fn whose_memory_was_used_up_is_told() {
-        let counts = EventCounts { oom_kills: 1, forks_refused: 0 };
-        let detail_of = |used_up| {
-            let evidence = Evidence::of(counts, Some(5 << 20), used_up);
+        let counts = CgroupEventCounts { oom_kills: 1, forks_refused: 0 };
+        let detail_of = |oom_origin| {
+            let evidence = Evidence::of(counts, Some(5 << 20), oom_origin);
             let end = KernelEnd::Signaled { signal: 9, by_agent: false };
             let (cause, detail) = explain(&end, &limits(), evidence);
             assert_eq!(cause, Cause::MemoryLimit);
             detail
         };
-        let tenant = detail_of(UsedUp::Tenant { max_bytes: Some(300 << 20) });
+        let tenant = detail_of(OomOrigin::Tenant { max_bytes: Some(300 << 20) });
         assert!(
             tenant.contains("reached its ceiling of 300 MiB (tenant.max_memory_mb)"),
             "{tenant}"
         );
         assert!(!tenant.contains("the limit is"), "{tenant}");
-        let gone = detail_of(UsedUp::Tenant { max_bytes: None });
+        let gone = detail_of(OomOrigin::Tenant { max_bytes: None });
         assert!(gone.contains("reached its ceiling (tenant"), "{gone}");
-        assert!(detail_of(UsedUp::Host).contains("the service or the host has no more"));
+        assert!(detail_of(OomOrigin::Host).contains("the service or the host has no more"));
     }
 }

@@ -57,12 +57,12 @@ impl Actor {
                 self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }
         }
-        let Self { channel, resources, sequence, tally, meter, means, .. } = self;
+        let Self { channel, resources, sequence, event_counter, meter, means, .. } = self;
         // Commands that were on their way are dropped, which tells their senders. One who has a
         // place in the channel and has not sent yet would be dropped with the last sender only,
         // and so never: tokio's `Receiver::close` says to receive until there is nothing more.
         while commands.recv().await.is_some() {}
-        Body { channel, resources, sequence, tally, meter }.end(&*means.backend).await;
+        Body { channel, resources, sequence, event_counter, meter }.end(&*means.backend).await;
     }
 }
 

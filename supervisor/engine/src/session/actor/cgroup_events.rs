@@ -1,22 +1,21 @@
-//! What the scope counts against the session: told to the metrics as it happens, and kept for
-//! the answer of the execution it happened to.
+//! The events that the session's cgroup counts: added to the metrics as they happen, and kept for
+//! the outcome of the execution they happened to.
 
 use super::{Actor, Step};
-use crate::cgroup::{EventCounts, Events, UsedUp};
+use crate::cgroup::{CgroupEventCounts, Events, OomOrigin};
 use crate::session::cause::Evidence;
 
-/// Counts, and how far they have been told. Nothing is told twice: each time it is what came
-/// after the last.
+/// The counts, and how far the metrics and the outcomes have them. No event is reported twice.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Tally {
+pub(in crate::session) struct CgroupEventCounter {
     events: Events,
-    /// What the metrics know.
-    counted: EventCounts,
-    /// What answers have said.
-    answered: EventCounts,
+    /// What the metrics have.
+    counted: CgroupEventCounts,
+    /// What outcomes have.
+    answered: CgroupEventCounts,
 }
 
-impl Tally {
+impl CgroupEventCounter {
     pub(in crate::session) fn of(events: Events) -> Self {
         Self { events, ..Self::default() }
     }
@@ -28,17 +27,17 @@ impl Tally {
 
     /// What was counted since this was last asked, and whether any of that is the first of its
     /// kind since the last answer.
-    fn count(&mut self) -> (EventCounts, bool) {
+    fn count(&mut self) -> (CgroupEventCounts, bool) {
         let now = self.events.read(self.counted);
         let before = std::mem::replace(&mut self.counted, now);
-        let (new, told) = (now.since(before), before.since(self.answered));
-        let is_first = (new.oom_kills > 0 && told.oom_kills == 0)
-            || (new.forks_refused > 0 && told.forks_refused == 0);
+        let (new, reported) = (now.since(before), before.since(self.answered));
+        let is_first = (new.oom_kills > 0 && reported.oom_kills == 0)
+            || (new.forks_refused > 0 && reported.forks_refused == 0);
         (new, is_first)
     }
 
     /// What has been counted since the last answer, for this one.
-    fn take(&mut self) -> EventCounts {
+    fn take(&mut self) -> CgroupEventCounts {
         let before = std::mem::replace(&mut self.answered, self.counted);
         self.counted.since(before)
     }
@@ -46,9 +45,9 @@ impl Tally {
     /// The same of the forks alone: processes that were killed are for the answer that tells of
     /// the kernel's end.
     fn take_refusals(&mut self) -> u64 {
-        let told = EventCounts { oom_kills: self.answered.oom_kills, ..self.counted };
-        let before = std::mem::replace(&mut self.answered, told);
-        told.since(before).forks_refused
+        let reported = CgroupEventCounts { oom_kills: self.answered.oom_kills, ..self.counted };
+        let before = std::mem::replace(&mut self.answered, reported);
+        reported.since(before).forks_refused
     }
 }
 
@@ -60,8 +59,8 @@ impl Actor {
     }
 
     fn count(&mut self) {
-        let (new, is_first) = self.tally.count();
-        let EventCounts { oom_kills, forks_refused } = new;
+        let (new, is_first) = self.event_counter.count();
+        let CgroupEventCounts { oom_kills, forks_refused } = new;
         self.means.observer.limits_reached(oom_kills, forks_refused);
         // The rest is in the answer: code can have thousands of forks refused in a second.
         if is_first {
@@ -74,16 +73,17 @@ impl Actor {
     /// Forks refused since the last answer. The kernel may not have told of all of them yet.
     pub(super) fn refusals(&mut self) -> u64 {
         self.count();
-        self.tally.take_refusals()
+        self.event_counter.take_refusals()
     }
 
     /// What has been counted since the last answer, all of it.
     pub(super) fn gather(&mut self) -> Evidence {
         self.count();
         let peak = self.session.scope.get().and_then(|scope| scope.memory_peak_bytes());
-        let counts = self.tally.take();
-        let used_up = if counts.oom_kills > 0 { self.blame.ask() } else { UsedUp::default() };
-        Evidence::of(counts, peak, used_up)
+        let counts = self.event_counter.take();
+        let oom_origin =
+            if counts.oom_kills > 0 { self.oom.origin() } else { OomOrigin::default() };
+        Evidence::of(counts, peak, oom_origin)
     }
 }
 
@@ -93,14 +93,14 @@ mod tests {
     use super::*;
     use std::fs;
 
-    struct Leaf(tempfile::TempDir, Tally);
+    struct Leaf(tempfile::TempDir, CgroupEventCounter);
 
     impl Leaf {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let mut leaf = Self(dir, Tally::default());
+            let mut leaf = Self(dir, CgroupEventCounter::default());
             leaf.put(0, 0);
-            leaf.1 = Tally::of(Events::open(leaf.0.path()));
+            leaf.1 = CgroupEventCounter::of(Events::open(leaf.0.path()));
             leaf
         }
 
@@ -110,18 +110,18 @@ mod tests {
             fs::write(file("pids.events"), format!("max {forks_refused}\n")).unwrap();
         }
 
-        fn count(&mut self, oom_kills: u64, forks_refused: u64) -> (EventCounts, bool) {
+        fn count(&mut self, oom_kills: u64, forks_refused: u64) -> (CgroupEventCounts, bool) {
             self.put(oom_kills, forks_refused);
             self.1.count()
         }
     }
 
-    fn counts(oom_kills: u64, forks_refused: u64) -> EventCounts {
-        EventCounts { oom_kills, forks_refused }
+    fn counts(oom_kills: u64, forks_refused: u64) -> CgroupEventCounts {
+        CgroupEventCounts { oom_kills, forks_refused }
     }
 
     #[tokio::test]
-    async fn everything_is_counted_once_and_answered_once() {
+    async fn each_event_is_in_the_metrics_once_and_in_one_outcome() {
         let mut leaf = Leaf::new();
         assert_eq!(leaf.count(0, 0), (counts(0, 0), false));
         assert_eq!(leaf.count(0, 5), (counts(0, 5), true));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_scope_that_is_gone_takes_nothing_back() {
+    async fn counts_survive_the_removal_of_the_scope() {
         let mut leaf = Leaf::new();
         leaf.count(1, 3);
         let path = leaf.0.path().join("pids.events");

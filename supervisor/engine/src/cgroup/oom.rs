@@ -10,7 +10,7 @@ use super::files;
 
 /// What of memory was used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum UsedUp {
+pub enum OomOrigin {
     /// The session's own. So too where the kernel does not say.
     #[default]
     Session,
@@ -25,45 +25,45 @@ pub enum UsedUp {
 
 /// What has been asked about so far. The default knows nothing.
 #[derive(Debug, Default)]
-pub struct Blame {
-    scope: Place,
-    tenant: Place,
+pub struct OomAttribution {
+    scope: OomCounter,
+    tenant: OomCounter,
 }
 
 /// A cgroup, and how often its limit was reached when last asked.
 #[derive(Debug, Default)]
-struct Place {
+struct OomCounter {
     dir: PathBuf,
     ooms: u64,
 }
 
-impl Blame {
+impl OomAttribution {
     /// From now on. `scope` is a session's directory, in that of its tenant.
     pub(super) fn from_now(scope: &Path) -> Self {
-        let place = |dir: &Path| {
-            let mut place = Place { dir: dir.to_owned(), ooms: 0 };
-            place.reached();
-            place
+        let counter = |dir: &Path| {
+            let mut counter = OomCounter { dir: dir.to_owned(), ooms: 0 };
+            counter.increased();
+            counter
         };
-        Self { scope: place(scope), tenant: scope.parent().map(place).unwrap_or_default() }
+        Self { scope: counter(scope), tenant: scope.parent().map(counter).unwrap_or_default() }
     }
 
     /// What was used up since this was last asked, after a process of the session was killed.
-    pub fn ask(&mut self) -> UsedUp {
+    pub fn origin(&mut self) -> OomOrigin {
         // Both are asked, so that neither is told of again.
-        match (self.scope.reached(), self.tenant.reached()) {
-            (Some(true) | None, _) | (_, None) => UsedUp::Session,
+        match (self.scope.increased(), self.tenant.increased()) {
+            (Some(true) | None, _) | (_, None) => OomOrigin::Session,
             (_, Some(true)) => {
-                UsedUp::Tenant { max_bytes: files::number(&self.tenant.dir.join("memory.max")) }
+                OomOrigin::Tenant { max_bytes: files::number(&self.tenant.dir.join("memory.max")) }
             }
-            (_, Some(false)) => UsedUp::Host,
+            (_, Some(false)) => OomOrigin::Host,
         }
     }
 }
 
-impl Place {
+impl OomCounter {
     /// Whether its limit was reached since this was last asked.
-    fn reached(&mut self) -> Option<bool> {
+    fn increased(&mut self) -> Option<bool> {
         let now = files::keyed(&self.dir.join("memory.events.local"), "oom")?;
         let before = std::mem::replace(&mut self.ooms, now);
         Some(now > before)
@@ -88,20 +88,20 @@ mod tests {
         fs::write(tenant.path().join("memory.max"), "1048576\n").unwrap();
         count(&scope, 0);
         count(tenant.path(), 3);
-        let mut blame = Blame::from_now(&scope);
-        assert_eq!(blame.ask(), UsedUp::Host, "what was before the session is not its own");
+        let mut oom = OomAttribution::from_now(&scope);
+        assert_eq!(oom.origin(), OomOrigin::Host, "what was before the session is not its own");
         count(tenant.path(), 4);
-        assert_eq!(blame.ask(), UsedUp::Tenant { max_bytes: Some(1 << 20) });
-        assert_eq!(blame.ask(), UsedUp::Host);
+        assert_eq!(oom.origin(), OomOrigin::Tenant { max_bytes: Some(1 << 20) });
+        assert_eq!(oom.origin(), OomOrigin::Host);
         count(&scope, 1);
         count(tenant.path(), 5);
-        assert_eq!(blame.ask(), UsedUp::Session);
-        assert_eq!(blame.ask(), UsedUp::Host);
+        assert_eq!(oom.origin(), OomOrigin::Session);
+        assert_eq!(oom.origin(), OomOrigin::Host);
         fs::write(tenant.path().join("memory.max"), "max\n").unwrap();
         count(tenant.path(), 6);
-        assert_eq!(blame.ask(), UsedUp::Tenant { max_bytes: None });
+        assert_eq!(oom.origin(), OomOrigin::Tenant { max_bytes: None });
         fs::remove_file(scope.join("memory.events.local")).unwrap();
-        assert_eq!(blame.ask(), UsedUp::Session);
-        assert_eq!(Blame::default().ask(), UsedUp::Session);
+        assert_eq!(oom.origin(), OomOrigin::Session);
+        assert_eq!(OomAttribution::default().origin(), OomOrigin::Session);
     }
 }
