@@ -11,12 +11,12 @@
 mod daemon;
 mod machine;
 mod memory;
-mod names;
 mod plot;
 mod render;
 mod report;
 mod samples;
 mod scenarios;
+mod series;
 
 pub use daemon::DaemonError;
 pub use machine::Machine;

@@ -25,7 +25,7 @@ pub struct Machine {
 
 impl Machine {
     /// As a daemon with the default environment describes it.
-    pub(super) async fn ask(daemon: &Daemon) -> Result<Self, BenchError> {
+    pub(super) async fn of_daemon(daemon: &Daemon) -> Result<Self, BenchError> {
         let host = daemon.client().json(Method::GET, "/v1/host", None::<&()>).await?;
         Ok(Self::of(&host))
     }

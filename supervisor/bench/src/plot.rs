@@ -5,20 +5,20 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Growth, Report, Summary, names};
+use super::{Growth, Report, Summary, series};
 
 /// What is shown, from the longest to the shortest as it should be.
 const SHOWN: [&str; 10] = [
-    names::COLD,
-    names::BARE,
-    names::TEMPLATE,
-    names::TEMPLATE_SCIENTIFIC,
-    names::POOLED,
-    names::POOLED_SCIENTIFIC,
-    names::COLD_RUN,
-    names::POOLED_RUN,
-    names::RESET,
-    names::RESET_SCIENTIFIC,
+    series::COLD,
+    series::BARE,
+    series::TEMPLATE,
+    series::TEMPLATE_SCIENTIFIC,
+    series::POOLED,
+    series::POOLED_SCIENTIFIC,
+    series::COLD_RUN,
+    series::POOLED_RUN,
+    series::RESET,
+    series::RESET_SCIENTIFIC,
 ];
 
 // All in pixels.
@@ -70,7 +70,7 @@ fn bars(out: &mut String, times: &[&Summary]) -> f64 {
     }
     for (row, time) in times.iter().enumerate() {
         let y = TOP + ROW * row as f64;
-        let colour = if time.name == names::BARE { BARE_COLOUR } else { BAR_COLOUR };
+        let colour = if time.name == series::BARE { BARE_COLOUR } else { BAR_COLOUR };
         let width = x(time.p50) - LEFT;
         text(out, LEFT - 8.0, y + 13.0, "end", &time.name);
         draw(

@@ -3,9 +3,8 @@
 //! A scenario has a daemon of its own, with a configuration of its own if it needs one, so that
 //! it is not measured beside what another has left behind.
 
-mod ask;
 mod burst;
-mod crowd;
+mod concurrent;
 mod environment;
 mod files;
 mod first_output;
@@ -13,6 +12,7 @@ mod growth;
 mod idle;
 mod image;
 mod ready;
+mod requests;
 mod reset;
 mod size;
 mod starts;
@@ -25,7 +25,7 @@ use super::{BenchError, Machine, Plan, Report};
 /// Measures everything, in the order of the report. A scenario in which something does not work is
 /// part of the report, and does not keep the others from being measured.
 pub(super) async fn measure(plan: Plan) -> Result<Report, BenchError> {
-    let machine = with_daemon("", Machine::ask).await?;
+    let machine = with_daemon("", Machine::of_daemon).await?;
     let mut report = Report::new(machine.clone());
     let scientific = environment::scientific_interpreter(&machine.interpreter).await;
     if scientific.is_none() {

@@ -9,7 +9,7 @@ mod interactive;
 
 use tokio::runtime::{Builder, Runtime};
 use vivarium_api_types::{InterruptReply, SessionInfo, SessionSpec};
-use vivarium_client::{Ask, Client, Method, Remote};
+use vivarium_client::{ApiRequest, Client, Method, Remote};
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
 
 use super::exit::{Exit, Failure};
@@ -46,7 +46,7 @@ impl Target {
             },
             Self::Daemon(remote) => {
                 let mut client = Client::new(remote.clone());
-                match client.ask(Ask::new(Method::GET, &session_path(session))).await {
+                match client.call(ApiRequest::new(Method::GET, &session_path(session))).await {
                     Err(error) if error.code() == Some("unknown_session") => Ok(None),
                     found => found.map(Some).map_err(|e| daemon_failure(&e)),
                 }

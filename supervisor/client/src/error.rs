@@ -1,99 +1,99 @@
-//! Why a daemon's answer is not what was hoped for.
+//! Errors of the client.
 
 use hyper::StatusCode;
 
 use super::sse::SseError;
 use super::url::Url;
 
-/// Why there is no answer, or none that was hoped for.
+/// Why a request did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody there.
+    /// No connection was made.
     #[error("cannot connect to {url}")]
     Connect {
-        /// Where.
+        /// The daemon's URL.
         url: Url,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
     /// The connection broke.
     #[error("the connection to {url} failed")]
     Http {
-        /// Where.
+        /// The daemon's URL.
         url: Url,
-        /// How.
+        /// The cause.
         source: hyper::Error,
     },
-    /// The answer could not be read to its end.
+    /// The response's body could not be read to its end.
     #[error("the answer of {url} cannot be read: {why}")]
     Body {
-        /// Where.
+        /// The daemon's URL.
         url: Url,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The stream of events is none.
+    /// The event stream is malformed.
     #[error("{url} sent events that cannot be read")]
     Events {
-        /// Where.
+        /// The daemon's URL.
         url: Url,
-        /// What is wrong with them.
+        /// The cause.
         source: SseError,
     },
-    /// The stream of events ended too early, and so did those that were asked for in its place.
+    /// The event stream ended too early, and so did every attempt to resume it.
     #[error("the connection to {url} broke {attempts} times without anything new")]
     Broken {
-        /// Where.
+        /// The daemon's URL.
         url: Url,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// The request is none.
+    /// The request is not valid HTTP.
     #[error("cannot ask {url}: {why}")]
     Request {
-        /// Where.
+        /// The daemon's URL.
         url: Url,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// What was received could not be written.
+    /// The received body could not be written.
     #[error("cannot write what {url} sent")]
     Write {
-        /// From where.
+        /// The daemon's URL.
         url: Url,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The daemon refused, and said why.
+    /// The daemon refused the request.
     #[error("{detail} ({status}, {code})")]
     Problem {
         /// The HTTP status.
         status: StatusCode,
         /// The stable code of the problem.
         code: String,
-        /// In words.
+        /// The explanation for people.
         detail: String,
     },
-    /// The answer is not what this version understands.
+    /// The response is not one of the API of this version.
     #[error("{url} gave an answer that is not the API's ({status}): {why}")]
-    Answer {
-        /// Where.
+    Malformed {
+        /// The daemon's URL.
         url: Url,
         /// The HTTP status.
         status: StatusCode,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
 impl ClientError {
-    /// Whether the same request may go through on another connection.
+    /// Whether the same request may succeed on another connection.
     #[must_use]
-    pub const fn is_of_the_connection(&self) -> bool {
+    pub const fn is_connection_error(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::Http { .. } | Self::Body { .. })
     }
 
-    /// The code of the problem that the daemon told, if it did.
+    /// The code of the daemon's refusal, if it refused.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -103,7 +103,7 @@ impl ClientError {
     }
 }
 
-/// The parts of a problem (RFC 9457) that are shown.
+/// The members of a problem (RFC 9457) that are shown.
 #[derive(serde::Deserialize)]
 struct Problem {
     code: String,
@@ -113,7 +113,7 @@ struct Problem {
     detail: String,
 }
 
-/// What a body that came with an error's status says.
+/// The error in the body of an unsuccessful response.
 pub(super) fn problem(url: &Url, status: StatusCode, answer: &[u8]) -> ClientError {
     match serde_json::from_slice::<Problem>(answer) {
         Ok(Problem { code, title, detail }) => {
@@ -122,7 +122,7 @@ pub(super) fn problem(url: &Url, status: StatusCode, answer: &[u8]) -> ClientErr
         }
         Err(error) => {
             let why = error.to_string();
-            ClientError::Answer { url: url.clone(), status, why }
+            ClientError::Malformed { url: url.clone(), status, why }
         }
     }
 }

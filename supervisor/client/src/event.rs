@@ -1,4 +1,4 @@
-//! What a daemon tells of an execution while it runs.
+//! The events of an execution.
 
 use serde::de::DeserializeOwned;
 use vivarium_api_types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
@@ -9,26 +9,25 @@ use super::sse::{SseError, SseEvent};
 /// One event of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// It began.
+    /// The execution began.
     Started(StartedEvent<'static>),
-    /// It printed this.
+    /// Output on standard output.
     Stdout(String),
-    /// It printed this as errors.
+    /// Output on standard error.
     Stderr(String),
-    /// It showed something.
+    /// Something was displayed.
     Display(DisplayEvent<'static>),
-    /// The value of its final expression.
+    /// The value of the final expression.
     Result(ValueInfo),
-    /// The exception it did not catch.
+    /// The exception that ended it.
     Error(Exception),
-    /// Some events are missing here: whoever follows was away or slow, and they are not kept any
-    /// more.
+    /// Events are missing here: the reader was away or slow, and the daemon has dropped them.
     Gap,
-    /// It is over. The last event.
+    /// The execution is over. The last event.
     Done(Box<DoneEvent<'static>>),
 }
 
-/// What an event says; nothing for a type that is newer than we are.
+/// The event; none if its type is newer than this version.
 pub(super) fn read(event: &SseEvent) -> Result<Option<Event>, SseError> {
     let text = |event| data(event).map(|output: OutputEvent<'static>| output.text.into_owned());
     Ok(Some(match event.event.as_str() {
@@ -59,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_read_and_a_newer_one_is_left() {
+    fn every_event_type_is_read_and_newer_types_are_skipped() {
         let of = |name, data| read(&event(name, data)).unwrap();
         assert_eq!(of("stdout", r#"{"text": "a"}"#), Some(Event::Stdout("a".into())));
         assert_eq!(of("stderr", r#"{"text": "b"}"#), Some(Event::Stderr("b".into())));
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn other_data_is_an_error_that_names_the_type() {
+    fn malformed_data_is_an_error_that_names_the_event_type() {
         let error = read(&event("done", "{}")).unwrap_err();
         assert!(matches!(&error, SseError::Data { event, .. } if event == "done"), "{error:?}");
     }

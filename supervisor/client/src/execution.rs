@@ -1,4 +1,4 @@
-//! An execution that is followed by its events, over broken connections.
+//! Follows the events of an execution, across broken connections.
 //!
 //! Must never run anything twice: until the execution's id is known a request is only repeated
 //! with its idempotency key, and afterwards never.
@@ -12,12 +12,12 @@ use vivarium_api_types::StartedEvent;
 
 use super::event;
 use super::sse::{Decoder, SseError};
-use super::{Answer, Ask, Client, ClientError, Event};
+use super::{ApiRequest, ApiResponse, Client, ClientError, Event};
 
 /// The largest event: a display of `max_result_bytes` in base64, with some room.
 const MAX_EVENT_BYTES: usize = 96 << 20;
 
-/// How often a connection is made again without anything new having come.
+/// The attempts to connect again without a new event.
 const ATTEMPTS: u32 = 6;
 
 /// The wait before the first new connection; each further one waits twice as long.
@@ -27,19 +27,19 @@ const EVENT_STREAM: &str = "text/event-stream";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// An execution under way.
+/// An execution whose events are followed.
 #[derive(Debug)]
 pub struct Execution {
     client: Client,
     path: String,
     body: Vec<u8>,
     key: String,
-    /// Where it can be found again, once it has begun.
-    place: Option<String>,
+    /// The path of the execution, once it has begun.
+    resource: Option<String>,
     last_id: String,
-    stream: Option<(Answer, Decoder)>,
+    stream: Option<(ApiResponse, Decoder)>,
     attempts: u32,
-    is_over: bool,
+    is_done: bool,
 }
 
 impl Execution {
@@ -54,11 +54,11 @@ impl Execution {
             path,
             body,
             key: Uuid::new_v4().to_string(),
-            place: None,
+            resource: None,
             last_id: String::new(),
             stream: None,
             attempts: 0,
-            is_over: false,
+            is_done: false,
         };
         execution.connect().await?;
         Ok(execution)
@@ -67,10 +67,10 @@ impl Execution {
     /// The next event; none after [`Event::Done`].
     ///
     /// # Errors
-    /// Any [`ClientError`], when the execution cannot be followed any further. It may go on.
+    /// Any [`ClientError`]: the execution cannot be followed any further, and may still run.
     pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
-        while !self.is_over {
-            let Some((answer, decoder)) = &mut self.stream else {
+        while !self.is_done {
+            let Some((response, decoder)) = &mut self.stream else {
                 if let Some(event) = self.reconnect().await? {
                     return Ok(Some(event));
                 }
@@ -82,10 +82,10 @@ impl Execution {
                 let Some(event) = event::read(&event).map_err(|e| self.unreadable(e))? else {
                     continue;
                 };
-                self.note(&event);
+                self.track(&event);
                 return Ok(Some(event));
             }
-            match answer.chunk().await {
+            match response.chunk().await {
                 Ok(Some(chunk)) => {
                     if let Err(error) = decoder.feed(&chunk) {
                         return Err(self.unreadable(error));
@@ -102,37 +102,39 @@ impl Execution {
         Ok(None)
     }
 
-    fn note(&mut self, event: &Event) {
+    fn track(&mut self, event: &Event) {
         match event {
             Event::Started(StartedEvent { execution_id, session_id }) => {
-                self.place = Some(format!("/v1/sessions/{session_id}/executions/{execution_id}"));
+                self.resource =
+                    Some(format!("/v1/sessions/{session_id}/executions/{execution_id}"));
                 // Never sent again from now on.
                 self.body = Vec::new();
             }
             Event::Done(_) => {
-                self.is_over = true;
+                self.is_done = true;
                 self.stream = None;
             }
             _ => {}
         }
     }
 
-    /// Asks for the events: those of a new execution, or the rest of those of the one that is
-    /// under way.
+    /// Requests the events of a new execution, or the rest of those of the one under way.
     async fn connect(&mut self) -> Result<(), ClientError> {
-        let ask = match &self.place {
-            None => Ask::new(Method::POST, &self.path)
+        let request = match &self.resource {
+            None => ApiRequest::new(Method::POST, &self.path)
                 .header(IDEMPOTENCY_KEY, &self.key)
                 .json_bytes(self.body.clone()),
-            Some(place) if self.last_id.is_empty() => Ask::new(Method::GET, place),
-            Some(place) => Ask::new(Method::GET, place).header(LAST_EVENT_ID, &self.last_id),
+            Some(resource) if self.last_id.is_empty() => ApiRequest::new(Method::GET, resource),
+            Some(resource) => {
+                ApiRequest::new(Method::GET, resource).header(LAST_EVENT_ID, &self.last_id)
+            }
         };
-        let answer = self.client.open(ask.header(ACCEPT, EVENT_STREAM)).await?;
-        self.stream = Some((answer, Decoder::new(MAX_EVENT_BYTES)));
+        let response = self.client.open(request.header(ACCEPT, EVENT_STREAM)).await?;
+        self.stream = Some((response, Decoder::new(MAX_EVENT_BYTES)));
         Ok(())
     }
 
-    /// Connects again. Gives an event where others are missing from now on.
+    /// Connects again. Returns [`Event::Gap`] if events are missing.
     async fn reconnect(&mut self) -> Result<Option<Event>, ClientError> {
         if self.attempts >= ATTEMPTS {
             let url = self.client.url().clone();
@@ -147,7 +149,7 @@ impl Execution {
                 self.last_id.clear();
                 Ok(Some(Event::Gap))
             }
-            Err(error) if error.is_of_the_connection() && self.attempts < ATTEMPTS => {
+            Err(error) if error.is_connection_error() && self.attempts < ATTEMPTS => {
                 tracing::debug!(%error, "not connected again yet");
                 Ok(None)
             }

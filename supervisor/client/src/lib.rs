@@ -1,5 +1,5 @@
-//! A small HTTP client for the daemon's API, over TCP or a Unix socket, one request at a time
-//! on one kept connection. For the command line and the benchmark.
+//! A small HTTP client of the daemon's API, over TCP or a Unix socket, with one request at a time on
+//! one keep-alive connection. For the command line and the benchmark.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -17,7 +17,7 @@ pub use hyper::Method;
 use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -25,7 +25,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 pub use error::ClientError;
 pub use event::Event;
 pub use execution::Execution;
-pub use request::Ask;
+pub use request::ApiRequest;
 pub use sse::{Decoder, SseError, SseEvent};
 pub use url::{Transport, Url, UrlError};
 
@@ -33,15 +33,15 @@ use vivarium_api_types::Token;
 
 use request::Body;
 
-/// The largest answer that is read as a whole. More than any outcome can be.
+/// The largest body that is read as a whole. More than any outcome can have.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
-/// A daemon, and who asks it.
+/// A daemon, and the credentials to present.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Where it is.
+    /// The daemon's URL.
     pub url: Url,
-    /// The token of the tenant who asks, if the daemon has tenants.
+    /// The tenant's token, if the daemon has tenants.
     pub token: Option<Token>,
 }
 
@@ -51,7 +51,7 @@ impl From<Url> for Remote {
     }
 }
 
-/// A connection that is made when it is needed, and kept.
+/// A client that connects when it needs to, and keeps the connection.
 #[derive(Debug)]
 pub struct Client {
     url: Url,
@@ -59,22 +59,15 @@ pub struct Client {
     sender: Option<SendRequest<Body>>,
 }
 
-/// An answer whose body is still to be read.
+/// A successful response whose body is still to be read.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     url: Url,
-    headers: HeaderMap,
     body: Incoming,
 }
 
-impl Answer {
-    /// Its headers.
-    #[must_use]
-    pub const fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    /// The next part of its body; none at the end.
+impl ApiResponse {
+    /// The next part of the body; none at the end.
     ///
     /// # Errors
     /// [`ClientError::Body`] if the connection breaks.
@@ -97,21 +90,21 @@ impl Answer {
         }
     }
 
-    /// Writes the whole body, and says how many bytes it had.
+    /// Writes the whole body to `to`, and returns its size in bytes.
     ///
     /// # Errors
     /// [`ClientError::Body`] and [`ClientError::Write`].
-    pub async fn copy(mut self, to: &mut (impl AsyncWrite + Unpin)) -> Result<u64, ClientError> {
+    pub async fn copy_to(mut self, to: &mut (impl AsyncWrite + Unpin)) -> Result<u64, ClientError> {
         let mut count = 0;
         while let Some(chunk) = self.chunk().await? {
-            to.write_all(&chunk).await.map_err(|source| self.unwritten(source))?;
+            to.write_all(&chunk).await.map_err(|source| self.write_error(source))?;
             count += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         }
-        to.flush().await.map_err(|source| self.unwritten(source))?;
+        to.flush().await.map_err(|source| self.write_error(source))?;
         Ok(count)
     }
 
-    fn unwritten(&self, source: std::io::Error) -> ClientError {
+    fn write_error(&self, source: std::io::Error) -> ClientError {
         ClientError::Write { url: self.url.clone(), source }
     }
 }
@@ -124,52 +117,46 @@ impl Client {
         Self { url, token, sender: None }
     }
 
-    /// Whether it presents a token.
-    #[must_use]
-    pub const fn has_token(&self) -> bool {
-        self.token.is_some()
-    }
-
-    /// Where it connects to.
+    /// The daemon's URL.
     #[must_use]
     pub const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole body, whatever the status.
     ///
     /// # Errors
-    /// Any [`ClientError`] but [`ClientError::Problem`] and [`ClientError::Answer`].
+    /// Any [`ClientError`] but [`ClientError::Problem`] and [`ClientError::Malformed`].
     pub async fn send(
         &mut self,
         method: Method,
         path: &str,
         body: Vec<u8>,
     ) -> Result<(StatusCode, Bytes), ClientError> {
-        let ask = Ask::new(method, path);
-        let ask = if body.is_empty() { ask } else { ask.json_bytes(body) };
-        let (status, answer, sender) = self.exchange(ask).await?;
-        let body = self.whole(answer.body).await?;
-        // Only now: a request that was given up half-way leaves a connection of no use.
+        let request = ApiRequest::new(method, path);
+        let request = if body.is_empty() { request } else { request.json_bytes(body) };
+        let (status, response, sender) = self.exchange(request).await?;
+        let body = self.read_body(response.body).await?;
+        // Only now: a request that was given up half-way leaves an unusable connection.
         self.sender = Some(sender);
         Ok((status, body))
     }
 
-    /// Sends a request, and gives an answer of success to be read as it comes. Its connection
-    /// ends with it.
+    /// Sends a request, and returns a successful response to be read as it comes. Its connection is
+    /// not used again.
     ///
     /// # Errors
     /// Any [`ClientError`].
-    pub async fn open(&mut self, ask: Ask) -> Result<Answer, ClientError> {
-        let (status, answer, _) = self.exchange(ask).await?;
+    pub async fn open(&mut self, request: ApiRequest) -> Result<ApiResponse, ClientError> {
+        let (status, response, _) = self.exchange(request).await?;
         if status.is_success() {
-            return Ok(answer);
+            return Ok(response);
         }
-        let body = self.whole(answer.body).await?;
+        let body = self.read_body(response.body).await?;
         Err(error::problem(&self.url, status, &body))
     }
 
-    /// Sends `body` as JSON, if there is one, and reads the answer as JSON.
+    /// Sends `body` as JSON, if there is one, and reads the response's body as JSON.
     ///
     /// # Errors
     /// Any [`ClientError`].
@@ -179,67 +166,70 @@ impl Client {
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
     ) -> Result<T, ClientError> {
-        let ask = Ask::new(method, path);
-        let ask = match body {
-            None => ask,
-            Some(body) => ask.json(body).map_err(|error| self.refused(error.to_string()))?,
+        let request = ApiRequest::new(method, path);
+        let request = match body {
+            None => request,
+            Some(body) => request.json(body).map_err(|error| self.invalid(error.to_string()))?,
         };
-        self.ask(ask).await
+        self.call(request).await
     }
 
-    /// Sends a request and reads the answer as JSON.
+    /// Sends a request and reads the response's body as JSON.
     ///
     /// # Errors
     /// Any [`ClientError`].
-    pub async fn ask<T: DeserializeOwned>(&mut self, ask: Ask) -> Result<T, ClientError> {
-        let (status, answer, sender) = self.exchange(ask).await?;
-        let body = self.whole(answer.body).await?;
+    pub async fn call<T: DeserializeOwned>(
+        &mut self,
+        request: ApiRequest,
+    ) -> Result<T, ClientError> {
+        let (status, response, sender) = self.exchange(request).await?;
+        let body = self.read_body(response.body).await?;
         self.sender = Some(sender);
         if !status.is_success() {
             return Err(error::problem(&self.url, status, &body));
         }
-        // An answer without content is `null`.
+        // An empty body is `null`.
         let text: &[u8] = if body.is_empty() { b"null" } else { &body };
-        serde_json::from_slice(text).map_err(|error| ClientError::Answer {
+        serde_json::from_slice(text).map_err(|error| ClientError::Malformed {
             url: self.url.clone(),
             status,
             why: error.to_string(),
         })
     }
 
-    /// Sends a request and reads the head of its answer.
+    /// Sends a request and reads the head of the response.
     async fn exchange(
         &mut self,
-        ask: Ask,
-    ) -> Result<(StatusCode, Answer, SendRequest<Body>), ClientError> {
-        let (builder, body) = ask.into_parts();
+        request: ApiRequest,
+    ) -> Result<(StatusCode, ApiResponse, SendRequest<Body>), ClientError> {
+        let (builder, body) = request.into_parts();
         let mut builder = builder.header(HOST, self.url.host());
         if let Some(token) = &self.token {
-            // Without what is in it: it is a secret, if not a valid one.
+            // The message must not have the token in it: even an invalid one is a secret.
             let mut value =
                 HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| {
-                    self.refused("the token has characters that no token has".to_owned())
+                    self.invalid("the token has characters that no token has".to_owned())
                 })?;
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
         }
-        let request = builder.body(body).map_err(|error| self.refused(error.to_string()))?;
+        let request = builder.body(body).map_err(|error| self.invalid(error.to_string()))?;
         let mut sender = self.connected().await?;
         let failed = |source| ClientError::Http { url: self.url.clone(), source };
-        let answer = sender.send_request(request).await.map_err(failed)?;
-        let (head, body) = answer.into_parts();
-        let answer = Answer { url: self.url.clone(), headers: head.headers, body };
-        Ok((head.status, answer, sender))
+        let response = sender.send_request(request).await.map_err(failed)?;
+        let (head, body) = response.into_parts();
+        let response = ApiResponse { url: self.url.clone(), body };
+        Ok((head.status, response, sender))
     }
 
-    async fn whole(&self, body: Incoming) -> Result<Bytes, ClientError> {
+    async fn read_body(&self, body: Incoming) -> Result<Bytes, ClientError> {
         let collected = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
         let collected = collected
             .map_err(|error| ClientError::Body { url: self.url.clone(), why: error.to_string() })?;
         Ok(collected.to_bytes())
     }
 
-    fn refused(&self, why: String) -> ClientError {
+    fn invalid(&self, why: String) -> ClientError {
         ClientError::Request { url: self.url.clone(), why }
     }
 }

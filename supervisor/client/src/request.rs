@@ -1,4 +1,4 @@
-//! A request, but for where it goes and who asks.
+//! A request, without the daemon's URL and the token.
 
 use std::io;
 use std::pin::Pin;
@@ -13,50 +13,49 @@ use hyper::{Method, Request};
 use serde::Serialize;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// What is sent.
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// How much of a body is read and sent at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A request that is being put together.
+/// A request under construction.
 #[derive(Debug)]
-pub struct Ask {
+pub struct ApiRequest {
     builder: Builder,
     body: Body,
 }
 
-impl Ask {
-    /// One without a body.
+impl ApiRequest {
+    /// A request without a body.
     #[must_use]
     pub fn new(method: Method, path: &str) -> Self {
         Self { builder: Request::builder().method(method).uri(path), body: bytes(Vec::new()) }
     }
 
-    /// With a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
         self.builder = self.builder.header(name, value);
         self
     }
 
-    /// With JSON that has been written already.
+    /// Sets a body that is already JSON.
     #[must_use]
     pub fn json_bytes(self, json: Vec<u8>) -> Self {
-        let mut ask = self.header(CONTENT_TYPE, "application/json");
-        ask.body = bytes(json);
-        ask
+        let mut request = self.header(CONTENT_TYPE, "application/json");
+        request.body = bytes(json);
+        request
     }
 
-    /// With this as JSON.
+    /// Sets the body to `value` as JSON.
     ///
     /// # Errors
-    /// If it cannot be JSON.
+    /// [`serde_json::Error`] if `value` cannot be written as JSON.
     pub fn json(self, value: &(impl Serialize + Sync)) -> Result<Self, serde_json::Error> {
         Ok(self.json_bytes(serde_json::to_vec(value)?))
     }
 
-    /// With what `reader` gives, as it gives it; `length_bytes` if that is known.
+    /// Sets a body that is read from `reader` while it is sent; `length_bytes` if that is known.
     #[must_use]
     pub fn stream(
         self,
@@ -64,9 +63,10 @@ impl Ask {
         reader: impl AsyncRead + Send + 'static,
         length_bytes: Option<u64>,
     ) -> Self {
-        let mut ask = self.header(CONTENT_TYPE, content_type);
-        ask.body = Streamed { reader: Box::pin(reader), left_bytes: length_bytes }.boxed_unsync();
-        ask
+        let mut request = self.header(CONTENT_TYPE, content_type);
+        request.body =
+            Streamed { reader: Box::pin(reader), left_bytes: length_bytes }.boxed_unsync();
+        request
     }
 
     pub(super) fn into_parts(self) -> (Builder, Body) {
@@ -107,7 +107,7 @@ impl hyper::body::Body for Streamed {
         }
         let read = buffer.filled().len();
         if read == 0 {
-            // A promised length that is not kept would have the other side wait for the rest.
+            // After too few bytes the daemon would wait for the rest.
             return Poll::Ready(self.left_bytes.map(|left| {
                 Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use memchr::memchr2;
 
-/// Why a stream is not one of events.
+/// Why an event stream cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// An event that is larger than any of ours.
@@ -21,7 +21,7 @@ pub enum SseError {
     Data {
         /// The event's type.
         event: String,
-        /// What is wrong, in words.
+        /// The reason.
         why: String,
     },
 }
@@ -29,15 +29,15 @@ pub enum SseError {
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its type; `message` where it says none.
+    /// The type; `message` if the stream gives none.
     pub event: String,
-    /// Its data.
+    /// The data, without the last line end.
     pub data: Vec<u8>,
-    /// The last id that was given, by it or before it; empty if none was.
+    /// The last id so far in the stream; empty if there was none.
     pub id: String,
 }
 
-/// What has been seen of a stream.
+/// The state of the decoder.
 #[derive(Debug)]
 pub struct Decoder {
     max_bytes: usize,
@@ -54,7 +54,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// One that refuses events of more than `max_bytes`.
+    /// A decoder that refuses events of more than `max_bytes`.
     #[must_use]
     pub const fn new(max_bytes: usize) -> Self {
         Self {

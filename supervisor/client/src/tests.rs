@@ -66,7 +66,7 @@ fn one_connection_serves_many_requests() {
 }
 
 #[test]
-fn a_connection_that_was_closed_is_made_again() {
+fn a_closed_connection_is_replaced() {
     let server = server("200 OK", "null", 1);
     let mut client = Client::new(server.url.clone());
     block_on(async {
@@ -81,7 +81,7 @@ fn a_connection_that_was_closed_is_made_again() {
 }
 
 #[test]
-fn a_problem_is_told_in_its_own_words() {
+fn a_problem_is_reported_with_its_detail_status_and_code() {
     let problem = "{\"type\": \"x\", \"title\": \"No\", \"status\": 404, \
                    \"code\": \"unknown_session\", \"detail\": \"there is no session\"}";
     let server = server("404 Not Found", problem, 1);
@@ -92,12 +92,12 @@ fn a_problem_is_told_in_its_own_words() {
 }
 
 #[test]
-fn an_answer_that_is_not_the_apis_is_no_panic() {
+fn a_body_that_is_not_json_is_an_error() {
     for status in ["200 OK", "500 Oops"] {
         let server = server(status, "<html>", 1);
         let mut client = Client::new(server.url);
         let answer = block_on(client.json::<()>(Method::GET, "/", None::<&()>));
-        assert!(matches!(answer, Err(ClientError::Answer { .. })), "{answer:?}");
+        assert!(matches!(answer, Err(ClientError::Malformed { .. })), "{answer:?}");
     }
 }
 
@@ -126,7 +126,7 @@ fn a_token_is_sent_and_never_shown() {
 }
 
 #[test]
-fn nobody_there_is_told_with_the_url() {
+fn a_failed_connection_is_reported_with_the_url() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url: Url = format!("http://{free}").parse().unwrap();
     let answer = block_on(Client::new(url.clone()).send(Method::GET, "/", vec![]));

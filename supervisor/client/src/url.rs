@@ -1,4 +1,4 @@
-//! Where a daemon is: `http://HOST:PORT` or `unix:/PATH`.
+//! A daemon's URL: `http://HOST:PORT` or `unix:/PATH`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use vivarium_api_types::ListenAddr;
 /// The port of the API unless said otherwise.
 const PORT: u16 = 8470;
 
-/// Why text is no such URL.
+/// Why a text is not a daemon's URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Encryption is not ours.
+    /// HTTPS is not supported.
     #[error("{0:?}: https is not spoken here: use http to this host, or a tunnel to another")]
     Https(String),
-    /// Not one of the forms.
+    /// Neither of the two forms.
     #[error("{0:?} is not a daemon's URL: http://HOST:PORT or unix:/PATH")]
     Form(String),
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read_and_shown() {
+    fn both_forms_are_parsed_and_displayed() {
         for (text, shown, host) in [
             ("http://127.0.0.1:8470", "http://127.0.0.1:8470", "127.0.0.1:8470"),
             ("http://localhost", "http://localhost:8470", "localhost:8470"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_things_are_refused() {
+    fn malformed_urls_are_refused() {
         for bad in [
             "",
             "localhost:8470",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_where_its_client_connects() {
+    fn a_listen_address_becomes_the_url_that_clients_connect_to() {
         let tcp = ListenAddr::Tcp("[::1]:80".parse().unwrap());
         assert_eq!(Url::from(&tcp).to_string(), "http://[::1]:80");
         let unix = ListenAddr::Unix("/run/v.sock".into());

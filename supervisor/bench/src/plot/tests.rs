@@ -71,9 +71,9 @@ fn are_attributes(mut text: &str) {
 #[test]
 fn the_picture_is_well_formed_and_has_a_bar_for_each_median() {
     let times = vec![
-        summary(names::BARE, 11.0),
-        summary(names::POOLED, 0.8),
-        summary(names::RESET, 3.0),
+        summary(series::BARE, 11.0),
+        summary(series::POOLED, 0.8),
+        summary(series::RESET, 3.0),
         summary("what is not shown", 1.0),
     ];
     let growth = [1, 1000].map(|sessions| Growth {
@@ -95,7 +95,7 @@ fn a_picture_of_little_is_well_formed_too() {
     let one = Growth { sessions: 1, many: summary("many", 0.0), one: summary("one", 0.0) };
     for report in [
         report(Vec::new(), Vec::new()),
-        report(vec![summary(names::COLD, 0.0), summary(names::BARE, 1.0)], vec![one]),
+        report(vec![summary(series::COLD, 0.0), summary(series::BARE, 1.0)], vec![one]),
     ] {
         assert_eq!(elements(&svg(&report)).iter().filter(|name| *name == "svg").count(), 1);
     }
@@ -104,7 +104,7 @@ fn a_picture_of_little_is_well_formed_too() {
 #[test]
 fn a_longer_time_has_a_longer_bar() {
     let document =
-        svg(&report(vec![summary(names::BARE, 11.0), summary(names::POOLED, 0.2)], vec![]));
+        svg(&report(vec![summary(series::BARE, 11.0), summary(series::POOLED, 0.2)], vec![]));
     let width = |colour: &str| -> f64 {
         let bar =
             document.lines().find(|line| line.starts_with("<rect x") && line.contains(colour));

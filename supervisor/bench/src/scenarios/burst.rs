@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use vivarium_client::{Client, Method};
 
-use super::{Context, ask, crowd, ready, with_daemon};
+use super::{Context, concurrent, ready, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
 use crate::{BenchError, Findings};
@@ -18,7 +18,7 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
             findings.notes.push(format!("creates at once: {reason}"));
         }
         let mut client = daemon.client();
-        ask::create(&mut client, "before", "1+1", WHAT).await?;
+        requests::create(&mut client, "before", "1+1", WHAT).await?;
         for (at_once, rounds) in context.plan.bursts {
             let (mut each, mut all) = (Samples::default(), Samples::default());
             for _ in 0..*rounds {
@@ -49,23 +49,23 @@ async fn burst(
             Ok((number, client))
         }
     });
-    let clients = crowd::at_once(WHAT, connect).await?;
+    let clients = concurrent::at_once(WHAT, connect).await?;
     let start = Instant::now();
     let creates = clients.into_iter().map(|(number, mut client)| async move {
-        ask::create(&mut client, &id(number), "1+1", WHAT).await?;
+        requests::create(&mut client, &id(number), "1+1", WHAT).await?;
         Ok((start.elapsed(), number, client))
     });
-    let created = crowd::at_once(WHAT, creates).await?;
+    let created = concurrent::at_once(WHAT, creates).await?;
     all.add(created.iter().map(|(took, ..)| *took).max().unwrap_or_default());
     for (took, ..) in &created {
         each.add(*took);
     }
     let deletes = created.into_iter().map(|(_, number, client)| delete(number, client));
-    crowd::at_once(WHAT, deletes).await.map(drop)
+    concurrent::at_once(WHAT, deletes).await.map(drop)
 }
 
 async fn delete(number: usize, mut client: Client) -> Result<(), BenchError> {
-    ask::delete(&mut client, &id(number)).await
+    requests::delete(&mut client, &id(number)).await
 }
 
 fn id(number: usize) -> String {

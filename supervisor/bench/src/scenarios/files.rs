@@ -5,9 +5,9 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use vivarium_api_types::FilesWritten;
-use vivarium_client::{Ask, Client, Method};
+use vivarium_client::{ApiRequest, Client, Method};
 
-use super::{Context, ask, with_daemon};
+use super::{Context, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
 use crate::{Bar, BenchError, Findings};
@@ -39,7 +39,7 @@ async fn turns(
     bytes: u64,
 ) -> Result<(Samples, Samples), BenchError> {
     let mut client = daemon.unix_client();
-    ask::execute(&mut client, SESSION, "pass", "a session for files").await?;
+    requests::execute(&mut client, SESSION, "pass", "a session for files").await?;
     let (mut up, mut down) = (Samples::default(), Samples::default());
     for _ in 0..count {
         let start = Instant::now();
@@ -51,23 +51,28 @@ async fn turns(
         down.add_since(start);
 
         // So that each upload makes a new file, and the session needs room for one only.
-        client.ask::<Value>(Ask::new(Method::DELETE, PATH)).await?;
+        client.call::<Value>(ApiRequest::new(Method::DELETE, PATH)).await?;
     }
     Ok((up, down))
 }
 
 async fn upload(client: &mut Client, bytes: u64) -> Result<(), BenchError> {
     let content = tokio::io::repeat(b'v').take(bytes);
-    let ask = Ask::new(Method::PUT, PATH).stream("application/octet-stream", content, Some(bytes));
-    let written: FilesWritten = client.ask(ask).await?;
-    if written.size_bytes == bytes { Ok(()) } else { Err(ask::unexpected("an upload", &written)) }
+    let request =
+        ApiRequest::new(Method::PUT, PATH).stream("application/octet-stream", content, Some(bytes));
+    let written: FilesWritten = client.call(request).await?;
+    if written.size_bytes == bytes {
+        Ok(())
+    } else {
+        Err(requests::unexpected("an upload", &written))
+    }
 }
 
 async fn download(client: &mut Client, bytes: u64) -> Result<(), BenchError> {
-    let mut answer = client.open(Ask::new(Method::GET, PATH)).await?;
+    let mut answer = client.open(ApiRequest::new(Method::GET, PATH)).await?;
     let mut arrived = 0;
     while let Some(chunk) = answer.chunk().await? {
         arrived += chunk.len() as u64;
     }
-    if arrived == bytes { Ok(()) } else { Err(ask::unexpected("a download", &arrived)) }
+    if arrived == bytes { Ok(()) } else { Err(requests::unexpected("a download", &arrived)) }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Context, ask, with_daemon};
+use super::{Context, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
 use crate::{Bar, BenchError, Findings};
@@ -23,16 +23,16 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
 }
 
 async fn prints(daemon: &Daemon, count: usize) -> Result<Samples, BenchError> {
-    ask::execute(&mut daemon.client(), SESSION, CODE, WHAT).await?;
+    requests::execute(&mut daemon.client(), SESSION, CODE, WHAT).await?;
     let mut samples = Samples::default();
     for _ in 0..count {
         let mut first = None;
-        ask::follow(daemon.client(), SESSION, CODE, WHAT, |text| {
+        requests::follow(daemon.client(), SESSION, CODE, WHAT, |text| {
             first.get_or_insert((SystemTime::now(), text.to_owned()));
         })
         .await?;
         let time = first.as_ref().and_then(|(arrived, text)| since(text, *arrived));
-        samples.add(time.ok_or_else(|| ask::unexpected(WHAT, &first))?);
+        samples.add(time.ok_or_else(|| requests::unexpected(WHAT, &first))?);
     }
     Ok(samples)
 }

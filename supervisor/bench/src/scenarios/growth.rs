@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::{Context, ask, crowd, with_daemon};
+use super::{Context, concurrent, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
 use crate::{Bar, BenchError, Findings, Growth};
@@ -25,7 +25,7 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
             let mut idle = 0;
             for sessions in context.plan.growth {
                 let wanted = sessions.saturating_sub(1);
-                crowd::grow(many, idle..wanted, "1+1").await?;
+                concurrent::grow(many, idle..wanted, "1+1").await?;
                 idle = wanted;
                 growth.push(turns(many, one, *sessions, context.plan.executions).await?);
             }
@@ -53,13 +53,13 @@ async fn turns(
 ) -> Result<Growth, BenchError> {
     let mut clients = [many.client(), one.client()];
     for client in &mut clients {
-        ask::create(client, SESSION, "1+1", WHAT).await?;
+        requests::create(client, SESSION, "1+1", WHAT).await?;
     }
     let mut samples = [Samples::default(), Samples::default()];
     for turn in 0..WARM_UP + count {
         for (client, samples) in clients.iter_mut().zip(&mut samples) {
             let start = Instant::now();
-            ask::two(client, SESSION, WHAT).await?;
+            requests::two(client, SESSION, WHAT).await?;
             samples.add_if(turn >= WARM_UP, start.elapsed());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Context, ask, crowd, with_daemon};
+use super::{Context, concurrent, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::memory::pss_bytes;
 use crate::samples::{Samples, median};
@@ -24,8 +24,8 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
 async fn measure_on(daemon: &Daemon, context: &Context) -> Result<Findings, BenchError> {
     let idle = context.plan.idle_for_memory;
     let warm = warm(daemon, context.plan.executions).await?;
-    crowd::grow(daemon, 0..idle, "1+1").await?;
-    let usage = crowd::usage(daemon, 0..idle).await?;
+    concurrent::grow(daemon, 0..idle, "1+1").await?;
+    let usage = concurrent::usage(daemon, 0..idle).await?;
     let daemon_bytes = pss_bytes(daemon.pid())?;
 
     let agent = median(usage.iter().filter_map(|usage| usage.agent_pss_bytes).collect());
@@ -49,11 +49,11 @@ async fn measure_on(daemon: &Daemon, context: &Context) -> Result<Findings, Benc
 /// Executes `1+1` in one session again and again, on one connection.
 async fn warm(daemon: &Daemon, count: usize) -> Result<Samples, BenchError> {
     let mut client = daemon.client();
-    ask::create(&mut client, SESSION, "1+1", WHAT).await?;
+    requests::create(&mut client, SESSION, "1+1", WHAT).await?;
     let mut samples = Samples::default();
     for turn in 0..WARM_UP + count {
         let start = Instant::now();
-        ask::two(&mut client, SESSION, WHAT).await?;
+        requests::two(&mut client, SESSION, WHAT).await?;
         samples.add_if(turn >= WARM_UP, start.elapsed());
     }
     Ok(samples)

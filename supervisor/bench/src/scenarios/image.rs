@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use vivarium_client::Client;
 
-use super::{Context, ask, with_daemon};
+use super::{Context, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
 use crate::{Bar, BenchError, Findings};
@@ -51,7 +51,7 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
 /// Both take their turns, so that a machine that slows down slows both of them.
 async fn turns(daemon: &Daemon, count: usize) -> Result<(Samples, Samples), BenchError> {
     let mut client = daemon.client();
-    ask::execute(&mut client, SESSION, PREPARE, WHAT).await?;
+    requests::execute(&mut client, SESSION, PREPARE, WHAT).await?;
     show(&mut client, "display(small)", 1, &mut Samples::default()).await?;
     show(&mut client, "display(large)", LARGE_BYTES, &mut Samples::default()).await?;
     let (mut small, mut large) = (Samples::default(), Samples::default());
@@ -69,12 +69,12 @@ async fn show(
     samples: &mut Samples,
 ) -> Result<(), BenchError> {
     let start = Instant::now();
-    let outcome = ask::execute(client, SESSION, code, WHAT).await?;
+    let outcome = requests::execute(client, SESSION, code, WHAT).await?;
     samples.add_since(start);
     let shown = outcome.displays.iter().find_map(|display| display.mime.get(PNG));
     // In base64 three bytes are four characters.
     match shown {
         Some(data) if data.len() / 4 * 3 >= least_bytes => Ok(()),
-        _ => Err(ask::unexpected(WHAT, &shown.map(String::len))),
+        _ => Err(requests::unexpected(WHAT, &shown.map(String::len))),
     }
 }

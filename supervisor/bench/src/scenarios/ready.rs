@@ -5,7 +5,7 @@ use std::time::Duration;
 use vivarium_api_types::{EnvironmentInfo, HostInfo};
 use vivarium_client::Method;
 
-use super::ask::unexpected;
+use super::requests::unexpected;
 use crate::BenchError;
 use crate::daemon::Daemon;
 

@@ -2,20 +2,20 @@
 
 use std::time::Instant;
 
-use super::{Context, ask, environment, ready, with_daemons};
+use super::{Context, environment, ready, requests, with_daemons};
 use crate::daemon::Daemon;
-use crate::names;
 use crate::samples::{Samples, p50};
+use crate::series;
 use crate::{Bar, BenchError, Findings};
 
 const RESET_MS: f64 = 10.0;
 const SESSION: &str = "reset";
 
 pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
-    let mut subjects = vec![(names::RESET, "1+1".to_owned(), String::new())];
+    let mut subjects = vec![(series::RESET, "1+1".to_owned(), String::new())];
     if let Some(interpreter) = &context.scientific {
         let (code, config) = (environment::import_and_add(), environment::scientific(interpreter));
-        subjects.push((names::RESET_SCIENTIFIC, code, config));
+        subjects.push((series::RESET_SCIENTIFIC, code, config));
     }
     let configs: Vec<_> = subjects.iter().map(|(.., config)| config.clone()).collect();
     let mut findings = with_daemons(&configs, async |daemons| {
@@ -29,7 +29,7 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
         Ok(findings)
     })
     .await?;
-    findings.bars = [names::RESET, names::RESET_SCIENTIFIC]
+    findings.bars = [series::RESET, series::RESET_SCIENTIFIC]
         .map(|name| Bar::at_most(format!("{name} p50"), p50(&findings.times, name), RESET_MS, "ms"))
         .into();
     Ok(findings)
@@ -44,15 +44,15 @@ async fn resets(
     findings: &mut Findings,
 ) -> Result<(), BenchError> {
     let mut client = daemon.client();
-    ask::create(&mut client, SESSION, code, name).await?;
+    requests::create(&mut client, SESSION, code, name).await?;
     let [mut resets, mut executions, mut both] = [(); 3].map(|()| Samples::default());
     for turn in 0..=count {
         // What is reset has been used.
-        ask::execute(&mut client, SESSION, code, name).await?;
+        requests::execute(&mut client, SESSION, code, name).await?;
         let start = Instant::now();
-        ask::reset(&mut client, SESSION).await?;
+        requests::reset(&mut client, SESSION).await?;
         let reset = start.elapsed();
-        ask::two(&mut client, SESSION, name).await?;
+        requests::two(&mut client, SESSION, name).await?;
         let whole = start.elapsed();
         let counts = turn > 0;
         resets.add_if(counts, reset);

@@ -1,6 +1,6 @@
 //! What an idle session takes of memory, among many that share what they can.
 
-use super::{Context, crowd, environment, ready, with_daemon};
+use super::{Context, concurrent, environment, ready, with_daemon};
 use crate::daemon::Daemon;
 use crate::memory::{available_bytes, launchers_pss_bytes};
 use crate::{Bar, BenchError, Findings, Size};
@@ -42,7 +42,7 @@ async fn grown(
         let (mut last, mut sessions) = (f64::NAN, 0);
         let before = available_bytes()?;
         for count in counts {
-            crowd::grow(daemon, sessions..*count, code).await?;
+            concurrent::grow(daemon, sessions..*count, code).await?;
             sessions = *count;
             let taken = before.saturating_sub(available_bytes()?);
             let parts = parts(daemon, sessions).await?;
@@ -65,7 +65,7 @@ async fn grown(
 
 /// The mean PSS of agents, of kernels and of launchers; none where one of them can not be read.
 async fn parts(daemon: &Daemon, sessions: usize) -> Result<[Option<u64>; 3], BenchError> {
-    let usage = crowd::usage(daemon, 0..sessions).await?;
+    let usage = concurrent::usage(daemon, 0..sessions).await?;
     let agents = usage.iter().map(|usage| usage.agent_pss_bytes).collect();
     let kernels = usage.iter().map(|usage| usage.kernel_pss_bytes).collect();
     let launchers = launchers_pss_bytes(daemon.pid(), sessions);

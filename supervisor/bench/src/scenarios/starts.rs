@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::process::Command;
 use vivarium_client::Client;
 
-use super::{Context, ask, environment, ready, with_daemons};
+use super::{Context, environment, ready, requests, with_daemons};
 use crate::daemon::Daemon;
-use crate::names;
 use crate::samples::{Samples, p50};
+use crate::series;
 use crate::{Bar, BenchError, Findings, Summary};
 
 /// How much longer a cold start may take than bare Python.
@@ -55,17 +55,17 @@ fn subjects(context: &Context) -> Vec<Subject> {
         Subject {
             config: environment::COLD.to_owned(),
             is_cold: true,
-            acts: vec![(names::COLD, plain()), (names::COLD_RUN, Act::Run)],
+            acts: vec![(series::COLD, plain()), (series::COLD_RUN, Act::Run)],
         },
         Subject {
             config: String::new(),
             is_cold: false,
-            acts: vec![(names::TEMPLATE, plain()), (names::TEMPLATE_RUN, Act::Run)],
+            acts: vec![(series::TEMPLATE, plain()), (series::TEMPLATE_RUN, Act::Run)],
         },
         Subject {
             config: pool(2),
             is_cold: false,
-            acts: vec![(names::POOLED, plain()), (names::POOLED_RUN, Act::Run)],
+            acts: vec![(series::POOLED, plain()), (series::POOLED_RUN, Act::Run)],
         },
     ];
     if let Some(interpreter) = &context.scientific {
@@ -74,12 +74,12 @@ fn subjects(context: &Context) -> Vec<Subject> {
         subjects.push(Subject {
             config: config.clone(),
             is_cold: false,
-            acts: vec![(names::TEMPLATE_SCIENTIFIC, import())],
+            acts: vec![(series::TEMPLATE_SCIENTIFIC, import())],
         });
         subjects.push(Subject {
             config: config + &pool(1),
             is_cold: false,
-            acts: vec![(names::POOLED_SCIENTIFIC, import())],
+            acts: vec![(series::POOLED_SCIENTIFIC, import())],
         });
     }
     subjects
@@ -118,22 +118,22 @@ async fn turns(
             for (name, act, samples) in series {
                 samples.add_if(counts, time(start(client, name, act)).await?);
                 if matches!(act, Act::Create(_)) {
-                    if counts && !subject.is_cold && !ask::is_forked(client, SESSION).await? {
+                    if counts && !subject.is_cold && !requests::is_forked(client, SESSION).await? {
                         executed += 1;
                     }
-                    let took = time(ask::delete(client, SESSION)).await?;
+                    let took = time(requests::delete(client, SESSION)).await?;
                     deletes.add_if(counts && subject.is_cold, took);
                 }
             }
         }
     }
-    findings.times.push(bare.summary(names::BARE));
+    findings.times.push(bare.summary(series::BARE));
     for (daemon, _, _, series) in measured {
         findings.times.extend(series.iter().map(|(name, _, samples)| samples.summary(*name)));
         let (_, missed) = ready::takes(daemon).await?;
         if missed > 0 {
             let found = format!("{missed} sessions that were not from the pool");
-            return Err(ask::unexpected("a pool that was large enough", &found));
+            return Err(requests::unexpected("a pool that was large enough", &found));
         }
     }
     findings.times.push(deletes.summary("delete"));
@@ -146,8 +146,8 @@ async fn turns(
 
 async fn start(client: &mut Client, name: &'static str, act: &Act) -> Result<(), BenchError> {
     match act {
-        Act::Create(code) => ask::create(client, SESSION, code, name).await,
-        Act::Run => ask::run(client, name).await,
+        Act::Create(code) => requests::create(client, SESSION, code, name).await,
+        Act::Run => requests::run(client, name).await,
     }
 }
 
@@ -172,7 +172,7 @@ async fn run_bare(interpreter: &str) -> Result<(), BenchError> {
 }
 
 fn bars(times: &[Summary]) -> Vec<Bar> {
-    let bare = p50(times, names::BARE);
+    let bare = p50(times, series::BARE);
     let most =
         |name: &str, limit| Bar::at_most(format!("{name} p50"), p50(times, name), limit, "ms");
     let below_bare = |name: &str| {
@@ -181,12 +181,12 @@ fn bars(times: &[Summary]) -> Vec<Bar> {
     };
     let above = "cold create to first result, above bare python3";
     vec![
-        Bar::at_most(above, p50(times, names::COLD) - bare, COLD_ABOVE_BARE_MS, "ms"),
-        most(names::TEMPLATE, TEMPLATE_MS),
-        below_bare(names::TEMPLATE),
-        most(names::TEMPLATE_SCIENTIFIC, TEMPLATE_SCIENTIFIC_MS),
-        most(names::POOLED_SCIENTIFIC, POOLED_SCIENTIFIC_MS),
-        below_bare(names::POOLED_RUN),
+        Bar::at_most(above, p50(times, series::COLD) - bare, COLD_ABOVE_BARE_MS, "ms"),
+        most(series::TEMPLATE, TEMPLATE_MS),
+        below_bare(series::TEMPLATE),
+        most(series::TEMPLATE_SCIENTIFIC, TEMPLATE_SCIENTIFIC_MS),
+        most(series::POOLED_SCIENTIFIC, POOLED_SCIENTIFIC_MS),
+        below_bare(series::POOLED_RUN),
     ]
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert!(bars(&[]).iter().all(|bar| !bar.met));
         let fast =
             |name: &str| Summary { name: name.into(), count: 1, p50: 1.0, p95: 1.0, p99: 1.0 };
-        let [bare, cold, template] = [names::BARE, names::COLD, names::TEMPLATE].map(fast);
+        let [bare, cold, template] = [series::BARE, series::COLD, series::TEMPLATE].map(fast);
         let met = bars(&[bare, cold, template]).iter().map(|bar| bar.met).collect::<Vec<_>>();
         assert_eq!(met, [true, true, true, false, false, false]);
     }

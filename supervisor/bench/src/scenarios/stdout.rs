@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Context, ask, with_daemon};
+use super::{Context, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::memory::Peak;
 use crate::samples::Samples;
@@ -52,7 +52,7 @@ async fn streams(
     count: usize,
 ) -> Result<(Samples, u64, u64), BenchError> {
     let prepare = "import sys\nblock = ('x' * 79 + '\\n') * 1250";
-    ask::execute(&mut daemon.client(), SESSION, prepare, WHAT).await?;
+    requests::execute(&mut daemon.client(), SESSION, prepare, WHAT).await?;
     let code = format!("for _ in range({blocks}):\n    sys.stdout.write(block)\n");
     let expected = blocks * BLOCK_BYTES;
     let peak = Peak::watch(daemon.pid())?;
@@ -61,11 +61,13 @@ async fn streams(
     for _ in 0..count {
         let mut arrived = 0;
         let start = Instant::now();
-        ask::follow(daemon.client(), SESSION, &code, WHAT, |text| arrived += text.len() as u64)
-            .await?;
+        requests::follow(daemon.client(), SESSION, &code, WHAT, |text| {
+            arrived += text.len() as u64
+        })
+        .await?;
         samples.add_since(start);
         if arrived != expected {
-            return Err(ask::unexpected(WHAT, &format!("{arrived} of {expected} bytes")));
+            return Err(requests::unexpected(WHAT, &format!("{arrived} of {expected} bytes")));
         }
         if growth.is_none() {
             growth = Some(peak.most_bytes()?.saturating_sub(peak.before_bytes()));

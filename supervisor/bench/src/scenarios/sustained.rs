@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Context, ask, crowd, environment, ready, with_daemon};
+use super::{Context, concurrent, environment, ready, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::{Bar, BenchError, Findings, Frequency};
 
@@ -62,8 +62,8 @@ async fn sustain(
             let (session, what) = (format!("sustained-{number}"), "a session among others");
             let mut counted = 0_usize;
             loop {
-                ask::create(&mut client, &session, "1+1", what).await?;
-                ask::delete(&mut client, &session).await?;
+                requests::create(&mut client, &session, "1+1", what).await?;
+                requests::delete(&mut client, &session).await?;
                 let now = Instant::now();
                 if now >= until {
                     return Ok(counted);
@@ -72,6 +72,6 @@ async fn sustain(
             }
         }
     });
-    let counted = crowd::at_once("sessions in a row", tasks).await?.iter().sum();
+    let counted = concurrent::at_once("sessions in a row", tasks).await?.iter().sum();
     Ok(Frequency::new(name, counted, span))
 }

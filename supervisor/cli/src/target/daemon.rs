@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use vivarium_api_types::{SessionInfo, SessionPage};
-use vivarium_client::{Ask, Client, ClientError, Method, Remote};
+use vivarium_client::{ApiRequest, Client, ClientError, Method, Remote};
 
 use crate::exit::{Exit, Failure};
 use crate::options;
@@ -14,7 +14,7 @@ pub(crate) async fn request<T: DeserializeOwned>(
     method: Method,
     path: &str,
 ) -> Result<T, Failure> {
-    client.ask(Ask::new(method, path)).await.map_err(|error| daemon_failure(&error))
+    client.call(ApiRequest::new(method, path)).await.map_err(|error| daemon_failure(&error))
 }
 
 /// Sends a request with a JSON body.
@@ -48,7 +48,7 @@ pub(crate) async fn list_sessions(
     let mut after = String::new();
     loop {
         let path = format!("/v1/sessions?limit=1000{after}");
-        let page: SessionPage = client.ask(Ask::new(Method::GET, &path)).await?;
+        let page: SessionPage = client.call(ApiRequest::new(Method::GET, &path)).await?;
         sessions.extend(page.sessions);
         match page.next {
             Some(next) if sessions.len() < enough => {

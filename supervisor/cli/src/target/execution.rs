@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome};
-use vivarium_client::{Ask, Client, Execution, Method};
+use vivarium_client::{ApiRequest, Client, Execution, Method};
 use vivarium_engine::{DEFAULT_TENANT, Delivery, Engine, Ticket};
 
 use super::events::{EmbeddedEvents, EventStream};
@@ -56,7 +56,8 @@ impl Target {
             Self::Daemon(remote) => {
                 let (path, body) = daemon_request(session, &request, create)?;
                 let mut client = Client::new(remote.clone());
-                let answer = client.ask(Ask::new(Method::POST, &path).json_bytes(body)).await;
+                let answer =
+                    client.call(ApiRequest::new(Method::POST, &path).json_bytes(body)).await;
                 answer.map_err(|error| daemon_failure(&error))
             }
         }

@@ -5,7 +5,7 @@ use std::io;
 use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use vivarium_api_types::{FileInfo, FileList, FilePage};
-use vivarium_client::{Ask, Client, Method};
+use vivarium_client::{ApiRequest, Client, Method};
 use vivarium_engine::{DEFAULT_TENANT, Engine};
 
 use super::daemon::{act, percent_encode};
@@ -83,10 +83,10 @@ impl Target {
             Self::Embedded(engine) => copy(engine, session, name, to).await,
             Self::Daemon(remote) => {
                 let path = format!("{}{}", session_path(session), file_path(name));
-                let ask = Ask::new(Method::GET, &path);
+                let request = ApiRequest::new(Method::GET, &path);
                 let mut client = Client::new(remote.clone());
-                let answer = client.open(ask).await.map_err(|error| daemon_failure(&error))?;
-                answer.copy(to).await.map_err(|error| daemon_failure(&error))
+                let answer = client.open(request).await.map_err(|error| daemon_failure(&error))?;
+                answer.copy_to(to).await.map_err(|error| daemon_failure(&error))
             }
         }
     }
@@ -111,8 +111,8 @@ impl Target {
             UploadKind::Archive => ("?unpack=true", "application/x-tar"),
         };
         let path = format!("{}{}{query}", session_path(session), file_path(name));
-        let ask = Ask::new(Method::PUT, &path).stream(content_type, from, length_bytes);
-        let answer = Client::new(remote.clone()).ask(ask).await;
+        let request = ApiRequest::new(Method::PUT, &path).stream(content_type, from, length_bytes);
+        let answer = Client::new(remote.clone()).call(request).await;
         answer.map(|_: IgnoredAny| ()).map_err(|error| daemon_failure(&error))
     }
 

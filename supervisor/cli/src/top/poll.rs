@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use vivarium_api_types::{HostInfo, SessionInfo};
-use vivarium_client::{Ask, Client, ClientError, Method, Remote};
+use vivarium_client::{ApiRequest, Client, ClientError, Method, Remote};
 use vivarium_protocol::error_chain;
 
 use super::metrics::{self, Tenant};
@@ -38,7 +38,7 @@ pub(super) async fn look(
     wants_sessions: bool,
     wants_tenants: bool,
 ) -> Result<Snapshot, ClientError> {
-    let host = client.ask(Ask::new(Method::GET, "/v1/host")).await?;
+    let host = client.call(ApiRequest::new(Method::GET, "/v1/host")).await?;
     let at = Instant::now();
     let sessions = match wants_sessions {
         true => Some(target::list_sessions(client, MAX_SESSIONS).await?),

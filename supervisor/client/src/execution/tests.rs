@@ -86,7 +86,7 @@ fn assert_whole(events: &[Event]) {
 }
 
 #[test]
-fn it_is_followed_to_its_end_wherever_the_connection_breaks() {
+fn an_execution_is_followed_to_its_end_wherever_the_connection_breaks() {
     let whole = EVENTS.concat();
     // At the beginning, in the middle and just before the end of every event.
     let mut start = 0;
@@ -114,7 +114,7 @@ fn it_is_followed_to_its_end_wherever_the_connection_breaks() {
 }
 
 #[test]
-fn events_that_are_gone_are_told_of_and_those_that_are_kept_come() {
+fn dropped_events_are_reported_as_a_gap() {
     let (url, seen) = server(vec![
         stream(&EVENTS[..2].concat()),
         json("410 Gone", "{\"code\": \"events_gone\", \"detail\": \"the first kept is 4\"}"),
@@ -128,7 +128,7 @@ fn events_that_are_gone_are_told_of_and_those_that_are_kept_come() {
 }
 
 #[test]
-fn a_server_that_only_breaks_is_given_up_on() {
+fn a_server_that_always_breaks_the_connection_is_given_up_on() {
     let (url, seen) = server(vec![stream(""); 1 + ATTEMPTS as usize]);
     let error = block_on(follow(url)).unwrap_err();
     assert!(matches!(error, ClientError::Broken { attempts: ATTEMPTS, .. }), "{error:?}");
@@ -136,7 +136,7 @@ fn a_server_that_only_breaks_is_given_up_on() {
 }
 
 #[test]
-fn a_refusal_is_no_broken_connection() {
+fn a_refusal_is_not_retried() {
     let problem = "{\"code\": \"unknown_execution\", \"detail\": \"there is none\"}";
     let (url, _) = server(vec![stream(EVENTS[0]), json("404 Not Found", problem)]);
     let error = block_on(follow(url)).unwrap_err();
@@ -146,7 +146,7 @@ fn a_refusal_is_no_broken_connection() {
 }
 
 #[test]
-fn what_is_no_event_ends_it() {
+fn a_malformed_event_is_an_error() {
     let (url, _) = server(vec![stream("id: 1\nevent: done\ndata: {}\n\n")]);
     assert!(matches!(block_on(follow(url)), Err(ClientError::Events { .. })));
 }

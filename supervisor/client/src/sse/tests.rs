@@ -35,7 +35,7 @@ fn the_stream_of_an_execution_is_read_at_every_cut() {
 }
 
 #[test]
-fn the_words_of_the_standard() {
+fn the_examples_of_the_standard_are_decoded_as_it_says() {
     // The examples of WHATWG HTML 9.2.6.
     let two = b"data: YHOO\ndata: +2\ndata: 10\n\n";
     assert_eq!(decode([&two[..]]).unwrap(), [event("message", "YHOO\n+2\n10", "")]);
@@ -60,7 +60,7 @@ fn the_words_of_the_standard() {
 }
 
 #[test]
-fn an_event_without_an_end_is_refused_before_it_is_held() {
+fn an_oversized_event_is_refused_before_it_is_buffered() {
     let mut decoder = Decoder::new(100);
     let mut fed = 0;
     let error = loop {
@@ -77,7 +77,7 @@ fn an_event_without_an_end_is_refused_before_it_is_held() {
 
 proptest! {
     #[test]
-    fn cuts_change_nothing(
+    fn a_stream_is_decoded_the_same_wherever_it_is_cut(
         lines in prop::collection::vec(
             prop_oneof![
                 Just(String::new()),
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_is_sent_is_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut decoder = Decoder::new(64);
         if decoder.feed(&bytes).is_ok() {
             while decoder.next_event().is_some() {}

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use vivarium_api_types::{SessionInfo, SessionUsage};
 use vivarium_client::Method;
 
-use super::ask::{self, unexpected};
+use super::requests::{self, unexpected};
 use crate::BenchError;
 use crate::daemon::Daemon;
 
@@ -37,7 +37,7 @@ pub(super) async fn grow(
         let own = numbers.clone().skip(maker).step_by(MAKERS);
         async move {
             for number in own {
-                ask::create(&mut client, &id(number), &code, "an idle session").await?;
+                requests::create(&mut client, &id(number), &code, "an idle session").await?;
             }
             Ok(())
         }
