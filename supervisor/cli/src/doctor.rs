@@ -97,7 +97,7 @@ mod tests {
     use vivarium_server::doctor::Fact;
 
     #[test]
-    fn what_is_missing_is_shown_with_its_fix() {
+    fn a_missing_layer_is_shown_with_its_fix() {
         let offered = |report, disabled_by| Offered { report, disabled_by };
         let partial = Report::partial(Layer::Cgroup, "no memory controller", "boot with v2");
         let text = render(&Diagnosis {

@@ -10,7 +10,6 @@ use super::print;
 /// How a command ends. Documented in `vivarium --help` and docs/command-line.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// It worked.
     Ok,
     /// An exception, or an error that is none of the others.
     Error,
@@ -51,12 +50,11 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// With `error` and what caused it as the message.
+    /// With the chain of `error` as the message.
     pub(super) fn new(exit: Exit, error: &dyn Error) -> Self {
         Self { exit, message: error_chain(error) }
     }
 
-    /// With this message.
     pub(super) fn says(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
     }
@@ -71,7 +69,7 @@ impl Failure {
         &self.message
     }
 
-    /// Prints it.
+    /// Prints the message.
     pub(super) fn report(self) -> Exit {
         for line in self.message.lines() {
             print::note(line);

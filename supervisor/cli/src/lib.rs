@@ -1,7 +1,8 @@
-//! The command line: parses, calls, and says what came of it. No decisions about sandboxing.
+//! The command line: parses arguments, calls the engine or a daemon, and prints the result. It makes
+//! no decisions about sandboxing.
 //!
-//! Standard output is for what was asked for, standard error for everything else. A reader that
-//! goes away (`| head`) ends a command quietly.
+//! Standard output is for the result, standard error for everything else. A reader that goes away
+//! (`| head`) ends a command quietly.
 
 #![forbid(unsafe_code)]
 
@@ -130,12 +131,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_declarations_fit_together() {
+    fn the_arguments_are_declared_consistently() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn what_follows_the_file_is_the_scripts() {
+    fn arguments_after_the_file_belong_to_the_script() {
         let cli = Cli::try_parse_from(["vivarium", "run", "-q", "a.py", "--json", "-c", "x"]);
         let Ok(Cli { command: Command::Run(args) }) = cli else { panic!("{cli:?}") };
         assert_eq!(args.script(), ["a.py", "--json", "-c", "x"]);

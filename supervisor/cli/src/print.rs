@@ -21,7 +21,7 @@ pub(super) fn stdout_failure(error: &io::Error) -> Failure {
     }
 }
 
-/// Writes a value as JSON, indented, and a line's end.
+/// Writes a value as indented JSON and a line end.
 pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::says(Exit::Error, format!("cannot be shown as JSON: {error}")))?;
@@ -38,7 +38,7 @@ pub(super) fn note(line: &str) {
     err(format!("vivarium: {}\n", escape(line)).as_bytes());
 }
 
-/// Rows in columns, the last one as long as it is. The first row is the heading.
+/// Rows in aligned columns; the first row is the heading.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

@@ -1,9 +1,9 @@
-//! What tenant code gives and a person's terminal gets.
+//! Protects a person's terminal from tenant code.
 //!
 //! A terminal obeys what is printed to it: it can be made to send keys to the shell, to change
-//! the clipboard or its title, or to show other text than there is. So nothing that code has a
-//! say in reaches a terminal but through here: what it printed through [`Filter`], everything
-//! else (values, tracebacks, names) through [`escape()`].
+//! the clipboard or its title, or to show other text than there is. So everything that tenant code
+//! influences passes through here: its output through [`Filter`], everything else (values,
+//! tracebacks, names) through [`escape()`].
 
 mod escape;
 mod filter;

@@ -33,8 +33,8 @@ pub(super) struct Args {
     url: UrlOption,
 }
 
-/// More often would be work for the daemon that nobody can see.
-const SHORTEST: Duration = Duration::from_millis(100);
+/// Polling more often is work for the daemon that nobody can see.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let interval =
@@ -47,5 +47,5 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         let why = "top needs a terminal: --once and --json print to files and pipes";
         return Err(Failure::says(Exit::Usage, why));
     }
-    target::block_on(live::watch(remote, interval.max(SHORTEST)))
+    target::block_on(live::watch(remote, interval.max(MIN_INTERVAL)))
 }

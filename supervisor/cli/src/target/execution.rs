@@ -18,7 +18,7 @@ pub(crate) enum ExecutionRequest {
 }
 
 impl ExecutionRequest {
-    /// Only this code.
+    /// A request to run this code, with no options.
     pub(crate) fn code(code: String) -> Self {
         Self::Code(ExecuteRequest { code, ..ExecuteRequest::default() })
     }

@@ -1,4 +1,4 @@
-//! Text without anything that a terminal obeys.
+//! Escapes whatever a terminal would obey.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Adds one character so.
+/// Appends one character, escaped if need be.
 pub(super) fn push_escaped(c: char, escaped: &mut String) {
     match u32::from(c) {
         _ if !is_obeyed(c) => escaped.push(c),
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_a_terminal_obeys() {
+    fn control_and_invisible_characters_are_escaped() {
         assert!(matches!(escape("plain é 日本\n\t"), Cow::Borrowed(_)));
         assert_eq!(escape("a\x1b]0;t\x07\r\x7f"), "a\\x1b]0;t\\x07\\x0d\\x7f");
         assert_eq!(escape("\u{9b}31m"), "\\x9b31m");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaped_json_has_the_same_value() {
         let value = serde_json::json!({"a": "\u{9b}31m\u{7f}\u{202e}\n\t\u{1b}é"});
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         let escaped = escape_json(&text);

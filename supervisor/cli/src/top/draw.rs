@@ -1,4 +1,4 @@
-//! Drawing what is looked at.
+//! Draws the live view.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,11 +12,9 @@ use super::rows::{SESSION_HEADINGS, TENANT_HEADINGS, mebibytes};
 use super::view::{Pane, SORTS, View};
 use crate::terminal::escape;
 
-/// What the keys do.
 const KEYS: &str = "q quit  Tab pane  / filter  r reverse  sort by: i id  t tenant  s state  \
                     c cpu  m memory  e executions  u queued  a age";
 
-/// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View, url: &str) {
     let rows = Layout::vertical([
         Constraint::Length(3),

@@ -1,4 +1,4 @@
-//! The terminal while it is looked at, and the loop.
+//! The live view's terminal and its loop.
 
 use std::io;
 use std::thread;
@@ -15,11 +15,10 @@ use super::poll;
 use super::view::View;
 use crate::exit::{Exit, Failure};
 
-/// The terminal as it has to be for us. As it was before when we end, also by a panic: ratatui
-/// sees to that.
-struct Taken(DefaultTerminal);
+/// The terminal in the mode that ratatui needs, restored at the end; ratatui restores it after a panic.
+struct TerminalGuard(DefaultTerminal);
 
-impl Drop for Taken {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         ratatui::restore();
     }
@@ -32,14 +31,14 @@ pub(super) async fn watch(remote: Remote, interval: Duration) -> Result<Exit, Fa
     let (mut ends, mut hangups) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
     let mut view = View::new();
     let (shown, pane) = watch::channel(view.pane);
-    let (tell, mut news) = mpsc::channel(1);
-    tokio::spawn(poll::watch(remote, interval, pane, tell));
-    let mut terminal = Taken(ratatui::try_init().map_err(|error| failed(&error))?);
+    let (sender, mut updates) = mpsc::channel(1);
+    tokio::spawn(poll::watch(remote, interval, pane, sender));
+    let mut terminal = TerminalGuard(ratatui::try_init().map_err(|error| failed(&error))?);
     let mut keys = keys().map_err(|error| failed(&error))?;
     loop {
         terminal.0.draw(|frame| draw::draw(frame, &mut view, &url)).map_err(|e| failed(&e))?;
         tokio::select! {
-            Some(news) = news.recv() => view.take(news),
+            Some(update) = updates.recv() => view.apply(update),
             event = keys.recv() => match event {
                 Some(Event::Key(key)) if key.kind == KeyEventKind::Press => {
                     if !view.press(key) {
@@ -60,12 +59,12 @@ pub(super) async fn watch(remote: Remote, interval: Duration) -> Result<Exit, Fa
     }
 }
 
-/// What is pressed, read by a thread that ends with the program.
+/// The keys, read by a thread that ends with the program.
 fn keys() -> io::Result<mpsc::Receiver<Event>> {
-    let (tell, keys) = mpsc::channel(64);
+    let (sender, keys) = mpsc::channel(64);
     thread::Builder::new().name("keys".to_owned()).spawn(move || {
         while let Ok(event) = event::read() {
-            if tell.blocking_send(event).is_err() {
+            if sender.blocking_send(event).is_err() {
                 return;
             }
         }

@@ -1,13 +1,12 @@
-//! What of a daemon's metrics is about its tenants.
+//! The tenants, from a daemon's metrics: the only route that shows more than the caller's own tenant.
 //!
-//! Read from Prometheus' text format ("Exposition formats" of its documentation). A line that is
-//! not understood is left out: a newer daemon may have more.
+//! Prometheus' text format ("Exposition formats" of its documentation). A line that is not understood
+//! is skipped: a newer daemon may have more.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Metrics that have something to say about tenants here.
 const NAMES: [&str; 5] = [
     "vivarium_sessions",
     "vivarium_queue_depth",
@@ -16,7 +15,7 @@ const NAMES: [&str; 5] = [
     "vivarium_tenant_processes",
 ];
 
-/// What is known of a tenant. Nothing is known where the daemon has no way to tell.
+/// A tenant; a figure is none where the daemon cannot tell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Tenant {
     pub(super) name: String,
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tenants_are_put_together_from_their_samples() {
+    fn a_tenants_samples_become_one_row() {
         let text = "# HELP vivarium_sessions Sessions.\n# TYPE vivarium_sessions gauge\n\
             vivarium_sessions{state=\"idle\",tenant=\"a\"} 2\n\
             vivarium_sessions{state=\"running\",tenant=\"a\"} 1\n\

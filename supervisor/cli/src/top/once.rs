@@ -1,4 +1,4 @@
-//! Everything there is to see, printed once.
+//! `top --once` and `--json`: everything, printed once.
 
 use std::time::Instant;
 
@@ -8,28 +8,27 @@ use vivarium_api_types::HostInfo;
 use vivarium_client::Remote;
 
 use super::poll::{self, Snapshot};
-use super::rows::{self, Before, SESSION_HEADINGS, SessionRow, TENANT_HEADINGS};
+use super::rows::{self, CpuTimes, SESSION_HEADINGS, SessionRow, TENANT_HEADINGS};
 use crate::exit::{Exit, Failure};
 use crate::print;
 use crate::terminal::escape;
 
-/// As JSON.
 #[derive(Serialize)]
-struct All<'a> {
+struct Report<'a> {
     host: &'a HostInfo,
     sessions: &'a [SessionRow],
-    /// Null where the daemon does not tell.
+    /// Null if the daemon does not show them.
     tenants: Option<&'a [super::metrics::Tenant]>,
 }
 
 pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure> {
-    let Snapshot { host, sessions, tenants, .. } = poll::everything(remote).await?;
+    let Snapshot { host, sessions, tenants, .. } = poll::fetch_all(remote).await?;
     let sessions = sessions.unwrap_or_default();
     let now = Instant::now();
-    let rows = rows::sessions(&sessions, &mut Before::default(), now, Timestamp::now());
+    let rows = rows::sessions(&sessions, &mut CpuTimes::default(), now, Timestamp::now());
     if as_json {
         let tenants = tenants.as_ref().and_then(|tenants| tenants.as_deref().ok());
-        print::json(&All { host: &host, sessions: &rows, tenants })?;
+        print::json(&Report { host: &host, sessions: &rows, tenants })?;
         return Ok(Exit::Ok);
     }
     let mut text = format!("{}\n\n", escape(&heading(&host)));
@@ -37,7 +36,7 @@ pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure
     text.push('\n');
     match tenants {
         Some(Ok(tenants)) => {
-            let cells = rows::tenants(&tenants, &mut Before::default(), now);
+            let cells = rows::tenants(&tenants, &mut CpuTimes::default(), now);
             text.push_str(&table(&TENANT_HEADINGS, cells.into_iter()));
         }
         Some(Err(why)) => text.push_str(&format!("{why}\n")),

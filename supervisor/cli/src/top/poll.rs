@@ -1,4 +1,4 @@
-//! Asking a daemon how it is, again and again.
+//! Polling a daemon.
 
 use std::time::{Duration, Instant};
 
@@ -12,28 +12,28 @@ use super::view::Pane;
 use crate::exit::Failure;
 use crate::target;
 
-/// The most sessions that are asked for. Nobody looks at more.
+/// The most sessions that are fetched. Nobody looks at more.
 const MAX_SESSIONS: usize = 5000;
 
-/// A daemon that does not answer for so long is not there.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// A daemon that does not answer within this time counts as unreachable.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a daemon said.
+/// The state of a daemon.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     pub(super) at: Instant,
     pub(super) host: HostInfo,
-    /// Where they were asked for.
+    /// None if not fetched.
     pub(super) sessions: Option<Vec<SessionInfo>>,
-    /// Where they were asked for: the tenants, or why they are not told.
+    /// None if not fetched; else the tenants, or why the daemon does not show them.
     pub(super) tenants: Option<Result<Vec<Tenant>, String>>,
 }
 
-/// What a daemon said, or why it said nothing.
-pub(super) type News = Result<Snapshot, String>;
+/// A daemon's state, or why it is unknown.
+pub(super) type Update = Result<Snapshot, String>;
 
-/// Asks once for what is wanted.
-pub(super) async fn look(
+/// Fetches the host, and the sessions and tenants if they are wanted.
+pub(super) async fn fetch(
     client: &mut Client,
     wants_sessions: bool,
     wants_tenants: bool,
@@ -56,24 +56,24 @@ async fn tenants(client: &mut Client) -> Result<Result<Vec<Tenant>, String>, Cli
     Ok(Ok(metrics::tenants(&String::from_utf8_lossy(&body))))
 }
 
-/// Asks for what the pane shows, every `interval` and whenever another is shown, until nobody
-/// listens any more.
+/// Fetches what the pane shows, every `interval` and whenever another pane is shown, until nobody
+/// receives it any more.
 pub(super) async fn watch(
     remote: Remote,
     interval: Duration,
     mut pane: watch::Receiver<Pane>,
-    tell: mpsc::Sender<News>,
+    updates: mpsc::Sender<Update>,
 ) {
     let mut client = Client::new(remote);
     loop {
         let shown = *pane.borrow_and_update();
-        let asked = look(&mut client, shown == Pane::Sessions, shown == Pane::Tenants);
-        let news = match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
+        let fetched = fetch(&mut client, shown == Pane::Sessions, shown == Pane::Tenants);
+        let update = match tokio::time::timeout(TIMEOUT, fetched).await {
             Ok(Ok(snapshot)) => Ok(snapshot),
             Ok(Err(error)) => Err(error_chain(&error)),
-            Err(_) => Err(format!("no answer within {} s", ANSWERS_WITHIN.as_secs())),
+            Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
         };
-        if tell.send(news).await.is_err() {
+        if updates.send(update).await.is_err() {
             return;
         }
         tokio::select! {
@@ -83,8 +83,7 @@ pub(super) async fn watch(
     }
 }
 
-/// All there is to know, once.
-pub(super) async fn everything(remote: Remote) -> Result<Snapshot, Failure> {
-    let looked = look(&mut Client::new(remote), true, true).await;
-    looked.map_err(|error| target::daemon_failure(&error))
+pub(super) async fn fetch_all(remote: Remote) -> Result<Snapshot, Failure> {
+    let fetched = fetch(&mut Client::new(remote), true, true).await;
+    fetched.map_err(|error| target::daemon_failure(&error))
 }

@@ -1,5 +1,4 @@
-//! What is shown of sessions and tenants: figures worked out from what the daemon said last and
-//! before.
+//! The rows of the tables, with CPU shares worked out from this poll and the previous one.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,13 +10,12 @@ use vivarium_api_types::{SessionInfo, SessionState};
 use super::metrics::Tenant;
 use crate::terminal::escape;
 
-/// A session's figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct SessionRow {
     pub(super) id: String,
     pub(super) tenant: String,
     pub(super) state: SessionState,
-    /// Of one core: since the time before, or over its life.
+    /// Of one core, since the previous poll; else over the session's life.
     pub(super) cpu_percent: f64,
     pub(super) memory_bytes: Option<u64>,
     pub(super) executions: u64,
@@ -25,33 +23,32 @@ pub(super) struct SessionRow {
     pub(super) age_seconds: i64,
 }
 
-/// CPU times as they were the time before.
+/// The CPU times of the previous poll.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct CpuTimes {
     at: Option<Instant>,
-    /// In milliseconds, by who used it.
+    /// By the id of the session, or the name of the tenant.
     cpu_ms: HashMap<String, f64>,
 }
 
-impl Before {
-    /// How much of one core was used since, in per cent; nothing where nothing is known of
-    /// before. The new times are kept only by [`Before::keep`].
+impl CpuTimes {
+    /// How much of one core was used since, in per cent; none without a previous time. The new
+    /// times are stored only by [`CpuTimes::replace`].
     fn percent(&self, who: &str, cpu_ms: f64, now: Instant) -> Option<f64> {
         let elapsed = now.checked_duration_since(self.at?)?.as_secs_f64() * 1000.0;
         let used = cpu_ms - self.cpu_ms.get(who)?;
         (elapsed > 0.0).then(|| (used / elapsed * 100.0).max(0.0))
     }
 
-    fn keep<'a>(&mut self, now: Instant, times: impl Iterator<Item = (&'a str, f64)>) {
+    fn replace<'a>(&mut self, now: Instant, times: impl Iterator<Item = (&'a str, f64)>) {
         self.at = Some(now);
         self.cpu_ms = times.map(|(who, cpu_ms)| (who.to_owned(), cpu_ms)).collect();
     }
 }
 
-/// The figures of sessions.
 pub(super) fn sessions(
     sessions: &[SessionInfo],
-    before: &mut Before,
+    previous: &mut CpuTimes,
     at: Instant,
     now: Timestamp,
 ) -> Vec<SessionRow> {
@@ -65,7 +62,7 @@ pub(super) fn sessions(
             id: session.id.clone(),
             tenant: session.tenant.clone(),
             state: session.state,
-            cpu_percent: before.percent(&session.id, cpu_ms, at).unwrap_or(over_its_life),
+            cpu_percent: previous.percent(&session.id, cpu_ms, at).unwrap_or(over_its_life),
             memory_bytes: session.usage.memory_bytes,
             executions: session.usage.executions,
             queued: session.usage.queued,
@@ -73,15 +70,19 @@ pub(super) fn sessions(
         }
     });
     let rows = rows.collect();
-    before.keep(at, sessions.iter().map(|session| (&*session.id, session.usage.cpu_ms)));
+    previous.replace(at, sessions.iter().map(|session| (&*session.id, session.usage.cpu_ms)));
     rows
 }
 
-/// The figures of tenants, as cells below [`TENANT_HEADINGS`].
-pub(super) fn tenants(tenants: &[Tenant], before: &mut Before, at: Instant) -> Vec<Vec<String>> {
+/// Cells below [`TENANT_HEADINGS`].
+pub(super) fn tenants(
+    tenants: &[Tenant],
+    previous: &mut CpuTimes,
+    at: Instant,
+) -> Vec<Vec<String>> {
     let cpu_ms = |tenant: &Tenant| tenant.cpu_seconds.map(|seconds| seconds * 1000.0);
     let rows = tenants.iter().map(|tenant| {
-        let percent = cpu_ms(tenant).and_then(|cpu_ms| before.percent(&tenant.name, cpu_ms, at));
+        let percent = cpu_ms(tenant).and_then(|cpu_ms| previous.percent(&tenant.name, cpu_ms, at));
         let seconds = tenant.cpu_seconds.map(|seconds| format!("{seconds:.1}"));
         vec![
             escape(&tenant.name).into_owned(),
@@ -96,20 +97,18 @@ pub(super) fn tenants(tenants: &[Tenant], before: &mut Before, at: Instant) -> V
     });
     let rows = rows.collect();
     let times = tenants.iter().filter_map(|tenant| Some((&*tenant.name, cpu_ms(tenant)?)));
-    before.keep(at, times);
+    previous.replace(at, times);
     rows
 }
 
-/// Above tenants' figures.
 pub(super) const TENANT_HEADINGS: [&str; 8] =
     ["TENANT", "SESSIONS", "RUNNING", "QUEUED", "CPU %", "CPU S", "MEMORY MIB", "PROCESSES"];
 
-/// Above sessions' figures.
 pub(super) const SESSION_HEADINGS: [&str; 8] =
     ["ID", "TENANT", "STATE", "CPU %", "MEMORY MIB", "EXECUTIONS", "QUEUED", "AGE"];
 
 impl SessionRow {
-    /// As cells below [`SESSION_HEADINGS`].
+    /// Cells below [`SESSION_HEADINGS`].
     pub(super) fn cells(&self) -> Vec<String> {
         vec![
             escape(&self.id).into_owned(),
@@ -124,7 +123,7 @@ impl SessionRow {
     }
 }
 
-/// A state as the API has it.
+/// The API's name of a state.
 pub(super) const fn state(state: SessionState) -> &'static str {
     match state {
         SessionState::Starting => "starting",
@@ -161,20 +160,20 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn shares_of_the_cpu_are_of_the_time_since() {
+    fn cpu_shares_are_those_since_the_previous_poll() {
         let start = Instant::now();
-        let mut before = Before::default();
-        assert_eq!(before.percent("a", 100.0, start), None);
-        before.keep(start, [("a", 100.0)].into_iter());
+        let mut previous = CpuTimes::default();
+        assert_eq!(previous.percent("a", 100.0, start), None);
+        previous.replace(start, [("a", 100.0)].into_iter());
         let later = start + Duration::from_secs(2);
-        assert_eq!(before.percent("a", 1100.0, later), Some(50.0));
-        assert_eq!(before.percent("a", 0.0, later), Some(0.0), "a fresh session of the same id");
-        assert_eq!(before.percent("b", 1.0, later), None);
-        assert_eq!(before.percent("a", 200.0, start), None, "no time has passed");
+        assert_eq!(previous.percent("a", 1100.0, later), Some(50.0));
+        assert_eq!(previous.percent("a", 0.0, later), Some(0.0), "a fresh session of the same id");
+        assert_eq!(previous.percent("b", 1.0, later), None);
+        assert_eq!(previous.percent("a", 200.0, start), None, "no time has passed");
     }
 
     #[test]
-    fn ages_have_two_units() {
+    fn ages_are_shown_in_at_most_two_units() {
         for (seconds, shown) in
             [(0, "0s"), (59, "59s"), (61, "1m01s"), (3_600, "1h00m"), (90_000, "1d01h")]
         {
@@ -183,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_figure() {
+    fn unknown_figures_are_shown_as_dashes() {
         let tenant = Tenant { name: "a\x1b".into(), ..Tenant::default() };
-        let rows = tenants(&[tenant], &mut Before::default(), Instant::now());
+        let rows = tenants(&[tenant], &mut CpuTimes::default(), Instant::now());
         assert_eq!(rows, [["a\\x1b", "0", "0", "0", "-", "-", "-", "-"].map(str::to_owned)]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is looked at, and what keys do to it. No terminal in here.
+//! The state of the live view, and what keys do to it. Does not touch the terminal.
 
 use std::cmp::Ordering;
 use std::time::Instant;
@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use vivarium_api_types::HostInfo;
 
-use super::poll::{News, Snapshot};
-use super::rows::{self, Before, SessionRow};
+use super::poll::{Snapshot, Update};
+use super::rows::{self, CpuTimes, SessionRow};
 
-/// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pane {
     Sessions,
@@ -38,7 +37,6 @@ impl Pane {
     }
 }
 
-/// By what sessions are in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Id,
@@ -63,7 +61,7 @@ pub(super) const SORTS: [(Sort, char); 8] = [
     (Sort::Age, 'a'),
 ];
 
-/// Sums over the sessions that were told.
+/// Sums over the fetched sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Totals {
     pub(super) running: usize,
@@ -72,24 +70,23 @@ pub(super) struct Totals {
     pub(super) memory_bytes: u64,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) pane: Pane,
     pub(super) sort: Sort,
     pub(super) is_reversed: bool,
     pub(super) filter: String,
-    /// Whether keys go into the filter.
+    /// Whether the filter is being typed.
     pub(super) is_typing: bool,
     /// The first row that is shown.
     pub(super) top: usize,
     pub(super) host: Option<HostInfo>,
-    /// Why there is nothing new.
+    /// Why the last poll failed.
     pub(super) problem: Option<String>,
     pub(super) sessions: Vec<SessionRow>,
     pub(super) tenants: Result<Vec<Vec<String>>, String>,
-    before: Before,
-    tenants_before: Before,
+    session_cpu_times: CpuTimes,
+    tenant_cpu_times: CpuTimes,
 }
 
 impl View {
@@ -105,14 +102,13 @@ impl View {
             problem: None,
             sessions: Vec::new(),
             tenants: Ok(Vec::new()),
-            before: Before::default(),
-            tenants_before: Before::default(),
+            session_cpu_times: CpuTimes::default(),
+            tenant_cpu_times: CpuTimes::default(),
         }
     }
 
-    /// Takes what the daemon said.
-    pub(super) fn take(&mut self, news: News) {
-        match news {
+    pub(super) fn apply(&mut self, update: Update) {
+        match update {
             Err(why) => self.problem = Some(why),
             Ok(Snapshot { at, host, sessions, tenants }) => {
                 self.problem = None;
@@ -121,8 +117,8 @@ impl View {
                     self.sessions = self.rows(&sessions, at);
                 }
                 if let Some(tenants) = tenants {
-                    let before = &mut self.tenants_before;
-                    self.tenants = tenants.map(|tenants| rows::tenants(&tenants, before, at));
+                    let previous = &mut self.tenant_cpu_times;
+                    self.tenants = tenants.map(|tenants| rows::tenants(&tenants, previous, at));
                 }
             }
         }
@@ -133,7 +129,7 @@ impl View {
         sessions: &[vivarium_api_types::SessionInfo],
         at: Instant,
     ) -> Vec<SessionRow> {
-        rows::sessions(sessions, &mut self.before, at, Timestamp::now())
+        rows::sessions(sessions, &mut self.session_cpu_times, at, Timestamp::now())
     }
 
     /// The sessions that pass the filter, in order.
@@ -152,7 +148,6 @@ impl View {
         shown
     }
 
-    /// Sums over all sessions.
     pub(super) fn totals(&self) -> Totals {
         self.sessions.iter().fold(Totals::default(), |sum, row| Totals {
             running: sum.running + usize::from(rows::state(row.state) == "running"),
@@ -162,7 +157,7 @@ impl View {
         })
     }
 
-    /// Does what a key says; false if it says to end.
+    /// Handles a key; returns false if it ends the program.
     pub(super) fn press(&mut self, key: KeyEvent) -> bool {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return key.code != KeyCode::Char('c');
@@ -214,7 +209,7 @@ impl View {
     }
 }
 
-/// Words from the front, figures from the largest.
+/// Names ascending, numbers descending.
 fn compare(sort: Sort, a: &SessionRow, b: &SessionRow) -> Ordering {
     match sort {
         Sort::Id => a.id.cmp(&b.id),
@@ -263,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_put_sessions_in_order() {
+    fn keys_sort_the_sessions() {
         let mut view = view();
         assert_eq!(ids(&view), "bac", "by CPU, then by id");
         press(&mut view, "a");
@@ -276,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_typed_and_taken_back() {
+    fn a_filter_can_be_typed_and_removed() {
         let mut view = view();
         press(&mut view, "/bq");
         assert!(view.is_typing);
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn panes_follow_each_other_and_q_ends() {
+    fn tab_changes_the_pane_and_q_ends() {
         let mut view = view();
         for pane in [Pane::Tenants, Pane::Layers, Pane::Sessions] {
             assert!(view.press(KeyEvent::from(KeyCode::Tab)));
@@ -302,9 +297,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_known_stays_while_the_daemon_is_away() {
+    fn the_last_state_stays_while_the_daemon_is_unreachable() {
         let mut view = view();
-        view.take(Err("cannot connect".into()));
+        view.apply(Err("cannot connect".into()));
         assert_eq!(view.problem.as_deref(), Some("cannot connect"));
         assert_eq!(ids(&view), "bac");
     }
