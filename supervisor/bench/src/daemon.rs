@@ -1,4 +1,4 @@
-//! A daemon that is measured: another process, started as a user would start it.
+//! The daemon that is measured: a process of its own, started as a user would start it.
 
 use std::fs::Permissions;
 use std::io;
@@ -15,38 +15,25 @@ use tokio::process::{Child, Command};
 use vivarium_api_types::ListenAddr;
 use vivarium_client::{Client, Method, Url};
 
-/// How long it may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// More than any series needs. A line for each key, so that a scenario can add others.
 const CONFIG: &str = "session.max_sessions = 5000\nsession.idle_timeout = \"1h\"\n\
                       server.max_connections = 5000\n";
 
-/// Why there is no daemon to measure.
+/// Why a daemon to measure could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Its files could not be made.
     #[error("cannot prepare a daemon in {path}")]
-    Prepare {
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It could not be started or stopped.
+    Prepare { path: PathBuf, source: io::Error },
     #[error("cannot run {program}")]
-    Run {
-        /// Which program.
-        program: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It did not answer in time; its log is on standard error.
+    Run { program: PathBuf, source: io::Error },
+    /// Its log is on standard error.
     #[error("it was not ready within {0:?}")]
     NotReady(Duration),
 }
 
-/// A daemon of our own.
+/// A running daemon, killed when dropped.
 #[derive(Debug)]
 pub(super) struct Daemon {
     child: Child,
@@ -59,11 +46,11 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it and waits until it is ready. `config` is lines of TOML, each with a whole key.
+    /// Starts a daemon and waits until it is ready. `config` is lines of TOML, each with a whole key.
     pub(super) async fn start(config: &str) -> Result<Self, DaemonError> {
         let directory = tempfile::tempdir().map_err(prepare(std::env::temp_dir()))?;
         let path = directory.path();
-        // Started as root it becomes somebody else, who has to get at what is in here.
+        // A daemon started as root becomes another user, who needs the files in here.
         std::fs::set_permissions(path, Permissions::from_mode(0o711)).map_err(prepare(path))?;
         let file = path.join("vivarium.toml");
         let text = format!(
@@ -102,13 +89,12 @@ impl Daemon {
         Client::new(self.unix.clone())
     }
 
-    /// Its process.
     pub(super) fn pid(&self) -> u32 {
         // None only after it has been waited for, which takes `self`.
         self.child.id().unwrap_or_default()
     }
 
-    /// Ends it in an orderly way.
+    /// Stops it in an orderly way.
     pub(super) async fn stop(mut self) -> Result<(), DaemonError> {
         if let Some(pid) = self.child.id().and_then(|pid| i32::try_from(pid).ok()) {
             // It may have ended by itself, which waiting then tells.

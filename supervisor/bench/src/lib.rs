@@ -1,5 +1,4 @@
-//! `vivarium bench`: what sessions and what goes through them cost on this host, beside what bare
-//! Python costs.
+//! `vivarium bench`: what sessions, executions and transfers cost on this host, beside bare Python.
 //!
 //! It starts daemons of its own, exactly as users get them, and measures over HTTP. Absolute times
 //! on shared machines say little, so where the same run has something to compare with, what is
@@ -64,7 +63,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the documented figures are measured with.
+    /// For the figures in docs/performance.md.
     pub const FULL: Self = Self {
         starts: 60,
         resets: 100,
@@ -81,7 +80,7 @@ impl Plan {
         transfers: 20,
         transfer_bytes: 128_000_000,
     };
-    /// A first impression.
+    /// For a first impression.
     pub const QUICK: Self = Self {
         starts: 10,
         resets: 10,
@@ -100,37 +99,23 @@ impl Plan {
     };
 }
 
-/// Why nothing could be measured.
+/// Why a scenario, or the whole bench, could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// The daemon did not start.
     #[error("the daemon to measure")]
     Daemon(#[from] DaemonError),
-    /// It did not answer.
     #[error("the daemon's answer")]
     Client(#[from] ClientError),
-    /// What it takes of memory could not be seen.
     #[error("the daemon's memory")]
     Memory(#[from] MemoryError),
-    /// Bare Python could not be run for comparison.
     #[error("cannot run {interpreter} for comparison")]
-    Interpreter {
-        /// Which.
-        interpreter: String,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// An execution that should have worked did not.
+    Interpreter { interpreter: String, source: std::io::Error },
+    /// An execution gave another result than it has to.
     #[error("{what} gave {found}")]
-    Unexpected {
-        /// What was measured.
-        what: &'static str,
-        /// What came instead of the result.
-        found: String,
-    },
+    Unexpected { what: &'static str, found: String },
 }
 
-/// Measures everything.
+/// Runs every scenario.
 ///
 /// # Errors
 /// [`BenchError`] if there is no daemon to measure at all.

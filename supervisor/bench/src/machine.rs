@@ -11,13 +11,10 @@ use super::daemon::Daemon;
 /// The machine it ran on.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
-    /// The kernel's release.
     pub kernel: String,
-    /// CPUs this process may use.
+    /// The CPUs that the daemon may use.
     pub cpus: usize,
-    /// The interpreter.
     pub interpreter: String,
-    /// Its version.
     pub python_version: String,
     /// Layers enforced, and those that are not.
     pub layers: String,

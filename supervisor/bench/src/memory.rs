@@ -1,15 +1,13 @@
-//! What a process takes of memory, from proc(5).
+//! The memory of a process, from proc(5).
 
 use std::fs;
 use std::io;
 
-/// Why that is not known.
+/// Why memory could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {path}")]
 pub struct MemoryError {
-    /// Which file.
     path: String,
-    /// Why not.
     source: io::Error,
 }
 
@@ -64,7 +62,6 @@ pub(super) struct Peak {
 }
 
 impl Peak {
-    /// Begins.
     pub(super) fn watch(pid: u32) -> Result<Self, MemoryError> {
         let path = format!("/proc/{pid}/clear_refs");
         // 5: VmHWM begins again at what is resident now (proc_pid_clear_refs(5)).
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_found_by_its_whole_name() {
+    fn a_field_is_found_by_its_whole_name() {
         let text = "Rss:  20 kB\nPss_Dirty:  3 kB\nPss:                 12 kB\n";
         assert_eq!(kib(text, "Pss:"), Some(12));
         assert_eq!(kib(text, "VmHWM:"), None);
@@ -115,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_is_a_child_with_its_argument() {
+    fn a_launcher_is_recognised_by_its_argument_and_parent() {
         assert!(is_launcher("/proc/self/fd/3\0launch\0"));
         assert!(!is_launcher("/proc/self/fd/3\0template\0launch\0"));
         assert!(!is_launcher(""));
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_for_a_moment_is_seen_afterwards() {
+    fn the_peak_includes_memory_that_was_freed_again() {
         const HELD: usize = 64 << 20;
         let own = std::process::id();
         let peak = Peak::watch(own).unwrap();

@@ -1,4 +1,4 @@
-//! What was found, and what is promised.
+//! The results of the scenarios, and the promises (bars) they are held to.
 
 use serde::Serialize;
 use vivarium_protocol::error_chain;
@@ -10,56 +10,42 @@ use super::samples::{Frequency, Rate, Summary};
 /// Everything that was measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Where.
     pub machine: Machine,
-    /// Times, in milliseconds.
     pub times_ms: Vec<Summary>,
-    /// Rates, in bytes per second.
     pub rates_bytes_per_s: Vec<Rate>,
-    /// How often something was done per second.
     pub frequencies: Vec<Frequency>,
     /// How long executions take the more sessions there are.
     pub growth: Vec<Growth>,
-    /// Sizes, in bytes.
     pub sizes_bytes: Vec<Size>,
-    /// What is promised, and what was found.
     pub bars: Vec<Bar>,
-    /// What has to be known of the figures, such as what was not measured.
+    /// Remarks on the figures, such as what was not measured.
     pub notes: Vec<String>,
-    /// The scenarios that found nothing, with what they promise, as something did not work.
+    /// The scenarios that failed, whose bars are missing.
     pub failures: Vec<Failure>,
 }
 
 /// A scenario that could not be measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
-    /// Which.
     pub scenario: &'static str,
-    /// Why not.
     pub reason: String,
 }
 
-/// What one scenario found.
+/// The results of one scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// Times.
     pub times: Vec<Summary>,
-    /// Rates.
     pub rates: Vec<Rate>,
-    /// How often something was done per second.
     pub frequencies: Vec<Frequency>,
     /// How long executions take the more sessions there are.
     pub growth: Vec<Growth>,
-    /// Sizes.
     pub sizes: Vec<Size>,
-    /// What is promised of them.
     pub bars: Vec<Bar>,
-    /// What has to be known of them.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// A report of this machine with nothing in it yet.
+    /// An empty report of this machine.
     pub(super) const fn new(machine: Machine) -> Self {
         Self {
             machine,
@@ -80,7 +66,7 @@ impl Report {
         self.failures.is_empty() && self.bars.iter().all(|bar| bar.met)
     }
 
-    /// Takes over what a scenario found, or that it found nothing.
+    /// Adds the results of a scenario, or its failure.
     pub(super) fn take(&mut self, scenario: &'static str, found: Result<Findings, BenchError>) {
         match found {
             Ok(findings) => self.add(findings),
@@ -105,12 +91,9 @@ impl Report {
     }
 }
 
-/// One size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Size {
-    /// Of what.
     pub name: String,
-    /// How large, in bytes.
     pub bytes: u64,
 }
 
@@ -135,9 +118,9 @@ impl Size {
 pub struct Growth {
     /// How many there are of the many.
     pub sessions: usize,
-    /// Among these, in milliseconds.
+    /// The executions among these, in milliseconds.
     pub many: Summary,
-    /// Alone, in milliseconds.
+    /// The executions alone, in milliseconds.
     pub one: Summary,
 }
 
@@ -148,30 +131,24 @@ impl Growth {
     }
 }
 
-/// On which side of its limit a figure has to be.
+/// The side of its limit on which a value has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Not above.
     AtMost,
-    /// Not below.
     AtLeast,
 }
 
-/// One promise.
+/// A promise, and whether this run kept it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bar {
-    /// What is promised.
     pub name: String,
-    /// What was found.
+    /// The measured value.
     pub found: f64,
-    /// On which side of the limit it has to be.
     pub bound: Bound,
-    /// The limit.
     pub limit: f64,
-    /// Of both.
+    /// Of `found` and `limit`.
     pub unit: &'static str,
-    /// Whether it holds.
     pub met: bool,
 }
 
@@ -201,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_itself_is_within_its_bar() {
+    fn a_value_at_the_limit_meets_the_bar() {
         for (found, most, least) in [(1.0, true, false), (2.0, true, true), (3.0, false, true)] {
             assert_eq!(Bar::at_most("x", found, 2.0, "ms").met, most);
             assert_eq!(Bar::at_least("x", found, 2.0, "MB/s").met, least);
@@ -212,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_that_failed_is_not_met() {
+    fn a_failed_scenario_fails_the_report() {
         let machine = Machine {
             kernel: String::new(),
             cpus: 1,
@@ -230,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_says_in_json_on_which_side_it_is() {
+    fn a_bar_names_its_bound_in_json() {
         let json = serde_json::json!(Bar::at_least("x", 2.5, 2.0, "MB/s"));
         let expected = serde_json::json!({"name": "x", "found": 2.5, "bound": "at_least",
             "limit": 2.0, "unit": "MB/s", "met": true});

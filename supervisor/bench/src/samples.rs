@@ -1,10 +1,9 @@
-//! Series of measured times, and what is said of them.
+//! Series of measured times, and their summaries.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Times of one kind.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     times: Vec<Duration>,
@@ -13,26 +12,18 @@ pub(super) struct Samples {
 /// Percentiles of a series, in milliseconds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// What was measured.
     pub name: String,
-    /// How often.
     pub count: usize,
-    /// Half of the times are no longer.
     pub p50: f64,
-    /// 95 % are no longer.
     pub p95: f64,
-    /// 99 % are no longer.
     pub p99: f64,
 }
 
 /// How fast the same bytes were moved again and again, in bytes per second.
 #[derive(Debug, Clone, Serialize)]
 pub struct Rate {
-    /// What was moved.
     pub name: String,
-    /// How often.
     pub count: usize,
-    /// How many bytes each time.
     pub bytes: u64,
     /// The rate of the median time.
     pub p50: f64,
@@ -45,13 +36,9 @@ pub struct Rate {
 /// How often something was done in a time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Frequency {
-    /// What was done.
     pub name: String,
-    /// How often.
     pub count: usize,
-    /// In how many seconds.
     pub seconds: f64,
-    /// How often per second.
     pub per_s: f64,
 }
 
@@ -70,7 +57,6 @@ impl Rate {
 }
 
 impl Samples {
-    /// Adds a time.
     pub(super) fn add(&mut self, time: Duration) {
         self.times.push(time);
     }
@@ -146,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_values_that_occurred() {
+    fn percentiles_are_measured_values() {
         let samples = Samples { times: (1..=100).map(Duration::from_millis).collect() };
         let summary = samples.summary("x");
         assert_eq!((summary.p50, summary.p95, summary.p99), (50.0, 95.0, 99.0));
@@ -155,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_times_that_occurred() {
+    fn rates_are_those_of_measured_times() {
         let samples = Samples { times: [4, 1, 2].map(Duration::from_secs).to_vec() };
         let rate = samples.rate("x", 8_000_000);
         assert_eq!((rate.least, rate.p50, rate.most), (2e6, 4e6, 8e6));

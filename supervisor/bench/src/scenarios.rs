@@ -47,12 +47,9 @@ pub(super) async fn measure(plan: Plan) -> Result<Report, BenchError> {
     Ok(report)
 }
 
-/// What a scenario is told.
 #[derive(Debug)]
 struct Context {
-    /// How much to measure.
     plan: Plan,
-    /// Where.
     machine: Machine,
     /// The interpreter that has the scientific modules, if there is one.
     scientific: Option<String>,

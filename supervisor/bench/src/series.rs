@@ -1,4 +1,4 @@
-//! Names of series that more than one place speaks of: who measures them, and the plot.
+//! The names of series that both a scenario and the plot use.
 
 pub(super) const BARE: &str = "bare python3 -c pass";
 pub(super) const COLD: &str = "cold create to first result";

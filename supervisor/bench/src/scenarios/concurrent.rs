@@ -13,7 +13,7 @@ use crate::daemon::Daemon;
 /// Clients that make sessions which are not themselves measured.
 const MAKERS: usize = 8;
 
-/// Has all of these done at one time, and gives what they found, the first one that ended first.
+/// Runs all of these at the same time, and returns their results in the order of their ends.
 pub(super) async fn at_once<T: Send + 'static>(
     what: &'static str,
     tasks: impl IntoIterator<Item = impl Future<Output = Result<T, BenchError>> + Send + 'static>,
@@ -45,7 +45,6 @@ pub(super) async fn grow(
     at_once("idle sessions", makers).await.map(drop)
 }
 
-/// What these sessions use.
 pub(super) async fn usage(
     daemon: &Daemon,
     numbers: Range<usize>,

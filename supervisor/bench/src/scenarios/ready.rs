@@ -73,7 +73,7 @@ mod tests {
     use vivarium_api_types::{PoolInfo, TemplateInfo};
 
     #[test]
-    fn it_is_prepared_when_nothing_goes_on_in_the_background() {
+    fn a_daemon_is_prepared_when_nothing_is_built_in_the_background() {
         let environment = |state: &str, ready: Option<usize>| EnvironmentInfo {
             name: String::new(),
             interpreter: String::new(),

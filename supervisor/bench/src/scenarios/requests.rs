@@ -1,4 +1,4 @@
-//! What scenarios ask of a daemon.
+//! The requests that scenarios send.
 
 use serde_json::{Value, json};
 use vivarium_api_types::{Outcome, ResetReply, SessionInfo};
@@ -93,7 +93,6 @@ pub(super) async fn is_forked(client: &mut Client, session: &str) -> Result<bool
     Ok(info.kernel_origin == Some(Origin::Forked))
 }
 
-/// Ends a session.
 pub(super) async fn delete(client: &mut Client, session: &str) -> Result<(), BenchError> {
     let path = format!("/v1/sessions/{session}");
     client.json::<Value>(Method::DELETE, &path, None::<&()>).await?;

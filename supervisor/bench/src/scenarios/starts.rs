@@ -20,7 +20,6 @@ const POOLED_SCIENTIFIC_MS: f64 = 2.0;
 
 const SESSION: &str = "start";
 
-/// What is timed.
 #[derive(Debug, Clone)]
 enum Act {
     /// A session is made by executing this, which gives 2.
@@ -151,7 +150,6 @@ async fn start(client: &mut Client, name: &'static str, act: &Act) -> Result<(),
     }
 }
 
-/// How long it took.
 async fn time(
     action: impl Future<Output = Result<(), BenchError>>,
 ) -> Result<Duration, BenchError> {
@@ -195,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_measured_meets_no_bar() {
+    fn a_series_that_was_not_measured_meets_no_bar() {
         assert!(bars(&[]).iter().all(|bar| !bar.met));
         let fast =
             |name: &str| Summary { name: name.into(), count: 1, p50: 1.0, p95: 1.0, p99: 1.0 };
