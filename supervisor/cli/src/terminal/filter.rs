@@ -1,18 +1,23 @@
-//! What tenant code printed, as a person's terminal may get it.
+//! The filter between the output of tenant code and a person's terminal.
 //!
-//! What passes stays in its line: text, line ends, tabs, carriage returns and backspaces (progress
-//! bars), colours, moving sideways and erasing in the line. Everything else is shown escaped, as
-//! `less -R` and git do: what would change earlier lines (clearing, moving up, scrolling), set
-//! something beyond the text (title, clipboard, links, modes), or make the terminal answer as if
-//! keys had been typed; and characters that change the direction of text or cannot be seen. ECMA-48
-//! has the forms, xterm's "Control Sequences" the meanings.
+//! Only what stays in its line passes: text, line ends, tabs, carriage returns and backspaces
+//! (progress bars), colours, moving sideways and erasing in the line. Everything else is shown
+//! escaped, as `less -R` and git do: what would change earlier lines (clearing, moving up,
+//! scrolling), set something beyond the text (title, clipboard, links, modes), or make the terminal
+//! answer as if keys had been typed; and characters that change the direction of text or cannot be
+//! seen. ECMA-48 has the forms, xterm's "Control Sequences" the meanings.
+//!
+//! The filter knows only the sequences that pass, and escapes every other character as it comes. A
+//! terminal's parser (the crate vte) does not serve for that: it swallows control strings up to their
+//! end, obeys control characters within a sequence, and does not keep a sequence's text, which is
+//! what has to be shown. It is the fuzz target's judge of what has passed.
 
 use super::escape::push_escaped;
 
-/// The longest sequence that is passed on, in bytes. Longer ones have no meaning that is kept.
+/// The longest sequence that passes, in bytes. No useful one is longer.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
-/// A filter of one stream. It remembers where it is between two pieces of text.
+/// The filter of one stream, which may be cut into pieces anywhere.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
     /// The beginning of a sequence: ESC, and `[` with parameters if they have come.
@@ -21,14 +26,14 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Adds what may be shown of `text` to `shown`.
+    /// Appends `text` to `shown`, escaped where need be.
     pub(crate) fn pass(&mut self, text: &str, shown: &mut String) {
         for c in text.chars() {
             self.take(c, shown);
         }
     }
 
-    /// Ends the stream: what is left to show, and what puts the terminal back to where it was.
+    /// Ends the stream: the rest of its text, and a reset of the colours that it set.
     pub(crate) fn finish(&mut self) -> String {
         let mut end = String::new();
         self.show_sequence(&mut end);
@@ -58,7 +63,7 @@ impl Filter {
                 c => push_escaped(c, shown),
             }
         } else {
-            // No sequence that passes: this may begin another.
+            // Not a sequence that passes; this character may begin another.
             self.show_sequence(shown);
             self.take(c, shown);
         }
@@ -71,7 +76,7 @@ impl Filter {
         self.sequence.clear();
     }
 
-    /// Whether the sequence is passed on that ends so.
+    /// Whether the sequence passes with this final character.
     fn may_pass(&mut self, end: char) -> bool {
         let parameters = self.sequence.get(2..).unwrap_or_default();
         let only = |allowed: &[u8]| {
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_in_its_line_is_kept() {
+    fn text_colours_and_moves_within_the_line_pass() {
         for text in [
             "plain é 日本\n",
             "\r 50%|█████     | 1/2 [00:00<00:00]\n",
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown() {
+    fn everything_else_is_shown_escaped() {
         for (text, expected) in [
             // Clearing, moving to other lines, scrolling, saving and restoring the place.
             ("a\x1b[2J\x1b[H\x1b[3Jb", "a\\x1b[2J\\x1b[H\\x1b[3Jb"),
@@ -147,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_puts_back_what_was_changed() {
+    fn the_end_of_a_stream_resets_its_colours() {
         let mut filter = Filter::default();
         let mut text = String::new();
         filter.pass("\x1b[31m\x1b", &mut text);
@@ -157,7 +162,7 @@ mod tests {
         assert_eq!(filter.finish(), "");
     }
 
-    /// Whether a terminal finds only what is kept in this, by another reading than the filter's.
+    /// Whether this is only text and sequences that pass, by another reading than the filter's.
     fn is_harmless(text: &str) -> bool {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -205,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_harmful_passes_however_it_is_cut(text in hostile(), cut: prop::sample::Index) {
+        fn nothing_harmful_passes_wherever_the_text_is_cut(text in hostile(), cut: prop::sample::Index) {
             let whole = shown(&text);
             prop_assert!(is_harmless(&whole), "{text:?} became {whole:?}");
             let places: Vec<_> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
@@ -218,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn what_passed_passes_again(text: String) {
+        fn filtered_text_passes_unchanged(text: String) {
             let once = shown(&text);
             prop_assert_eq!(shown(&once), once);
         }

@@ -23,30 +23,48 @@ pub fn terminal(data: &[u8]) {
     assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), json);
 }
 
-/// Whether a terminal finds no control but line ends, tabs, backspaces, bells, and sequences that
-/// begin with ESC and `[`, `7` or `8`, have digits, `;` and `:` in them, and end with a letter that
-/// moves, erases or colours; or show and hide the cursor.
+/// Whether a terminal's parser finds nothing in this but text and what stays in its line.
 fn is_harmless(text: &str) -> bool {
-    let mut pieces = text.split('\x1b');
-    let is_plain =
-        |text: &str| !text.contains(|c: char| c.is_control() && !"\n\r\t\x08\x07".contains(c));
-    if !pieces.next().is_none_or(is_plain) {
-        return false;
+    let (mut parser, mut terminal) = (vte::Parser::new(), Terminal::default());
+    // A control string that has not ended would swallow the full stop.
+    parser.advance(&mut terminal, text.as_bytes());
+    parser.advance(&mut terminal, b".");
+    !terminal.is_harmed && terminal.last == Some('.')
+}
+
+/// What a terminal does with what reaches it.
+#[derive(Default)]
+struct Terminal {
+    last: Option<char>,
+    is_harmed: bool,
+}
+
+impl vte::Perform for Terminal {
+    fn print(&mut self, c: char) {
+        self.last = Some(c);
+        self.is_harmed |= c.is_control();
     }
-    pieces.all(|piece| {
-        if !is_plain(piece) {
-            return false;
-        }
-        if piece.starts_with(['7', '8']) {
-            return true;
-        }
-        let Some(rest) = piece.strip_prefix('[') else { return false };
-        if rest.starts_with("?25h") || rest.starts_with("?25l") {
-            return true;
-        }
-        let end = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';' || c == ':');
-        end.starts_with(|c| "ABCDEFGHf`deaJKXLM@PSTmsu".contains(c))
-    })
+
+    fn execute(&mut self, byte: u8) {
+        self.is_harmed |= !b"\n\r\t\x08".contains(&byte);
+    }
+
+    /// Colours; right, left and to a column; erase in the line, and characters; insert and delete.
+    fn csi_dispatch(&mut self, _: &vte::Params, intermediates: &[u8], _: bool, action: char) {
+        self.is_harmed |= !intermediates.is_empty() || !"mCDGKX@P".contains(action);
+    }
+
+    fn esc_dispatch(&mut self, _: &[u8], _: bool, _: u8) {
+        self.is_harmed = true;
+    }
+
+    fn osc_dispatch(&mut self, _: &[&[u8]], _: bool) {
+        self.is_harmed = true;
+    }
+
+    fn hook(&mut self, _: &vte::Params, _: &[u8], _: bool, _: char) {
+        self.is_harmed = true;
+    }
 }
 
 /// A configuration file, which is an operator's and may hold anything all the same.
