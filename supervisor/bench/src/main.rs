@@ -16,6 +16,7 @@ use vivarium_protocol::error_chain;
 #[derive(Debug, Parser)]
 #[command(
     name = "vivarium bench",
+    bin_name = "vivarium bench",
     version,
     after_help = "Exits with 0 if everything was measured and every target is met, else with 1."
 )]

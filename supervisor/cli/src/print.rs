@@ -58,6 +58,11 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Rounded up.
+pub(super) fn mebibytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,8 +71,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
 }
 
 async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
-    let sessions = target::list_sessions(client, usize::MAX).await;
-    let sessions = sessions.map_err(|error| target::daemon_failure(&error))?;
+    let sessions = target::list_sessions(client, usize::MAX).await?;
     if json {
         return print::json(&sessions);
     }
@@ -98,8 +97,9 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     if one.daemon.json {
         return print::json(&session);
     }
-    let memory = session.usage.memory_bytes.map_or_else(|| "-".to_owned(), mebibytes);
-    let disk = session.usage.disk_bytes.map_or_else(|| "-".to_owned(), mebibytes);
+    let size = |bytes: Option<u64>| {
+        bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{} MiB", print::mebibytes(bytes)))
+    };
     let mut rows: Vec<Vec<String>> = [
         ("id", session.id.clone()),
         ("state", word(&session.state)),
@@ -111,8 +111,8 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
         ("executions", session.usage.executions.to_string()),
         ("queued", session.usage.queued.to_string()),
         ("cpu", format!("{:.1} ms", session.usage.cpu_ms)),
-        ("memory", memory),
-        ("disk", disk),
+        ("memory", size(session.usage.memory_bytes)),
+        ("disk", size(session.usage.disk_bytes)),
     ]
     .map(|(name, value)| vec![name.to_owned(), value])
     .to_vec();
@@ -152,8 +152,4 @@ fn word(value: &impl serde::Serialize) -> String {
         Ok(Value::String(word)) => word,
         _ => "?".to_owned(),
     }
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes.div_ceil(1 << 20))
 }

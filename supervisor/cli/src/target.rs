@@ -14,7 +14,7 @@ use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
 
 use super::exit::{Exit, Failure};
 
-pub(super) use daemon::{daemon_failure, list_sessions, request, session_path};
+pub(super) use daemon::{list_sessions, request, session_path};
 pub(super) use events::EventStream;
 pub(super) use execution::ExecutionRequest;
 pub(super) use files::UploadKind;
@@ -30,9 +30,7 @@ impl Target {
     /// Makes a session.
     pub(super) async fn create(&self, spec: SessionSpec) -> Result<SessionInfo, Failure> {
         match self {
-            Self::Embedded(engine) => {
-                engine.create(DEFAULT_TENANT, spec).await.map_err(|e| engine_failure(&e))
-            }
+            Self::Embedded(engine) => Ok(engine.create(DEFAULT_TENANT, spec).await?),
             Self::Daemon(remote) => daemon::post(remote, "/v1/sessions", &spec).await,
         }
     }
@@ -42,13 +40,13 @@ impl Target {
         match self {
             Self::Embedded(engine) => match engine.get(DEFAULT_TENANT, session).await {
                 Err(EngineError::UnknownSession(_)) => Ok(None),
-                found => found.map(Some).map_err(|e| engine_failure(&e)),
+                found => Ok(Some(found?)),
             },
             Self::Daemon(remote) => {
                 let mut client = Client::new(remote.clone());
                 match client.call(ApiRequest::new(Method::GET, &session_path(session))).await {
                     Err(error) if error.code() == Some("unknown_session") => Ok(None),
-                    found => found.map(Some).map_err(|e| daemon_failure(&e)),
+                    found => Ok(Some(found?)),
                 }
             }
         }
@@ -65,24 +63,20 @@ impl Target {
     /// Interrupts what a session runs. Returns when that has ended, or after the grace; says
     /// whether it has.
     pub(super) async fn interrupt(&self, session: &str) -> Result<bool, Failure> {
-        let reply = match self {
-            Self::Embedded(engine) => {
-                engine.interrupt(DEFAULT_TENANT, session).await.map_err(|e| engine_failure(&e))
-            }
+        let reply: InterruptReply = match self {
+            Self::Embedded(engine) => engine.interrupt(DEFAULT_TENANT, session).await?,
             Self::Daemon(remote) => {
                 let path = format!("{}/interrupt", session_path(session));
-                request(&mut Client::new(remote.clone()), Method::POST, &path).await
+                request(&mut Client::new(remote.clone()), Method::POST, &path).await?
             }
         };
-        reply.map(|reply: InterruptReply| reply.interrupted)
+        Ok(reply.interrupted)
     }
 
     /// Deletes a session.
     pub(super) async fn delete(&self, session: &str) -> Result<(), Failure> {
         match self {
-            Self::Embedded(engine) => {
-                engine.delete(DEFAULT_TENANT, session).await.map_err(|e| engine_failure(&e))
-            }
+            Self::Embedded(engine) => Ok(engine.delete(DEFAULT_TENANT, session).await?),
             Self::Daemon(remote) => daemon::act(remote, Method::DELETE, session, "").await,
         }
     }
@@ -103,21 +97,23 @@ pub(super) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     result
 }
 
-fn engine_failure(error: &EngineError) -> Failure {
-    let exit = match error {
-        EngineError::Invalid { .. }
-        | EngineError::BadPath { .. }
-        | EngineError::BadArchive(_)
-        | EngineError::FileTooLarge { .. } => Exit::Usage,
-        EngineError::Busy
-        | EngineError::NoAnswer(_)
-        | EngineError::UnknownFile(_)
-        | EngineError::NotAFile { .. }
-        | EngineError::NoSpace { .. }
-        | EngineError::FileRefused { .. } => Exit::Error,
-        _ => Exit::Unavailable,
-    };
-    Failure::new(exit, error)
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let exit = match &error {
+            EngineError::Invalid { .. }
+            | EngineError::BadPath { .. }
+            | EngineError::BadArchive(_)
+            | EngineError::FileTooLarge { .. } => Exit::Usage,
+            EngineError::Busy
+            | EngineError::NoAnswer(_)
+            | EngineError::UnknownFile(_)
+            | EngineError::NotAFile { .. }
+            | EngineError::NoSpace { .. }
+            | EngineError::FileRefused { .. } => Exit::Error,
+            _ => Exit::Unavailable,
+        };
+        Self::new(exit, &error)
+    }
 }
 
 #[cfg(test)]

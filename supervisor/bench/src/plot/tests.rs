@@ -69,7 +69,7 @@ fn are_attributes(mut text: &str) {
 }
 
 #[test]
-fn the_picture_is_well_formed_and_has_a_bar_for_each_median() {
+fn a_plot_is_well_formed_and_has_a_bar_for_each_median() {
     let times = vec![
         summary(series::BARE, 11.0),
         summary(series::POOLED, 0.8),
@@ -91,7 +91,7 @@ fn the_picture_is_well_formed_and_has_a_bar_for_each_median() {
 }
 
 #[test]
-fn a_picture_of_little_is_well_formed_too() {
+fn a_plot_of_few_figures_is_well_formed() {
     let one = Growth { sessions: 1, many: summary("many", 0.0), one: summary("one", 0.0) };
     for report in [
         report(Vec::new(), Vec::new()),

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_configured_is_toml_that_goes_together() {
+    fn the_configurations_of_scenarios_are_valid_toml() {
         let text = scientific("/opt/a \"b\"/python3") + COLD + &pool(3, 1);
         let table: toml::Table = text.parse().unwrap();
         let default = &table["environments"]["default"];

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_is_one_of_all() {
+    fn a_mean_needs_every_value() {
         assert_eq!(mean(vec![Some(2), Some(4)]), Some(3));
         assert_eq!(mean(vec![Some(2), None]), None);
         assert_eq!(mean(Vec::new()), None);

@@ -46,7 +46,7 @@ fn files_are_numbered_and_nothing_is_replaced() {
 }
 
 #[test]
-fn the_best_representation_is_taken_and_text_alone_is_none() {
+fn the_best_representation_is_written_and_plain_text_is_not() {
     let temp = tempfile::tempdir().unwrap();
     let mut output_dir = OutputDir::open(temp.path()).unwrap();
     let text = shown(DisplayKind::Display, None, "text/plain", "x");
@@ -62,7 +62,7 @@ fn the_best_representation_is_taken_and_text_alone_is_none() {
 }
 
 #[test]
-fn an_update_goes_into_the_file_of_what_it_updates() {
+fn an_update_overwrites_the_file_of_its_display() {
     let temp = tempfile::tempdir().unwrap();
     let mut output_dir = OutputDir::open(temp.path()).unwrap();
     let of = |kind, text| shown(kind, Some("bar"), "text/html", text);
@@ -73,7 +73,7 @@ fn an_update_goes_into_the_file_of_what_it_updates() {
 }
 
 #[test]
-fn outputs_keep_their_names_but_for_those_that_are_taken() {
+fn outputs_keep_their_names_unless_they_are_taken() {
     let temp = tempfile::tempdir().unwrap();
     let mut output_dir = OutputDir::open(temp.path()).unwrap();
     let path = output_dir.write_output(&output("sub/a.tar.gz", "1")).unwrap();

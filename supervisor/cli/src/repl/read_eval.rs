@@ -10,7 +10,7 @@ use super::input::{HELP, Input, parse};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
 use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
-use crate::{files, outcome, transfer};
+use crate::{files, outcome, print, transfer};
 
 #[derive(Debug)]
 pub(super) struct ReadEvalLoop<'a> {
@@ -150,7 +150,7 @@ impl<'a> ReadEvalLoop<'a> {
             return self.screen.note("the session is gone");
         };
         let mebibytes =
-            |bytes: Option<u64>| bytes.map_or("?".to_owned(), |b| b.div_ceil(1 << 20).to_string());
+            |bytes: Option<u64>| bytes.map_or("?".to_owned(), |b| print::mebibytes(b).to_string());
         self.screen.write(&format!(
             "session {}, environment {}\nCPU {:.1} ms, memory {} MiB, disk {} MiB, {} executions\n",
             info.id,

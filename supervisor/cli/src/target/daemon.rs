@@ -14,7 +14,7 @@ pub(crate) async fn request<T: DeserializeOwned>(
     method: Method,
     path: &str,
 ) -> Result<T, Failure> {
-    client.call(ApiRequest::new(method, path)).await.map_err(|error| daemon_failure(&error))
+    Ok(client.call(ApiRequest::new(method, path)).await?)
 }
 
 /// Sends a request with a JSON body.
@@ -23,8 +23,7 @@ pub(super) async fn post<T: DeserializeOwned>(
     path: &str,
     body: &(impl Serialize + Sync),
 ) -> Result<T, Failure> {
-    let answer = Client::new(remote.clone()).json(Method::POST, path, Some(body)).await;
-    answer.map_err(|error| daemon_failure(&error))
+    Ok(Client::new(remote.clone()).json(Method::POST, path, Some(body)).await?)
 }
 
 /// Sends a request about a session, of whose reply only the success counts. `action` is what
@@ -79,26 +78,28 @@ pub(super) fn percent_encode(text: &str) -> String {
     encoded
 }
 
-pub(crate) fn daemon_failure(error: &ClientError) -> Failure {
-    let exit = match error {
-        ClientError::Problem { status, .. } if status.as_u16() == 401 => {
-            let about = if options::token().is_some() {
-                "what VIVARIUM_TOKEN holds is no token of its tenants (any more)"
-            } else {
-                "it has tenants: set VIVARIUM_TOKEN to the token of one"
-            };
-            return Failure::says(Exit::Usage, format!("the daemon refused: {about}"));
-        }
-        ClientError::Connect { .. } | ClientError::Http { .. } => Exit::Unavailable,
-        ClientError::Problem { status, .. } if [429, 503].contains(&status.as_u16()) => {
-            Exit::Unavailable
-        }
-        ClientError::Problem { status, .. } if [400, 413, 422].contains(&status.as_u16()) => {
-            Exit::Usage
-        }
-        _ => Exit::Error,
-    };
-    Failure::new(exit, error)
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let exit = match &error {
+            ClientError::Problem { status, .. } if status.as_u16() == 401 => {
+                let about = if options::token().is_some() {
+                    "what VIVARIUM_TOKEN holds is no token of its tenants (any more)"
+                } else {
+                    "it has tenants: set VIVARIUM_TOKEN to the token of one"
+                };
+                return Self::says(Exit::Usage, format!("the daemon refused: {about}"));
+            }
+            ClientError::Connect { .. } | ClientError::Http { .. } => Exit::Unavailable,
+            ClientError::Problem { status, .. } if [429, 503].contains(&status.as_u16()) => {
+                Exit::Unavailable
+            }
+            ClientError::Problem { status, .. } if [400, 413, 422].contains(&status.as_u16()) => {
+                Exit::Usage
+            }
+            _ => Exit::Error,
+        };
+        Self::new(exit, &error)
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use vivarium_engine::session::mime_bundle;
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError, Ticket};
 use vivarium_protocol::message::Stream;
 
-use super::{daemon_failure, engine_failure};
 use crate::exit::{Exit, Failure};
 
 /// The events of an execution.
@@ -25,7 +24,7 @@ impl EventStream {
     /// The next event; none after the last. May be dropped without losing any.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
         match self {
-            Self::Daemon(execution) => execution.next().await.map_err(|e| daemon_failure(&e)),
+            Self::Daemon(execution) => Ok(execution.next().await?),
             Self::Embedded(events) => events.next().await,
         }
     }
@@ -46,7 +45,7 @@ pub(crate) struct EmbeddedEvents {
 impl EmbeddedEvents {
     pub(super) fn new(engine: &Engine, ticket: Ticket) -> Result<Self, Failure> {
         // Its session is not the execution's own: there is nothing to wait for after the last.
-        let (reader, _) = ticket.follow(None).map_err(|error| engine_failure(&error))?;
+        let (reader, _) = ticket.follow(None)?;
         Ok(Self {
             engine: engine.clone(),
             reader,
@@ -94,7 +93,7 @@ impl EmbeddedEvents {
             }
             again => again,
         };
-        self.reader = again.map_err(|error| engine_failure(&error))?;
+        self.reader = again?;
         Ok(())
     }
 

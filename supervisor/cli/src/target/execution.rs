@@ -7,7 +7,7 @@ use vivarium_client::{ApiRequest, Client, Execution, Method};
 use vivarium_engine::{DEFAULT_TENANT, Delivery, Engine, Ticket};
 
 use super::events::{EmbeddedEvents, EventStream};
-use super::{Target, daemon_failure, engine_failure, session_path};
+use super::{Target, session_path};
 use crate::exit::{Exit, Failure};
 
 /// A request to run code or a command.
@@ -50,15 +50,14 @@ impl Target {
         match self {
             Self::Embedded(engine) => {
                 let ticket = start_embedded(engine, session, request, create, false).await?;
-                let outcome = ticket.outcome().await.map_err(|error| engine_failure(&error))?;
-                Ok(Arc::unwrap_or_clone(outcome))
+                Ok(Arc::unwrap_or_clone(ticket.outcome().await?))
             }
             Self::Daemon(remote) => {
                 let (path, body) = daemon_request(session, &request, create)?;
                 let mut client = Client::new(remote.clone());
                 let answer =
                     client.call(ApiRequest::new(Method::POST, &path).json_bytes(body)).await;
-                answer.map_err(|error| daemon_failure(&error))
+                Ok(answer?)
             }
         }
     }
@@ -79,8 +78,7 @@ impl Target {
             }
             Self::Daemon(remote) => {
                 let (path, body) = daemon_request(session, &request, create)?;
-                let execution = Execution::start(Client::new(remote.clone()), path, body).await;
-                let execution = execution.map_err(|error| daemon_failure(&error))?;
+                let execution = Execution::start(Client::new(remote.clone()), path, body).await?;
                 Ok(EventStream::Daemon(Box::new(execution)))
             }
         }
@@ -115,5 +113,5 @@ async fn start_embedded(
             engine.start_command(DEFAULT_TENANT, session, command, delivery).await
         }
     };
-    ticket.map_err(|error| engine_failure(&error))
+    Ok(ticket?)
 }

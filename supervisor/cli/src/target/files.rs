@@ -9,7 +9,7 @@ use vivarium_client::{ApiRequest, Client, Method};
 use vivarium_engine::{DEFAULT_TENANT, Engine};
 
 use super::daemon::{act, percent_encode};
-use super::{Target, daemon_failure, engine_failure, request, session_path};
+use super::{Target, request, session_path};
 use crate::exit::{Exit, Failure};
 
 /// How many files are asked for at a time.
@@ -55,10 +55,7 @@ impl Target {
 
     async fn files_page(&self, session: &str, page: FilePage) -> Result<FileList, Failure> {
         match self {
-            Self::Embedded(engine) => engine
-                .list_files(DEFAULT_TENANT, session, page)
-                .await
-                .map_err(|e| engine_failure(&e)),
+            Self::Embedded(engine) => Ok(engine.list_files(DEFAULT_TENANT, session, page).await?),
             Self::Daemon(remote) => {
                 let FilePage { path, recursive, after, limit } = page;
                 let after = after
@@ -85,8 +82,7 @@ impl Target {
                 let path = format!("{}{}", session_path(session), file_path(name));
                 let request = ApiRequest::new(Method::GET, &path);
                 let mut client = Client::new(remote.clone());
-                let answer = client.open(request).await.map_err(|error| daemon_failure(&error))?;
-                answer.copy_to(to).await.map_err(|error| daemon_failure(&error))
+                Ok(client.open(request).await?.copy_to(to).await?)
             }
         }
     }
@@ -113,16 +109,13 @@ impl Target {
         let path = format!("{}{}{query}", session_path(session), file_path(name));
         let request = ApiRequest::new(Method::PUT, &path).stream(content_type, from, length_bytes);
         let answer = Client::new(remote.clone()).call(request).await;
-        answer.map(|_: IgnoredAny| ()).map_err(|error| daemon_failure(&error))
+        Ok(answer.map(|_: IgnoredAny| ())?)
     }
 
     /// Deletes a file, or a directory and all in it.
     pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
         match self {
-            Self::Embedded(engine) => engine
-                .delete_file(DEFAULT_TENANT, session, name)
-                .await
-                .map_err(|e| engine_failure(&e)),
+            Self::Embedded(engine) => Ok(engine.delete_file(DEFAULT_TENANT, session, name).await?),
             Self::Daemon(remote) => act(remote, Method::DELETE, session, &file_path(name)).await,
         }
     }
@@ -134,8 +127,7 @@ async fn copy(
     name: &str,
     to: &mut (impl AsyncWrite + Unpin),
 ) -> Result<u64, Failure> {
-    let reading = engine.read_file(DEFAULT_TENANT, session, name, 0, None).await;
-    let mut reading = reading.map_err(|error| engine_failure(&error))?;
+    let mut reading = engine.read_file(DEFAULT_TENANT, session, name, 0, None).await?;
     let size_bytes = reading.length();
     while let Some(chunk) = reading.chunk().await {
         let chunk = chunk.map_err(|error| broken(name, &error))?;
@@ -153,18 +145,18 @@ async fn send(
     mut from: impl AsyncRead + Unpin,
     length_bytes: Option<u64>,
 ) -> Result<(), Failure> {
-    let upload = match kind {
-        UploadKind::File => engine.write_file(DEFAULT_TENANT, session, name, length_bytes).await,
-        UploadKind::Archive => engine.unpack_files(DEFAULT_TENANT, session, name).await,
+    let mut upload = match kind {
+        UploadKind::File => engine.write_file(DEFAULT_TENANT, session, name, length_bytes).await?,
+        UploadKind::Archive => engine.unpack_files(DEFAULT_TENANT, session, name).await?,
     };
-    let mut upload = upload.map_err(|error| engine_failure(&error))?;
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let count = from.read(&mut chunk).await.map_err(|error| broken(name, &error))?;
         let Some(data) = chunk.get(..count).filter(|data| !data.is_empty()) else { break };
-        upload = upload.send(data).await.map_err(|error| engine_failure(&error))?;
+        upload = upload.send(data).await?;
     }
-    upload.finish().await.map(drop).map_err(|error| engine_failure(&error))
+    upload.finish().await?;
+    Ok(())
 }
 
 fn broken(name: &str, error: &io::Error) -> Failure {

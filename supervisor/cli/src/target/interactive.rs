@@ -4,18 +4,14 @@ use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
 use vivarium_client::Method;
 use vivarium_engine::DEFAULT_TENANT;
 
-use super::{Target, daemon, engine_failure, session_path};
+use super::{Target, daemon, session_path};
 use crate::exit::Failure;
 
 impl Target {
     /// Gives a session a fresh kernel.
     pub(crate) async fn reset(&self, session: &str) -> Result<(), Failure> {
         match self {
-            Self::Embedded(engine) => engine
-                .reset(DEFAULT_TENANT, session)
-                .await
-                .map(drop)
-                .map_err(|e| engine_failure(&e)),
+            Self::Embedded(engine) => Ok(engine.reset(DEFAULT_TENANT, session).await.map(drop)?),
             Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/reset").await,
         }
     }
@@ -23,9 +19,7 @@ impl Target {
     /// Begins a session's idle time anew.
     pub(crate) async fn keepalive(&self, session: &str) -> Result<(), Failure> {
         match self {
-            Self::Embedded(engine) => {
-                engine.keepalive(DEFAULT_TENANT, session).map(drop).map_err(|e| engine_failure(&e))
-            }
+            Self::Embedded(engine) => Ok(engine.keepalive(DEFAULT_TENANT, session).map(drop)?),
             Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/keepalive").await,
         }
     }
@@ -37,10 +31,7 @@ impl Target {
         request: ProbeRequest,
     ) -> Result<CompleteReply, Failure> {
         match self {
-            Self::Embedded(engine) => engine
-                .complete(DEFAULT_TENANT, session, request)
-                .await
-                .map_err(|e| engine_failure(&e)),
+            Self::Embedded(engine) => Ok(engine.complete(DEFAULT_TENANT, session, request).await?),
             Self::Daemon(remote) => {
                 daemon::post(remote, &format!("{}/complete", session_path(session)), &request).await
             }
@@ -54,10 +45,7 @@ impl Target {
         request: ProbeRequest,
     ) -> Result<InspectReply, Failure> {
         match self {
-            Self::Embedded(engine) => engine
-                .inspect(DEFAULT_TENANT, session, request)
-                .await
-                .map_err(|e| engine_failure(&e)),
+            Self::Embedded(engine) => Ok(engine.inspect(DEFAULT_TENANT, session, request).await?),
             Self::Daemon(remote) => {
                 daemon::post(remote, &format!("{}/inspect", session_path(session)), &request).await
             }

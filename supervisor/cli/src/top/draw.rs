@@ -8,8 +8,9 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, Wrap};
 use vivarium_protocol::layer::{Report, Status};
 
 use super::once::heading;
-use super::rows::{SESSION_HEADINGS, TENANT_HEADINGS, mebibytes};
+use super::rows::{SESSION_HEADINGS, TENANT_HEADINGS};
 use super::view::{Pane, SORTS, View};
+use crate::print::mebibytes;
 use crate::terminal::escape;
 
 const KEYS: &str = "q quit  Tab pane  / filter  r reverse  sort by: i id  t tenant  s state  \

@@ -84,6 +84,5 @@ pub(super) async fn watch(
 }
 
 pub(super) async fn fetch_all(remote: Remote) -> Result<Snapshot, Failure> {
-    let fetched = fetch(&mut Client::new(remote), true, true).await;
-    fetched.map_err(|error| target::daemon_failure(&error))
+    Ok(fetch(&mut Client::new(remote), true, true).await?)
 }

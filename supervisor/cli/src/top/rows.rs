@@ -8,6 +8,7 @@ use serde::Serialize;
 use vivarium_api_types::{SessionInfo, SessionState};
 
 use super::metrics::Tenant;
+use crate::print::mebibytes;
 use crate::terminal::escape;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -91,7 +92,7 @@ pub(super) fn tenants(
             tenant.queued.to_string(),
             percent.map_or_else(unknown, |percent| format!("{percent:.0}")),
             seconds.unwrap_or_else(unknown),
-            tenant.memory_bytes.map_or_else(unknown, mebibytes),
+            tenant.memory_bytes.map_or_else(unknown, |bytes| mebibytes(bytes).to_string()),
             tenant.processes.map_or_else(unknown, |count| count.to_string()),
         ]
     });
@@ -115,7 +116,7 @@ impl SessionRow {
             escape(&self.tenant).into_owned(),
             state(self.state).to_owned(),
             format!("{:.0}", self.cpu_percent),
-            self.memory_bytes.map_or_else(unknown, mebibytes),
+            self.memory_bytes.map_or_else(unknown, |bytes| mebibytes(bytes).to_string()),
             self.executions.to_string(),
             self.queued.to_string(),
             age(self.age_seconds),
@@ -137,10 +138,6 @@ pub(super) const fn state(state: SessionState) -> &'static str {
 
 fn unknown() -> String {
     "-".to_owned()
-}
-
-pub(super) fn mebibytes(bytes: u64) -> String {
-    bytes.div_ceil(1 << 20).to_string()
 }
 
 /// An age by its two largest units.
