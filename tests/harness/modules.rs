@@ -7,7 +7,7 @@ use std::path::Path;
 /// For each top-level module, the others that it names.
 pub type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads a crate's source folder. A module uses another if any file of it, tests included, names
+/// Reads a crate's source folder. A module uses another if any file of it, unit tests left out, names
 /// that as `crate::other`, alone or in braces, or by as many `super`s as lead to the crate's root.
 #[must_use]
 pub fn uses(src: &Path) -> Uses {
@@ -31,6 +31,9 @@ pub fn uses(src: &Path) -> Uses {
 /// The code of a file or of all files below a directory, without comments, and with every path to the
 /// crate's root written as `crate::`. `depth` is how many `super`s lead there from the file.
 fn text(path: &Path, depth: usize) -> String {
+    if path.file_stem().is_some_and(|name| name == "tests") {
+        return String::new();
+    }
     if path.is_dir() {
         let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
         return entries.map(|path| text(&path, depth + 1)).collect();
@@ -39,6 +42,7 @@ fn text(path: &Path, depth: usize) -> String {
         return String::new();
     }
     let code = fs::read_to_string(path).unwrap();
+    let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n").replace(&"super::".repeat(depth), "crate::")
 }

@@ -1,11 +1,9 @@
-//! Exit codes, and the one place where an error is printed.
+//! Exit codes, and why a command failed.
 
 use std::error::Error;
 use std::process::ExitCode;
 
 use vivarium_protocol::error_chain;
-
-use super::print;
 
 /// How a command ends. Documented in `vivarium --help` and docs/command-line.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +67,7 @@ impl Failure {
         &self.message
     }
 
-    /// Prints the message.
-    pub(super) fn report(self) -> Exit {
-        for line in self.message.lines() {
-            print::note(line);
-        }
+    pub(super) const fn exit(&self) -> Exit {
         self.exit
     }
 }

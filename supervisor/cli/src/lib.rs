@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use exit::{Exit, Failure};
+use exit::Exit;
 
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
         Command::Config(command) => config::main(&command),
     };
     vivarium_server::logging::flush();
-    exit.unwrap_or_else(Failure::report).into()
+    exit.unwrap_or_else(|error| print::failure(&error)).into()
 }
 
 /// `--help` and `--version` are no errors, and go to standard output.

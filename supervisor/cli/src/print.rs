@@ -38,6 +38,12 @@ pub(super) fn note(line: &str) {
     err(format!("vivarium: {}\n", escape(line)).as_bytes());
 }
 
+/// Writes why a command failed to standard error.
+pub(super) fn failure(failure: &Failure) -> Exit {
+    failure.message().lines().for_each(note);
+    failure.exit()
+}
+
 /// Rows in aligned columns; the first row is the heading.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {

@@ -16,8 +16,6 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::engine::Results;
-
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +81,15 @@ impl fmt::Display for Full {
     }
 }
 
+/// Bytes that are kept for as long as nobody needs the room.
+pub trait Evict: std::fmt::Debug + Send + Sync {
+    /// Evicts the oldest of a tenant's. Whether there was one.
+    fn forget_oldest_of(&self, tenant: &str) -> bool;
+
+    /// Evicts the oldest of the tenant that has most. Whether there was one.
+    fn forget_oldest_of_most(&self) -> bool;
+}
+
 /// The budget of a daemon. Clones are the same.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Shared>);
@@ -92,7 +99,7 @@ struct Shared {
     daemon: Pot,
     max_tenant_bytes: usize,
     tenants: Mutex<HashMap<String, Arc<Pot>>>,
-    results: Arc<Results>,
+    results: Arc<dyn Evict>,
     /// Told when bytes are given back.
     freed: Notify,
     /// The right to go over the maximum for one large message: see [`Account::overdraw`].
@@ -103,7 +110,7 @@ impl Budget {
     /// So many bytes for all, of which one tenant may have so many, and the results that make
     /// room.
     #[must_use]
-    pub fn new(max_bytes: usize, max_tenant_bytes: usize, results: Arc<Results>) -> Self {
+    pub fn new(max_bytes: usize, max_tenant_bytes: usize, results: Arc<dyn Evict>) -> Self {
         Self(Arc::new(Shared {
             daemon: Pot::new(max_bytes),
             max_tenant_bytes,

@@ -25,9 +25,9 @@ use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
 use crate::pool::Pools;
 use crate::recover::{WorkdirError, Workdirs};
-use crate::session::Command;
 use crate::session::registry::Registry;
 use crate::session::transfer::Room;
+use crate::session::{Command, Results};
 use crate::settings::Settings;
 
 mod admission;
@@ -43,7 +43,6 @@ mod probe;
 mod reaper;
 mod reload;
 mod request;
-mod results;
 mod sampler;
 mod scrape;
 mod start;
@@ -63,7 +62,6 @@ pub use files::Upload;
 pub use idempotency::Once;
 pub use request::is_plain_name;
 pub use request::too_low;
-pub use results::Results;
 pub use trial::below_floor;
 
 use vivarium_api_types::{

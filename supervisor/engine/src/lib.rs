@@ -24,6 +24,6 @@ pub mod template;
 #[cfg(any(test, feature = "testing"))]
 pub use engine::testing;
 pub use engine::{
-    Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Delivery, Engine, EngineError, Once, Results,
-    StartError, Ticket, Upload, below_floor, is_plain_name, too_low,
+    Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Delivery, Engine, EngineError, Once, StartError,
+    Ticket, Upload, below_floor, is_plain_name, too_low,
 };

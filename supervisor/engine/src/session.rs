@@ -33,6 +33,7 @@ mod launch;
 mod liveness;
 mod output;
 pub mod registry;
+mod results;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,6 +44,7 @@ pub use actor::{adopt, spawn};
 pub use execution::{Interrupted, NewExecution, Refusal};
 pub use launch::{Means, Recipe};
 pub use output::mime_bundle;
+pub use results::Results;
 pub use warm::Warm;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.

@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 
 use listenfd::ListenFd;
 use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Gid, Uid};
 use vivarium_api_types::ListenAddr;
-
-use crate::privilege::Account;
 
 #[derive(Debug)]
 pub enum Listener {
@@ -140,12 +139,12 @@ pub fn inherited(local_only: Option<&'static str>) -> Result<Vec<Listener>, List
 /// The first [`ListenError`].
 pub fn bind(
     addresses: &[ListenAddr],
-    owner: Option<&Account>,
+    owner: Option<(Uid, Gid)>,
 ) -> Result<Vec<Listener>, ListenError> {
     addresses.iter().map(|address| bind_one(address, owner)).collect()
 }
 
-fn bind_one(address: &ListenAddr, owner: Option<&Account>) -> Result<Listener, ListenError> {
+fn bind_one(address: &ListenAddr, owner: Option<(Uid, Gid)>) -> Result<Listener, ListenError> {
     let failed = |source| ListenError::Bind { address: address.to_string(), source };
     let listener = match address {
         ListenAddr::Tcp(tcp) => Listener::Tcp(TcpListener::bind(tcp).map_err(failed)?),
@@ -157,11 +156,11 @@ fn bind_one(address: &ListenAddr, owner: Option<&Account>) -> Result<Listener, L
             let bound = UnixListener::bind(path);
             umask(before);
             let unix = bound.map_err(failed)?;
-            if let Some(owner) = owner {
+            if let Some((uid, gid)) = owner {
                 // Not through a link: whoever owns the directory may have put one there, to be
                 // given what it points to.
-                let (uid, gid) = (owner.uid.as_raw(), owner.gid.as_raw());
-                std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(failed)?;
+                std::os::unix::fs::lchown(path, Some(uid.as_raw()), Some(gid.as_raw()))
+                    .map_err(failed)?;
             }
             Listener::Unix(unix)
         }

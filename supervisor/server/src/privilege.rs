@@ -125,7 +125,8 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Prepared, Pr
         dirs::ensure("server.state_dir", &server.state_dir, 0o700, account.as_ref())?;
         listeners = listen::inherited(local_only)?;
         if listeners.is_empty() {
-            listeners = listen::bind(&server.listen, account.as_ref())?;
+            listeners =
+                listen::bind(&server.listen, account.as_ref().map(|own| (own.uid, own.gid)))?;
             sockets = UnixSockets::of(&server.listen);
         } else {
             // So that a reload that would let others in without a token is refused.

@@ -2,11 +2,12 @@
 use futures_util::FutureExt;
 
 use super::*;
+use crate::session::Results;
 
 const MIB: usize = 1 << 20;
 
 fn budget() -> Budget {
-    Budget::new(10 * MIB, 4 * MIB, Arc::default())
+    Budget::new(10 * MIB, 4 * MIB, Arc::new(Results::default()))
 }
 
 #[test]

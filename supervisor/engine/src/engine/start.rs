@@ -11,7 +11,7 @@ use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{Engine, Host, Inner, Results, StartError, pools, reaper, sampler, tenants, trial};
+use super::{Engine, Host, Inner, StartError, pools, reaper, sampler, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, ids::IdPool, range};
@@ -20,6 +20,7 @@ use crate::cgroup::{self, Missing, Support};
 use crate::memory::{Memory, Sources};
 use crate::pool::Pools;
 use crate::recover;
+use crate::session::Results;
 use crate::session::registry::Registry;
 use crate::session::transfer::Room;
 use crate::settings::{Mode, Settings};
@@ -119,7 +120,7 @@ pub(super) fn budget(settings: &Settings, results: &Arc<Results>) -> Budget {
     let bytes = |mib: u64| usize::try_from(mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
     let server = &settings.server;
     let (all, tenant) = (bytes(server.max_buffered_mb), bytes(server.max_tenant_buffered_mb));
-    Budget::new(all, tenant, Arc::clone(results))
+    Budget::new(all, tenant, Arc::clone(results) as _)
 }
 
 /// The ids that sessions get, in the namespace that their launchers enter to map them; `None` if

@@ -9,6 +9,7 @@ use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{Failure, Launch, Origin, Passing};
 use vivarium_protocol::policy::Policy;
 
+use super::Results;
 use super::channel::Channel;
 use crate::backend::ids::{IdPool, Lease};
 use crate::backend::program::ProgramFile;
@@ -16,7 +17,6 @@ use crate::backend::{Backend, LaunchSpec, Launched};
 use crate::budget::Account;
 use crate::cgroup::{Scope, Tree};
 use crate::descriptors;
-use crate::engine::Results;
 use crate::observe::Observer;
 use crate::recover::Workdirs;
 use crate::template::Template;

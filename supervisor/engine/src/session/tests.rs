@@ -18,11 +18,12 @@ use vivarium_protocol::units::Limit;
 
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
-use super::{Command, Identity, Means, NewExecution, Recipe, Refusal, Session, Timing, spawn};
+use super::{
+    Command, Identity, Means, NewExecution, Recipe, Refusal, Results, Session, Timing, spawn,
+};
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
 use crate::budget::{Account, Budget};
-use crate::engine::Results;
 use crate::observe::Observer;
 use crate::template::Template;
 
@@ -86,7 +87,7 @@ fn policy() -> Policy {
 
 /// How a session of this backend is started.
 pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
-    let results = Arc::default();
+    let results: Arc<Results> = Arc::default();
     let means = Means {
         backend: Arc::clone(backend) as _,
         tree: None,
@@ -95,7 +96,7 @@ pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
         program: ProgramFile::new(b"").unwrap(),
         protection: Arc::new([]),
         template: Arc::new(Template::new("default")),
-        account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results)).of("t"),
+        account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results) as _).of("t"),
         results,
         observer: Observer::default(),
     };

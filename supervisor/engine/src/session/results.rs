@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vivarium_protocol::message::ExecutionNumber;
 
-use crate::session::Identity;
-use crate::session::execution_log::ExecutionLog;
+use super::Identity;
+use super::execution_log::ExecutionLog;
+use crate::budget::Evict;
 
 /// Bytes of a tenant's executions that are over, at most.
 const MAX_BYTES: usize = 64 << 20;
@@ -124,15 +125,15 @@ impl Results {
         drop(inner);
         drop(forgotten);
     }
+}
 
-    /// Forgets a tenant's oldest; `false` if nothing of it is kept.
-    pub fn forget_oldest_of(&self, tenant: &str) -> bool {
+impl Evict for Results {
+    fn forget_oldest_of(&self, tenant: &str) -> bool {
         let forgotten = self.lock().forget_oldest(tenant);
         forgotten.is_some()
     }
 
-    /// Forgets the oldest of the tenant of which most is kept; `false` if nothing is kept.
-    pub fn forget_oldest_of_most(&self) -> bool {
+    fn forget_oldest_of_most(&self) -> bool {
         let mut inner = self.lock();
         let most = inner.over.iter().max_by_key(|(_, kept)| kept.bytes);
         let Some(tenant) = most.map(|(tenant, _)| tenant.clone()) else { return false };
