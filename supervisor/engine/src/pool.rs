@@ -1,7 +1,7 @@
 //! Pools of sessions that are started before anybody asks for them.
 //!
 //! There is one for each tenant and environment, since a session's scope is in its tenant's cgroup
-//! and processes are never moved between cgroups. What a pool holds is a [`Warm`] session: nobody's,
+//! and processes are never moved between cgroups. What a pool holds is a [`PooledSession`] session: nobody's,
 //! in no list, and given away once. One task, the [`keeper`], fills all of them in the background;
 //! whoever takes a session waits for nothing.
 //!
@@ -22,7 +22,7 @@ use vivarium_protocol::policy::Policy;
 
 use crate::memory::{Memory, Terms};
 use crate::session::registry::Registry;
-use crate::session::{Recipe, Warm};
+use crate::session::{PooledSession, Recipe};
 use crate::settings::Environment;
 
 mod keeper;
@@ -94,7 +94,7 @@ struct State {
     bounds: Bounds,
     shelves: BTreeMap<Key, Shelf>,
     /// Those to be ended.
-    dead: Vec<Warm>,
+    dead: Vec<PooledSession>,
     /// Counts changes of what pools hold.
     edition: u64,
     /// Whether none are started for want of memory.
@@ -173,17 +173,22 @@ impl Pools {
 
     /// A session of a tenant and an environment that was started with this policy.
     #[must_use]
-    pub fn take(&self, tenant: &str, environment: &str, policy: &Policy) -> Option<Warm> {
+    pub fn checkout(
+        &self,
+        tenant: &str,
+        environment: &str,
+        policy: &Policy,
+    ) -> Option<PooledSession> {
         let mut state = self.shared.lock();
         let State { shelves, dead, edition, .. } = &mut *state;
         let shelf = shelves.get_mut(&key(tenant, environment));
         shelf.and_then(|shelf| {
             shelf.renew(edition, dead);
-            let warm = shelf.take(policy, dead);
+            let pooled = shelf.checkout(policy, dead);
             if shelf.is_low() || !dead.is_empty() {
                 self.shared.changed.notify_one();
             }
-            warm
+            pooled
         })
     }
 

@@ -23,7 +23,6 @@ use vivarium_protocol::policy::{Limits, Network};
 use crate::cgroup::Scope;
 
 mod actor;
-mod body;
 mod cause;
 mod channel;
 mod deadlines;
@@ -32,20 +31,21 @@ pub mod execution_log;
 mod launch;
 mod liveness;
 mod output;
+mod pooled;
+mod processes;
 pub mod registry;
 mod results;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transfer;
-mod warm;
 
-pub use actor::{adopt, spawn};
+pub use actor::{from_pooled, spawn};
 pub use execution::{Interrupted, NewExecution, Refusal};
 pub use launch::{Means, Recipe};
 pub use output::mime_bundle;
+pub use pooled::PooledSession;
 pub use results::Results;
-pub use warm::Warm;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
 const COMMANDS: usize = 16;
@@ -166,8 +166,8 @@ impl Session {
     }
 
     /// SessionStatus where its usage can be read.
-    fn set_scope(&self, body: &body::Body) {
-        if let Some(scope) = &body.resources.scope {
+    fn set_scope(&self, processes: &processes::SessionProcesses) {
+        if let Some(scope) = &processes.resources.scope {
             self.scope.get_or_init(|| Arc::clone(scope));
         }
     }

@@ -133,11 +133,11 @@ impl Engine {
             pools.touch(&gone.identity.tenant, &gone.identity.environment);
         };
         let Identity { tenant, environment, .. } = &identity;
-        let take = || self.inner.pools.take(tenant, environment, &recipe.policy);
+        let take = || self.inner.pools.checkout(tenant, environment, &recipe.policy);
         let metrics = self.metrics();
-        if let Some(warm) = has_pool.then(take).flatten() {
+        if let Some(pooled) = has_pool.then(take).flatten() {
             metrics.pool.taken(environment, true);
-            return Ok(session::adopt(identity, timing, warm, on_gone));
+            return Ok(session::from_pooled(identity, timing, pooled, on_gone));
         }
         let promise = self.inner.memory.admit(environment, terms)?;
         if has_pool {

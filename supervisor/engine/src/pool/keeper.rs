@@ -14,7 +14,7 @@ use vivarium_protocol::message::Failure;
 use super::pace::Pace;
 use super::{Key, Shared, State};
 use crate::memory::{Advice, Memory};
-use crate::session::{Warm, internal_failure};
+use crate::session::{PooledSession, internal_failure};
 use crate::template::Template;
 
 /// How many are given up at once. What that was good for, the next reading says.
@@ -39,7 +39,7 @@ pub(super) struct Keeper {
     shrunk_at: Option<Instant>,
     pace: Pace,
     starting: HashMap<Id, Start>,
-    starts: JoinSet<Result<Warm, Failure>>,
+    starts: JoinSet<Result<PooledSession, Failure>>,
     ends: JoinSet<()>,
     /// Those whose templates are waited for.
     awaiting: BTreeSet<Key>,
@@ -94,8 +94,8 @@ impl Keeper {
 
     /// Begins to end what is of no use.
     fn end_dead(&mut self) {
-        for warm in std::mem::take(&mut self.shared.lock().dead) {
-            self.ends.spawn(warm.discard());
+        for pooled in std::mem::take(&mut self.shared.lock().dead) {
+            self.ends.spawn(pooled.discard());
         }
     }
 
@@ -216,12 +216,12 @@ impl Keeper {
                     () = shared.until_closed() => "the pools are being drained",
                 }
             };
-            Warm::start(&tenant, recipe, until).await
+            PooledSession::start(&tenant, recipe, until).await
         });
         self.starting.insert(started.id(), Start { key, edition, began: Instant::now() });
     }
 
-    fn started(&mut self, ended: Result<(Id, Result<Warm, Failure>), JoinError>) {
+    fn started(&mut self, ended: Result<(Id, Result<PooledSession, Failure>), JoinError>) {
         let (id, result) = match ended {
             Ok(ended) => ended,
             Err(error) => (error.id(), Err(internal_failure(&error.to_string()))),
@@ -234,14 +234,14 @@ impl Keeper {
         let State { shelves, dead, .. } = &mut *state;
         let shelf = shelves.get_mut(&key).filter(|shelf| shelf.edition == edition);
         match (result, shelf) {
-            (Ok(warm), Some(shelf)) => {
-                if shelf.push(warm) {
+            (Ok(pooled), Some(shelf)) => {
+                if shelf.push(pooled) {
                     tracing::info!(tenant, environment, "sessions for the pool start again");
                 }
                 self.shared.metrics.pool.refilled(environment, took);
             }
             // What was wanted has changed meanwhile.
-            (Ok(warm), None) => dead.push(warm),
+            (Ok(pooled), None) => dead.push(pooled),
             (Err(failure), Some(shelf)) => {
                 if shelf.failed(now, &failure) {
                     tracing::warn!(tenant, environment, %failure, "a session for the pool did not start");

@@ -11,7 +11,7 @@ use vivarium_protocol::policy::Policy;
 
 use super::{Marks, Stock};
 use crate::backoff::Backoff;
-use crate::session::{Recipe, Warm};
+use crate::session::{PooledSession, Recipe};
 use crate::template::{State as TemplateState, Template};
 
 /// See the module.
@@ -19,7 +19,7 @@ use crate::template::{State as TemplateState, Template};
 pub(super) struct Shelf {
     stock: Stock,
     /// The oldest first.
-    ready: VecDeque<Warm>,
+    ready: VecDeque<PooledSession>,
     /// Which stock this is: one that was started for another does not belong here.
     pub(super) edition: u64,
     /// How often the interpreter had been replaced when this stock was begun.
@@ -54,7 +54,12 @@ impl Shelf {
     }
 
     /// Is to hold this from now on. What does not belong there any more is given back.
-    pub(super) fn restock(&mut self, stock: Stock, lasting: bool, edition: u64) -> VecDeque<Warm> {
+    pub(super) fn restock(
+        &mut self,
+        stock: Stock,
+        lasting: bool,
+        edition: u64,
+    ) -> VecDeque<PooledSession> {
         self.lasting = lasting;
         let is_same = self.stock.recipe.policy == stock.recipe.policy
             && self.stock.environment == stock.environment;
@@ -69,7 +74,7 @@ impl Shelf {
 
     /// Begins anew if the interpreter is another by now: what is of the one that was before is moved
     /// to `dead`, and what is starting with it belongs to no edition any more.
-    pub(super) fn renew(&mut self, edition: &mut u64, dead: &mut Vec<Warm>) {
+    pub(super) fn renew(&mut self, edition: &mut u64, dead: &mut Vec<PooledSession>) {
         let replaced = self.stock.recipe.means.template.replaced();
         if std::mem::replace(&mut self.replaced, replaced) != replaced {
             *edition += 1;
@@ -102,8 +107,8 @@ impl Shelf {
     }
 
     /// One is ready. Whether others were not before it.
-    pub(super) fn push(&mut self, warm: Warm) -> bool {
-        self.ready.push_back(warm);
+    pub(super) fn push(&mut self, pooled: PooledSession) -> bool {
+        self.ready.push_back(pooled);
         self.backoff.succeeded();
         self.failure.take().is_some()
     }
@@ -119,51 +124,59 @@ impl Shelf {
         self.backoff.until(now)
     }
 
-    pub(super) fn into_ready(self) -> VecDeque<Warm> {
+    pub(super) fn into_ready(self) -> VecDeque<PooledSession> {
         self.ready
     }
 
     /// One for this policy. Those that turn out to be of no use go to `dead`.
-    pub(super) fn take(&mut self, policy: &Policy, dead: &mut Vec<Warm>) -> Option<Warm> {
+    pub(super) fn checkout(
+        &mut self,
+        policy: &Policy,
+        dead: &mut Vec<PooledSession>,
+    ) -> Option<PooledSession> {
         self.used = Instant::now();
         if self.stock.recipe.policy != *policy {
             return None;
         }
-        while let Some(mut warm) = self.ready.pop_front() {
-            if warm.is_alive() {
-                return Some(warm);
+        while let Some(mut pooled) = self.ready.pop_front() {
+            if pooled.is_alive() {
+                return Some(pooled);
             }
-            self.lose(dead, warm);
+            self.lose(dead, pooled);
         }
         None
     }
 
     /// Gives up one, the oldest, for want of memory. When there is some again, as many as there
     /// are to be are started.
-    pub(super) fn give_up(&mut self) -> Option<Warm> {
+    pub(super) fn give_up(&mut self) -> Option<PooledSession> {
         self.refilling = true;
         self.ready.pop_front()
     }
 
     /// Moves those that are of no use any more to `dead`: how many these were.
-    pub(super) fn poll_lost(&mut self, cx: &mut Context<'_>, dead: &mut Vec<Warm>) -> usize {
+    pub(super) fn poll_lost(
+        &mut self,
+        cx: &mut Context<'_>,
+        dead: &mut Vec<PooledSession>,
+    ) -> usize {
         let before = self.ready.len();
         let mut index = 0;
-        while let Some(warm) = self.ready.get_mut(index) {
-            if warm.poll_lost(cx).is_pending() {
+        while let Some(pooled) = self.ready.get_mut(index) {
+            if pooled.poll_lost(cx).is_pending() {
                 index += 1;
-            } else if let Some(warm) = self.ready.remove(index) {
-                self.lose(dead, warm);
+            } else if let Some(pooled) = self.ready.remove(index) {
+                self.lose(dead, pooled);
             }
         }
         before - self.ready.len()
     }
 
     /// One has ended by itself: it is replaced, though not at once if that goes on.
-    fn lose(&mut self, dead: &mut Vec<Warm>, warm: Warm) {
+    fn lose(&mut self, dead: &mut Vec<PooledSession>, pooled: PooledSession) {
         self.backoff.failed(Instant::now());
         self.refilling = true;
-        dead.push(warm);
+        dead.push(pooled);
     }
 
     /// Whether one more is to be started, when so many are starting.

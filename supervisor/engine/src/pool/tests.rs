@@ -86,8 +86,8 @@ impl Bench {
         }
     }
 
-    fn take(&self) -> Option<Warm> {
-        self.pools.take("t", "e", &self.policy())
+    fn checkout(&self) -> Option<PooledSession> {
+        self.pools.checkout("t", "e", &self.policy())
     }
 
     fn killed(&self) -> usize {

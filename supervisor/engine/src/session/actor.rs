@@ -17,7 +17,6 @@ use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent}
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
 
-use super::body::Body;
 use super::channel::Channel;
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::execution::Kind;
@@ -25,9 +24,10 @@ use super::execution_log::LogWriter;
 use super::launch::{Means, Place, Recipe, Resources};
 use super::liveness::Liveness;
 use super::output::Collector;
+use super::pooled::PooledSession;
+use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
-use super::warm::Warm;
 use super::{Command, Identity, NewExecution, Session, Timing};
 use crate::budget::Reservation;
 use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
@@ -162,10 +162,10 @@ pub fn spawn(
     tokio::spawn(async move {
         let Recipe { policy, means } = recipe;
         let Identity { tenant, id, .. } = &own.identity;
-        match Body::launch(Place { tenant, name: id }, policy, &means).await {
-            Ok(body) => {
-                own.set_scope(&body);
-                let mut actor = Actor::new(Arc::clone(&own), body, means);
+        match SessionProcesses::launch(Place { tenant, name: id }, policy, &means).await {
+            Ok(processes) => {
+                own.set_scope(&processes);
+                let mut actor = Actor::new(Arc::clone(&own), processes, means);
                 actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
                 // Boxed: the future would otherwise be part of this one twice.
                 Box::pin(actor.run(commands)).await;
@@ -180,18 +180,22 @@ pub fn spawn(
 
 /// Makes one that was started before somebody's session: idle from the beginning. `on_gone` is
 /// called when nothing of it is left.
-pub fn adopt(
+pub fn from_pooled(
     identity: Identity,
     timing: Timing,
-    warm: Warm,
+    pooled: PooledSession,
     on_gone: impl FnOnce(&Session) + Send + 'static,
 ) -> Arc<Session> {
-    let Warm { mut body, means, origin, protection } = warm;
+    let PooledSession { mut processes, means, origin, protection } = pooled;
     let (session, commands) = Session::new(identity, timing);
     let session = Arc::new(session);
-    tracing::debug!(session = session.identity.id, was = body.resources.name, "taken from a pool");
-    body.resources.name.clone_from(&session.identity.id);
-    session.set_scope(&body);
+    tracing::debug!(
+        session = session.identity.id,
+        was = processes.resources.name,
+        "taken from a pool"
+    );
+    processes.resources.name.clone_from(&session.identity.id);
+    session.set_scope(&processes);
     {
         let mut status = session.status();
         status.state = SessionState::Idle;
@@ -203,7 +207,7 @@ pub fn adopt(
     means.observer.kernel_started(origin);
     let own = Arc::clone(&session);
     tokio::spawn(async move {
-        let mut actor = Actor::new(Arc::clone(&own), body, means);
+        let mut actor = Actor::new(Arc::clone(&own), processes, means);
         actor.state = SessionState::Idle;
         actor.kernels.ready();
         Box::pin(actor.run(commands)).await;
@@ -214,8 +218,8 @@ pub fn adopt(
 }
 
 impl Actor {
-    fn new(session: Arc<Session>, body: Body, means: Means) -> Self {
-        let Body { channel, resources, sequence, event_counter, meter } = body;
+    fn new(session: Arc<Session>, processes: SessionProcesses, means: Means) -> Self {
+        let SessionProcesses { channel, resources, sequence, event_counter, meter } = processes;
         // From now on: what happened to others while it waited in a pool is not its doing.
         let oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
         Self {

@@ -27,11 +27,11 @@ use crate::budget::{Account, Budget};
 use crate::observe::Observer;
 use crate::template::Template;
 
-mod adopted;
 mod backpressure;
 mod clients;
 mod commands;
 mod death;
+mod from_pooled;
 mod queue;
 mod stopping;
 

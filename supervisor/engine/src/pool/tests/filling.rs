@@ -7,9 +7,9 @@ async fn fewer_than_the_low_mark_are_filled_up_to_the_high_one() {
     let mut bench = Bench::new();
     let _agents = bench.filled(2, 4).await;
     bench.rests().await;
-    let mut taken = vec![bench.take().unwrap(), bench.take().unwrap()];
+    let mut taken = vec![bench.checkout().unwrap(), bench.checkout().unwrap()];
     bench.rests().await;
-    taken.push(bench.take().unwrap());
+    taken.push(bench.checkout().unwrap());
     let _more = [bench.start_one().await, bench.start_one().await, bench.start_one().await];
     bench.until_ready(4).await;
     bench.rests().await;

@@ -32,7 +32,7 @@ async fn none_are_started_while_memory_is_short() {
         let _agent = bench.start_one().await;
         bench.until_ready(1).await;
         assert!(!bench.pools.is_paused());
-        let taken = bench.take().unwrap();
+        let taken = bench.checkout().unwrap();
         let _agent = bench.start_one().await;
         bench.until_ready(1).await;
         taken.discard().await;
@@ -89,7 +89,7 @@ async fn the_fullest_pool_gives_first() {
         }
     }
     let policy = bench.policy();
-    let _taken = [(); 2].map(|()| bench.pools.take("t", "half", &policy).unwrap());
+    let _taken = [(); 2].map(|()| bench.pools.checkout("t", "half", &policy).unwrap());
     bench.memory.note(has(1));
     bench.until_killed(4).await;
     assert_eq!((bench.pools.ready("t", "half"), bench.pools.ready("t", "full")), (1, 1));

@@ -5,15 +5,15 @@ use super::*;
 #[tokio::test]
 async fn each_is_given_once_to_who_asks_for_just_that() {
     let mut bench = Bench::new();
-    assert!(bench.take().is_none(), "there is no pool yet");
+    assert!(bench.checkout().is_none(), "there is no pool yet");
     let _agents = bench.filled(1, 2).await;
     let other = Policy { network: Network::Full, ..bench.policy() };
-    assert!(bench.pools.take("t", "e", &other).is_none());
-    assert!(bench.pools.take("other", "e", &bench.policy()).is_none());
-    assert!(bench.pools.take("t", "other", &bench.policy()).is_none());
-    let (one, two) = (bench.take().unwrap(), bench.take().unwrap());
+    assert!(bench.pools.checkout("t", "e", &other).is_none());
+    assert!(bench.pools.checkout("other", "e", &bench.policy()).is_none());
+    assert!(bench.pools.checkout("t", "other", &bench.policy()).is_none());
+    let (one, two) = (bench.checkout().unwrap(), bench.checkout().unwrap());
     assert_ne!(one.name(), two.name());
-    assert!(bench.take().is_none());
+    assert!(bench.checkout().is_none());
     bench.shows(r#"vivarium_pool_refills_total{environment="e",outcome="ok"} 2"#);
     bench.shows(r#"vivarium_pool_refill_seconds_count{environment="e"} 2"#);
 }
@@ -24,8 +24,8 @@ async fn one_that_has_died_is_never_given_away() {
     let mut agents = bench.filled(1, 2).await;
     // Nobody else has had a chance to notice: this thread is the only one.
     drop(agents.remove(0));
-    let taken = bench.take().unwrap();
-    assert!(bench.take().is_none());
+    let taken = bench.checkout().unwrap();
+    assert!(bench.checkout().is_none());
     bench.until_killed(1).await;
     taken.discard().await;
     assert_eq!(agents.remove(0).recv().await, None, "the living one was taken");
@@ -47,7 +47,7 @@ async fn one_whose_kernel_has_exited_is_replaced_without_being_asked_for() {
 async fn what_was_taken_is_not_looked_at_any_more() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(1, 2).await;
-    let taken = bench.take().unwrap();
+    let taken = bench.checkout().unwrap();
     agents.remove(0).exited(1, None, KernelEnd::Exited(0)).await;
     bench.rests().await;
     assert_eq!((bench.pools.ready("t", "e"), bench.killed()), (1, 0));
@@ -63,18 +63,18 @@ async fn those_of_an_interpreter_that_was_replaced_are_ended() {
     let (_first, _second) = (bench.start_one().await, bench.start_one().await);
     bench.until_ready(2).await;
     template.replace();
-    assert!(bench.take().is_none(), "none of the one that was before is given away");
+    assert!(bench.checkout().is_none(), "none of the one that was before is given away");
     bench.until_killed(2).await;
     let mut starting = bench.launched.recv().await.unwrap();
     // While one is starting.
     template.replace();
     bench.pools.touch("t", "e");
-    assert!(bench.take().is_none());
+    assert!(bench.checkout().is_none());
     starting.start().await;
     bench.until_killed(3).await;
     let (_third, _fourth) = (bench.start_one().await, bench.start_one().await);
     bench.until_ready(2).await;
-    assert!(bench.take().is_some());
+    assert!(bench.checkout().is_some());
 }
 
 #[tokio::test]
@@ -97,12 +97,12 @@ async fn new_settings_end_those_that_are_not_theirs() {
         stock.recipe.policy = other.clone();
         Some(stock)
     });
-    assert!(bench.take().is_none());
+    assert!(bench.checkout().is_none());
     bench.until_killed(3).await;
     let _other = bench.start_one().await;
     bench.until_ready(1).await;
-    assert!(bench.take().is_none());
-    assert!(bench.pools.take("t", "e", &other).is_some());
+    assert!(bench.checkout().is_none());
+    assert!(bench.pools.checkout("t", "e", &other).is_some());
     // None.
     let mut late = bench.launched.recv().await.unwrap();
     bench.pools.arrange(bounds(), &none, |_| None);
@@ -129,8 +129,8 @@ async fn one_that_starts_for_what_is_not_wanted_any_more_is_ended() {
 async fn draining_ends_all_also_those_that_are_starting() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(1, 2).await;
-    drop(bench.take().unwrap());
-    drop(bench.take().unwrap());
+    drop(bench.checkout().unwrap());
+    drop(bench.checkout().unwrap());
     agents.clear();
     agents.push(bench.start_one().await);
     bench.until_ready(1).await;
@@ -138,7 +138,7 @@ async fn draining_ends_all_also_those_that_are_starting() {
     starting.launched().await;
     bench.pools.drain().await;
     assert_eq!(bench.killed(), 2);
-    assert!(bench.take().is_none());
+    assert!(bench.checkout().is_none());
     bench.pools.ensure("t", "e", || Some(bench.stock(1, 2)));
     bench.pools.drain().await;
     bench.rests().await;

@@ -9,7 +9,7 @@ use vivarium_protocol::outcome::State;
 
 use super::{Actor, End};
 use crate::observe::{Observer, Refusal as Refused};
-use crate::session::body::Body;
+use crate::session::processes::SessionProcesses;
 use crate::session::state::{self, Event};
 use crate::session::{Command, Refusal, Session};
 
@@ -62,7 +62,9 @@ impl Actor {
         // place in the channel and has not sent yet would be dropped with the last sender only,
         // and so never: tokio's `Receiver::close` says to receive until there is nothing more.
         while commands.recv().await.is_some() {}
-        Body { channel, resources, sequence, event_counter, meter }.end(&*means.backend).await;
+        SessionProcesses { channel, resources, sequence, event_counter, meter }
+            .end(&*means.backend)
+            .await;
     }
 }
 

@@ -1,7 +1,7 @@
-//! A session's processes, and what is followed of them: all that a session is, but for whose it is.
+//! A session's processes, and what is followed of them: a session without its identity.
 //!
 //! There is one way to start one, whether a client waits for it or it is to wait in a pool for a
-//! client ([`super::warm`]). What ends it is with whoever has it.
+//! client ([`super::pooled`]). What ends it is with whoever has it.
 
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{Failure, FromAgent, Origin};
@@ -14,9 +14,8 @@ use super::launch::{self, Means, Place, Resources};
 use crate::backend::Backend;
 use crate::cgroup::Meter;
 
-/// See the module.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct SessionProcesses {
     pub(super) channel: Channel,
     pub(super) resources: Resources,
     /// What its agent may say next.
@@ -27,7 +26,7 @@ pub(super) struct Body {
     pub(super) meter: Meter,
 }
 
-impl Body {
+impl SessionProcesses {
     /// Starts the processes, without waiting for a kernel.
     pub(super) async fn launch(
         place: Place<'_>,
