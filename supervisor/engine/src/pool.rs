@@ -22,7 +22,7 @@ use vivarium_protocol::policy::Policy;
 
 use crate::memory::{Memory, Terms};
 use crate::session::registry::Registry;
-use crate::session::{PooledSession, Recipe};
+use crate::session::{LaunchPlan, PooledSession};
 use crate::settings::Environment;
 
 mod keeper;
@@ -50,7 +50,7 @@ pub struct Marks {
 #[derive(Debug)]
 pub struct Stock {
     /// How its sessions are started, and whom they are for: a session with this very policy.
-    pub recipe: Recipe,
+    pub plan: LaunchPlan,
     /// What the environment is configured to have. Sessions of another one do not belong there.
     pub environment: Environment,
     /// How many.

@@ -42,7 +42,7 @@ pub mod transfer;
 
 pub use actor::{from_pooled, spawn};
 pub use execution::{Interrupted, NewExecution, Refusal};
-pub use launch::{Means, Recipe};
+pub use launch::{LaunchContext, LaunchPlan};
 pub use output::mime_bundle;
 pub use pooled::PooledSession;
 pub use results::Results;

@@ -8,7 +8,7 @@ use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
 use crate::memory::{Shortage, Terms};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
-use crate::session::{self, Identity, Recipe, Session, Timing};
+use crate::session::{self, Identity, LaunchPlan, Session, Timing};
 use crate::settings::Settings;
 
 impl Engine {
@@ -93,12 +93,13 @@ impl Engine {
         };
         let policy = prepared.policy(&settings, limits, network, env);
         let observer = self.observer(tenant);
-        let recipe = trial::recipe(&self.inner.host, prepared, policy, tenant, observer).map_err(
-            |error| EngineError::NotStarted(session::internal_failure(&error.to_string())),
-        )?;
+        let plan = trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer)
+            .map_err(|error| {
+                EngineError::NotStarted(session::internal_failure(&error.to_string()))
+            })?;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let terms = memory_terms(&settings);
-        let make = || self.take_or_start(identity, timing, recipe, has_pool, terms);
+        let make = || self.take_or_start(identity, timing, plan, has_pool, terms);
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => {
                 if has_pool {
@@ -123,7 +124,7 @@ impl Engine {
         &self,
         identity: Identity,
         timing: Timing,
-        recipe: Recipe,
+        plan: LaunchPlan,
         has_pool: bool,
         terms: Terms,
     ) -> Result<Arc<Session>, Shortage> {
@@ -133,7 +134,7 @@ impl Engine {
             pools.touch(&gone.identity.tenant, &gone.identity.environment);
         };
         let Identity { tenant, environment, .. } = &identity;
-        let take = || self.inner.pools.checkout(tenant, environment, &recipe.policy);
+        let take = || self.inner.pools.checkout(tenant, environment, &plan.policy);
         let metrics = self.metrics();
         if let Some(pooled) = has_pool.then(take).flatten() {
             metrics.pool.taken(environment, true);
@@ -143,7 +144,7 @@ impl Engine {
         if has_pool {
             metrics.pool.taken(environment, false);
         }
-        let session = session::spawn(identity, timing, recipe, on_gone);
+        let session = session::spawn(identity, timing, plan, on_gone);
         let starting = Arc::clone(&session);
         tokio::spawn(async move {
             // Whether or not it did start.

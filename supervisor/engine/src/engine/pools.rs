@@ -76,8 +76,8 @@ impl Engine {
         let network = prepared.network(&settings, settings.sandbox.network);
         let policy = prepared.policy(&settings, limits, network, BTreeMap::new());
         let observer = self.observer(tenant);
-        match trial::recipe(&self.inner.host, prepared, policy, tenant, observer) {
-            Ok(recipe) => Some(Stock { recipe, environment: configured, marks }),
+        match trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer) {
+            Ok(plan) => Some(Stock { plan, environment: configured, marks }),
             Err(error) => {
                 tracing::warn!(tenant, environment, %error, "no pool");
                 None

@@ -14,7 +14,7 @@ use super::{Host, StartError};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
 use crate::observe::Observer;
-use crate::session::{self, Identity, Means, Recipe, Timing};
+use crate::session::{self, Identity, LaunchContext, LaunchPlan, Timing};
 use crate::settings::{Mode, Sandbox, Settings};
 use crate::template::Template;
 
@@ -114,15 +114,19 @@ async fn trial(
         metadata: std::collections::BTreeMap::new(),
     };
     let policy = prepared.policy(settings, limits, network, std::collections::BTreeMap::new());
-    let recipe =
-        recipe(host, prepared, policy, TENANT, Observer::default()).map_err(|error| Failure {
-            layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
-            operation: error.to_string(),
-            reason: std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default(),
-            fix: "set server.runtime_dir to a directory that can be written".to_owned(),
-            passing: None,
+    let plan =
+        launch_plan(host, prepared, policy, TENANT, Observer::default()).map_err(|error| {
+            Failure {
+                layer: Some(Layer::Mounts).filter(|layer| prepared.plan.applies(*layer)),
+                operation: error.to_string(),
+                reason: std::error::Error::source(&error)
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+                fix: "set server.runtime_dir to a directory that can be written".to_owned(),
+                passing: None,
+            }
         })?;
-    let session = session::spawn(identity, timing(settings), recipe, |_| ());
+    let session = session::spawn(identity, timing(settings), plan, |_| ());
     let started = session.started().await;
     let protection: Arc<[Report]> = session.status().protection.clone();
     session.close(Cause::Deleted).await;
@@ -130,16 +134,16 @@ async fn trial(
 }
 
 /// How to start a session with this policy.
-pub(super) fn recipe(
+pub(super) fn launch_plan(
     host: &Host,
     prepared: &Prepared,
     policy: vivarium_protocol::policy::Policy,
     tenant: &str,
     observer: Observer,
-) -> Result<Recipe, crate::recover::WorkdirError> {
+) -> Result<LaunchPlan, crate::recover::WorkdirError> {
     let account = host.budget.of(tenant);
     let needs_workdir = !policy.plan.applies(Layer::Mounts);
-    let means = Means {
+    let context = LaunchContext {
         backend: Arc::clone(&host.backend),
         tree: match &host.cgroups {
             Support::Available(tree) => Some(Arc::clone(tree)),
@@ -154,7 +158,7 @@ pub(super) fn recipe(
         account,
         observer,
     };
-    Ok(Recipe { policy, means })
+    Ok(LaunchPlan { policy, context })
 }
 
 /// The times of a session as they are configured now.

@@ -205,7 +205,7 @@ impl Keeper {
         let Some(shelf) = state.shelves.get_mut(&key) else { return };
         self.turns += 1;
         shelf.turn = self.turns;
-        let (recipe, edition) = (shelf.recipe(), shelf.edition);
+        let (plan, edition) = (shelf.plan(), shelf.edition);
         let (tenant, shared) = (key.0.clone(), Arc::clone(&self.shared));
         let promise = self.memory.promise(&key.1);
         let started = self.starts.spawn(async move {
@@ -216,7 +216,7 @@ impl Keeper {
                     () = shared.until_closed() => "the pools are being drained",
                 }
             };
-            PooledSession::start(&tenant, recipe, until).await
+            PooledSession::start(&tenant, plan, until).await
         });
         self.starting.insert(started.id(), Start { key, edition, began: Instant::now() });
     }

@@ -11,7 +11,7 @@ use vivarium_protocol::policy::Policy;
 
 use super::{Marks, Stock};
 use crate::backoff::Backoff;
-use crate::session::{PooledSession, Recipe};
+use crate::session::{LaunchPlan, PooledSession};
 use crate::template::{State as TemplateState, Template};
 
 /// See the module.
@@ -40,7 +40,7 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn new(stock: Stock, lasting: bool, edition: u64) -> Self {
         Self {
-            replaced: stock.recipe.means.template.replaced(),
+            replaced: stock.plan.context.template.replaced(),
             stock,
             ready: VecDeque::new(),
             edition,
@@ -61,7 +61,7 @@ impl Shelf {
         edition: u64,
     ) -> VecDeque<PooledSession> {
         self.lasting = lasting;
-        let is_same = self.stock.recipe.policy == stock.recipe.policy
+        let is_same = self.stock.plan.policy == stock.plan.policy
             && self.stock.environment == stock.environment;
         self.stock = stock;
         if is_same {
@@ -75,7 +75,7 @@ impl Shelf {
     /// Begins anew if the interpreter is another by now: what is of the one that was before is moved
     /// to `dead`, and what is starting with it belongs to no edition any more.
     pub(super) fn renew(&mut self, edition: &mut u64, dead: &mut Vec<PooledSession>) {
-        let replaced = self.stock.recipe.means.template.replaced();
+        let replaced = self.stock.plan.context.template.replaced();
         if std::mem::replace(&mut self.replaced, replaced) != replaced {
             *edition += 1;
             self.edition = *edition;
@@ -84,13 +84,13 @@ impl Shelf {
         }
     }
 
-    pub(super) fn recipe(&self) -> Recipe {
-        self.stock.recipe.clone()
+    pub(super) fn plan(&self) -> LaunchPlan {
+        self.stock.plan.clone()
     }
 
     /// Its template, while that is being built: what starts now would be without.
     pub(super) fn awaited_template(&self) -> Option<Arc<Template>> {
-        let template = &self.stock.recipe.means.template;
+        let template = &self.stock.plan.context.template;
         matches!(template.state(), TemplateState::Building).then(|| Arc::clone(template))
     }
 
@@ -135,7 +135,7 @@ impl Shelf {
         dead: &mut Vec<PooledSession>,
     ) -> Option<PooledSession> {
         self.used = Instant::now();
-        if self.stock.recipe.policy != *policy {
+        if self.stock.plan.policy != *policy {
             return None;
         }
         while let Some(mut pooled) = self.ready.pop_front() {

@@ -11,7 +11,7 @@ use vivarium_protocol::policy::Network;
 use super::*;
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::memory::{Reading, Stock as Left};
-use crate::session::tests::recipe;
+use crate::session::tests::launch_plan;
 
 mod filling;
 mod memory;
@@ -55,11 +55,11 @@ impl Bench {
 
     fn stock(&self, low: usize, high: usize) -> Stock {
         let environment = Environment::default();
-        Stock { recipe: recipe(&self.backend), environment, marks: Marks { low, high } }
+        Stock { plan: launch_plan(&self.backend), environment, marks: Marks { low, high } }
     }
 
     fn policy(&self) -> Policy {
-        recipe(&self.backend).policy
+        launch_plan(&self.backend).policy
     }
 
     /// Has a pool of so many sessions, whose agents it gives.

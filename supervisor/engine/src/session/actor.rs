@@ -21,7 +21,7 @@ use super::channel::Channel;
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::execution::Kind;
 use super::execution_log::LogWriter;
-use super::launch::{Means, Place, Recipe, Resources};
+use super::launch::{LaunchContext, LaunchPlan, Resources, ScopeName};
 use super::liveness::Liveness;
 use super::output::Collector;
 use super::pooled::PooledSession;
@@ -129,7 +129,7 @@ struct Actor {
     session: Arc<Session>,
     channel: Channel,
     resources: Resources,
-    means: Means,
+    context: LaunchContext,
     sequence: Sequence,
     state: SessionState,
     deadline: Deadline,
@@ -153,24 +153,24 @@ struct Actor {
 pub fn spawn(
     identity: Identity,
     timing: Timing,
-    recipe: Recipe,
+    plan: LaunchPlan,
     on_gone: impl FnOnce(&Session) + Send + 'static,
 ) -> Arc<Session> {
     let (session, commands) = Session::new(identity, timing);
     let session = Arc::new(session);
     let own = Arc::clone(&session);
     tokio::spawn(async move {
-        let Recipe { policy, means } = recipe;
+        let LaunchPlan { policy, context } = plan;
         let Identity { tenant, id, .. } = &own.identity;
-        match SessionProcesses::launch(Place { tenant, name: id }, policy, &means).await {
+        match SessionProcesses::launch(ScopeName { tenant, name: id }, policy, &context).await {
             Ok(processes) => {
                 own.set_scope(&processes);
-                let mut actor = Actor::new(Arc::clone(&own), processes, means);
+                let mut actor = Actor::new(Arc::clone(&own), processes, context);
                 actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
                 // Boxed: the future would otherwise be part of this one twice.
                 Box::pin(actor.run(commands)).await;
             }
-            Err(why) => end::stillborn(&own, why, commands, &means.observer).await,
+            Err(why) => end::stillborn(&own, why, commands, &context.observer).await,
         }
         on_gone(&own);
         own.gone.send_replace(true);
@@ -186,7 +186,7 @@ pub fn from_pooled(
     pooled: PooledSession,
     on_gone: impl FnOnce(&Session) + Send + 'static,
 ) -> Arc<Session> {
-    let PooledSession { mut processes, means, origin, protection } = pooled;
+    let PooledSession { mut processes, context, origin, protection } = pooled;
     let (session, commands) = Session::new(identity, timing);
     let session = Arc::new(session);
     tracing::debug!(
@@ -203,11 +203,11 @@ pub fn from_pooled(
         status.origin = Some(origin);
     }
     session.started.send_replace(Some(Ok(())));
-    means.observer.session_started(session.created.elapsed());
-    means.observer.kernel_started(origin);
+    context.observer.session_started(session.created.elapsed());
+    context.observer.kernel_started(origin);
     let own = Arc::clone(&session);
     tokio::spawn(async move {
-        let mut actor = Actor::new(Arc::clone(&own), processes, means);
+        let mut actor = Actor::new(Arc::clone(&own), processes, context);
         actor.state = SessionState::Idle;
         actor.kernels.ready();
         Box::pin(actor.run(commands)).await;
@@ -218,7 +218,7 @@ pub fn from_pooled(
 }
 
 impl Actor {
-    fn new(session: Arc<Session>, processes: SessionProcesses, means: Means) -> Self {
+    fn new(session: Arc<Session>, processes: SessionProcesses, context: LaunchContext) -> Self {
         let SessionProcesses { channel, resources, sequence, event_counter, meter } = processes;
         // From now on: what happened to others while it waited in a pool is not its doing.
         let oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
@@ -226,7 +226,7 @@ impl Actor {
             session,
             channel,
             resources,
-            means,
+            context,
             sequence,
             state: SessionState::Starting,
             deadline: Deadline::default(),
@@ -250,7 +250,7 @@ impl Actor {
         let end = loop {
             let (deadline, look) = (self.deadline, self.liveness.due());
             let step = tokio::select! {
-                message = recv(&mut self.channel, self.running.as_ref(), &self.means.account) => {
+                message = recv(&mut self.channel, self.running.as_ref(), &self.context.account) => {
                     self.on_message(message)
                 }
                 command = commands.recv() => match command {

@@ -21,18 +21,17 @@ use crate::observe::Observer;
 use crate::recover::Workdirs;
 use crate::template::Template;
 
-/// How to start a session.
+/// How a session is started.
 #[derive(Debug, Clone)]
-pub struct Recipe {
+pub struct LaunchPlan {
     /// The policy, but for what each session has of its own.
     pub policy: Policy,
-    /// What it takes.
-    pub means: Means,
+    pub context: LaunchContext,
 }
 
 /// What all sessions of a tenant and an environment are started and ended with.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct LaunchContext {
     /// What starts them.
     pub backend: Arc<dyn Backend>,
     /// What their kernels run, if they are executed.
@@ -55,7 +54,7 @@ pub struct Means {
     pub observer: Observer,
 }
 
-impl Means {
+impl LaunchContext {
     /// These reports, shared with others that have the same.
     pub(super) fn usual(&self, protection: Vec<Report>) -> Arc<[Report]> {
         if *self.protection == *protection {
@@ -66,12 +65,11 @@ impl Means {
     }
 }
 
-/// Where processes are started.
+/// The name of a session's scope in the cgroup tree.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    /// Whose they are.
+pub(super) struct ScopeName<'a> {
     pub(super) tenant: &'a str,
-    /// The name of their scope: no other of this tenant's has it.
+    /// Unique among the tenant's.
     pub(super) name: &'a str,
 }
 
@@ -143,20 +141,20 @@ impl Resources {
 
 /// Starts the processes and sends the policy.
 pub(super) async fn launch(
-    place: Place<'_>,
+    scope_name: ScopeName<'_>,
     policy: Policy,
-    means: &Means,
+    context: &LaunchContext,
 ) -> Result<(Channel, Resources), Failure> {
     for _ in 0..FORKS_TRIED {
-        let (channel, mut resources) = try_launch(place, policy.clone(), means).await?;
+        let (channel, mut resources) = try_launch(scope_name, policy.clone(), context).await?;
         if resources.launched.begun().await {
             return Ok((channel, resources));
         }
-        tracing::warn!(session = place.name, "no launcher was forked: trying once more");
-        resources.tear_down(&*means.backend).await;
+        tracing::warn!(session = scope_name.name, "no launcher was forked: trying once more");
+        resources.tear_down(&*context.backend).await;
     }
     // Whatever is wrong, the launcher's socket says it.
-    try_launch(place, policy, means).await
+    try_launch(scope_name, policy, context).await
 }
 
 /// How often a launch is repeated whose launcher was not forked: what was wrong with its fork server
@@ -164,21 +162,21 @@ pub(super) async fn launch(
 const FORKS_TRIED: u32 = 1;
 
 async fn try_launch(
-    place: Place<'_>,
+    scope_name: ScopeName<'_>,
     policy: Policy,
-    means: &Means,
+    context: &LaunchContext,
 ) -> Result<(Channel, Resources), Failure> {
     // The launcher starts while its session is prepared, and then waits for the policy.
-    let spec = LaunchSpec { session_id: place.name.to_owned() };
-    let launched = means.backend.launch(spec).await;
+    let spec = LaunchSpec { session_id: scope_name.name.to_owned() };
+    let launched = context.backend.launch(spec).await;
     let launched = launched.map_err(|error| failure(None, "start the launcher", &error))?;
-    let name = place.name.to_owned();
+    let name = scope_name.name.to_owned();
     let mut resources =
         Resources { name, launched, scope: None, lease: None, workdir: None, template: None };
-    match equip(place, policy, means, &mut resources) {
+    match equip(scope_name, policy, context, &mut resources) {
         Ok(channel) => Ok((channel, resources)),
         Err(failure) => {
-            resources.tear_down(&*means.backend).await;
+            resources.tear_down(&*context.backend).await;
             Err(failure)
         }
     }
@@ -186,21 +184,21 @@ async fn try_launch(
 
 /// Gives them what they need.
 fn equip(
-    place: Place<'_>,
+    scope_name: ScopeName<'_>,
     mut policy: Policy,
-    means: &Means,
+    context: &LaunchContext,
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
     if policy.plan.applies(Layer::Cgroup)
-        && let Some(tree) = &means.tree
+        && let Some(tree) = &context.tree
     {
         let scope = tree
-            .make_scope(place.tenant, place.name, &policy.limits)
+            .make_scope(scope_name.tenant, scope_name.name, &policy.limits)
             .map_err(|error| failure(Some(Layer::Cgroup), "make the session's scope", &error))?;
         policy.cgroup = Some(scope.placement());
         resources.scope = Some(Arc::new(scope));
     }
-    if let Some(pool) = &means.ids {
+    if let Some(pool) = &context.ids {
         resources.lease = Some(pool.lease().ok_or_else(|| Failure {
             layer: Some(Layer::Credentials),
             operation: "take subordinate ids".to_owned(),
@@ -211,7 +209,7 @@ fn equip(
     }
     policy.ids = resources.lease.as_ref().map(Lease::ids);
     if !policy.plan.applies(Layer::Mounts)
-        && let Some(workdirs) = &means.workdirs
+        && let Some(workdirs) = &context.workdirs
     {
         let made = workdirs.make().map_err(|error| failure(None, "make a workdir", &error))?;
         policy.host_workdir = Some(made.clone());
@@ -222,19 +220,19 @@ fn equip(
         return Err(internal("the backend gave no stream"));
     };
     let mut channel = Channel::new(stream);
-    let program = means
+    let program = context
         .program
         .descriptor()
         .map_err(|error| failure(None, "duplicate a descriptor", &error))?;
     let mut alongside = vec![program];
-    if let Some(pool) = &means.ids {
+    if let Some(pool) = &context.ids {
         let namespace = pool
             .namespace()
             .map_err(|error| failure(Some(Layer::Credentials), "duplicate a descriptor", &error))?;
         alongside.extend(namespace);
     }
-    let template = means.template.connect(&policy.env);
-    resources.template = template.is_some().then(|| Arc::clone(&means.template));
+    let template = context.template.connect(&policy.env);
+    resources.template = template.is_some().then(|| Arc::clone(&context.template));
     alongside.extend(template);
     let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
     channel

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{Failure, Origin};
 
-use super::launch::{self, Means, Place, Recipe};
+use super::launch::{self, LaunchContext, LaunchPlan, ScopeName};
 use super::processes::SessionProcesses;
 
 /// Begins the names of such sessions' scopes. No session's id has a full stop in it, so that no
@@ -20,7 +20,7 @@ const NAME_PREFIX: &str = "pool.";
 #[derive(Debug)]
 pub struct PooledSession {
     pub(super) processes: SessionProcesses,
-    pub(super) means: Means,
+    pub(super) context: LaunchContext,
     pub(super) origin: Origin,
     pub(super) protection: Arc<[Report]>,
 }
@@ -33,13 +33,13 @@ impl PooledSession {
     /// The [`Failure`]; nothing is left of it then.
     pub async fn start(
         tenant: &str,
-        recipe: Recipe,
+        plan: LaunchPlan,
         until: impl Future<Output = &'static str>,
     ) -> Result<Self, Failure> {
-        let Recipe { policy, means } = recipe;
+        let LaunchPlan { policy, context } = plan;
         let name = format!("{NAME_PREFIX}{}", uuid::Uuid::new_v4().simple());
         let mut processes =
-            SessionProcesses::launch(Place { tenant, name: &name }, policy, &means).await?;
+            SessionProcesses::launch(ScopeName { tenant, name: &name }, policy, &context).await?;
         let ready = tokio::select! {
             ready = processes.first_kernel() => ready,
             why = until => Err(launch::internal(why)),
@@ -47,11 +47,11 @@ impl PooledSession {
         match ready {
             Ok((origin, protection)) => {
                 processes.resources.kernel_came(origin);
-                let protection = means.usual(protection);
-                Ok(Self { processes, means, origin, protection })
+                let protection = context.usual(protection);
+                Ok(Self { processes, context, origin, protection })
             }
             Err(failure) => {
-                processes.end(&*means.backend).await;
+                processes.end(&*context.backend).await;
                 Err(failure)
             }
         }
@@ -75,7 +75,7 @@ impl PooledSession {
 
     /// Ends it, and returns when nothing of it is left.
     pub async fn discard(self) {
-        let Self { processes, means, .. } = self;
-        processes.end(&*means.backend).await;
+        let Self { processes, context, .. } = self;
+        processes.end(&*context.backend).await;
     }
 }

@@ -10,7 +10,7 @@ use vivarium_protocol::sequence::Sequence;
 
 use super::actor::CgroupEventCounter;
 use super::channel::Channel;
-use super::launch::{self, Means, Place, Resources};
+use super::launch::{self, LaunchContext, Resources, ScopeName};
 use crate::backend::Backend;
 use crate::cgroup::Meter;
 
@@ -29,11 +29,11 @@ pub(super) struct SessionProcesses {
 impl SessionProcesses {
     /// Starts the processes, without waiting for a kernel.
     pub(super) async fn launch(
-        place: Place<'_>,
+        scope_name: ScopeName<'_>,
         policy: Policy,
-        means: &Means,
+        context: &LaunchContext,
     ) -> Result<Self, Failure> {
-        let (channel, resources) = launch::launch(place, policy, means).await?;
+        let (channel, resources) = launch::launch(scope_name, policy, context).await?;
         // Only now, when the launcher has its policy: nobody waits for this.
         let scope = resources.scope.as_deref();
         let event_counter =

@@ -19,7 +19,8 @@ use vivarium_protocol::units::Limit;
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
 use super::{
-    Command, Identity, Means, NewExecution, Recipe, Refusal, Results, Session, Timing, spawn,
+    Command, Identity, LaunchContext, LaunchPlan, NewExecution, Refusal, Results, Session, Timing,
+    spawn,
 };
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
@@ -86,9 +87,9 @@ fn policy() -> Policy {
 }
 
 /// How a session of this backend is started.
-pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
+pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
     let results: Arc<Results> = Arc::default();
-    let means = Means {
+    let context = LaunchContext {
         backend: Arc::clone(backend) as _,
         tree: None,
         ids: None,
@@ -100,7 +101,7 @@ pub(crate) fn recipe(backend: &Arc<Fake>) -> Recipe {
         results,
         observer: Observer::default(),
     };
-    Recipe { policy: policy(), means }
+    LaunchPlan { policy: policy(), context }
 }
 
 fn identity(limits: Limits) -> Identity {
@@ -129,11 +130,11 @@ impl Bench {
 
     async fn with(timing: Timing, limits: Limits) -> Self {
         let (backend, mut launched): (_, mpsc::UnboundedReceiver<FakeAgent>) = Fake::new();
-        let recipe = recipe(&backend);
-        let results = Arc::clone(&recipe.means.results);
-        let account = recipe.means.account.clone();
+        let plan = launch_plan(&backend);
+        let results = Arc::clone(&plan.context.results);
+        let account = plan.context.account.clone();
         let identity = identity(limits);
-        let session = spawn(identity, timing, recipe, |_| ());
+        let session = spawn(identity, timing, plan, |_| ());
         let agent = launched.recv().await.unwrap();
         Self { session, agent, backend, results, account }
     }

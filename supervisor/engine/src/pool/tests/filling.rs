@@ -25,7 +25,7 @@ async fn environment(bench: &mut Bench) -> (String, FakeAgent) {
 
 fn own(bench: &Bench, environment: &str, high: usize) -> Stock {
     let mut stock = bench.stock(high, high);
-    stock.recipe.policy.env = vec![("ENVIRONMENT".to_owned(), environment.to_owned())];
+    stock.plan.policy.env = vec![("ENVIRONMENT".to_owned(), environment.to_owned())];
     stock
 }
 

@@ -58,7 +58,7 @@ async fn what_was_taken_is_not_looked_at_any_more() {
 async fn those_of_an_interpreter_that_was_replaced_are_ended() {
     let mut bench = Bench::new();
     let stock = bench.stock(1, 2);
-    let template = Arc::clone(&stock.recipe.means.template);
+    let template = Arc::clone(&stock.plan.context.template);
     bench.pools.ensure("t", "e", || Some(stock));
     let (_first, _second) = (bench.start_one().await, bench.start_one().await);
     bench.until_ready(2).await;
@@ -94,7 +94,7 @@ async fn new_settings_end_those_that_are_not_theirs() {
     // Others.
     bench.pools.arrange(bounds(), &none, |_| {
         let mut stock = bench.stock(1, 1);
-        stock.recipe.policy = other.clone();
+        stock.plan.policy = other.clone();
         Some(stock)
     });
     assert!(bench.checkout().is_none());

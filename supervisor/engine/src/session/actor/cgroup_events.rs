@@ -61,7 +61,7 @@ impl Actor {
     fn count(&mut self) {
         let (new, is_first) = self.event_counter.count();
         let CgroupEventCounts { oom_kills, forks_refused } = new;
-        self.means.observer.limits_reached(oom_kills, forks_refused);
+        self.context.observer.limits_reached(oom_kills, forks_refused);
         // The rest is in the answer: code can have thousands of forks refused in a second.
         if is_first {
             let session = &self.session.identity.id;

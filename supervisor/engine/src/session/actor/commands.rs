@@ -68,7 +68,7 @@ impl Actor {
         self.last_number += 1;
         let number = self.last_number;
         if !is_probe {
-            self.means.results.add(&self.session.identity, number, execution.writer.log());
+            self.context.results.add(&self.session.identity, number, execution.writer.log());
         }
         execution.writer.queued(number);
         self.queue.push_back(QueuedExecution { number, execution, queued_at: Instant::now() });

@@ -44,8 +44,8 @@ impl Actor {
         }
         match unborn {
             true if wanted(&end) => {}
-            true => tell_not_started(&self.means.observer, &failure),
-            false => self.means.observer.session_ended(end.cause),
+            true => tell_not_started(&self.context.observer, &failure),
+            false => self.context.observer.session_ended(end.cause),
         }
         // What the scope has counted goes with it.
         self.gather();
@@ -57,13 +57,13 @@ impl Actor {
                 self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }
         }
-        let Self { channel, resources, sequence, event_counter, meter, means, .. } = self;
+        let Self { channel, resources, sequence, event_counter, meter, context, .. } = self;
         // Commands that were on their way are dropped, which tells their senders. One who has a
         // place in the channel and has not sent yet would be dropped with the last sender only,
         // and so never: tokio's `Receiver::close` says to receive until there is nothing more.
         while commands.recv().await.is_some() {}
         SessionProcesses { channel, resources, sequence, event_counter, meter }
-            .end(&*means.backend)
+            .end(&*context.backend)
             .await;
     }
 }

@@ -141,7 +141,7 @@ impl Actor {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
         }
         if collected.starved {
-            self.means.observer.output_dropped();
+            self.context.observer.output_dropped();
             join(&mut verdict.detail, STARVED);
         }
         let ran = started.map(|at| at.elapsed());
@@ -190,12 +190,12 @@ impl Actor {
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
         if kind != Kind::Probe {
-            self.means.observer.execution_ended(&outcome, ran, printed);
+            self.context.observer.execution_ended(&outcome, ran, printed);
         }
         writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
         writer.log().keep(reservation);
         let keep = self.session.timing.results_kept;
-        self.means.results.ended(&self.session.identity, number, keep);
+        self.context.results.ended(&self.session.identity, number, keep);
     }
 
     /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is

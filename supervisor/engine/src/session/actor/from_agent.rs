@@ -99,7 +99,8 @@ impl Actor {
             || self.session.is_transferring();
         let listens = self.running.as_ref().is_none_or(|running| {
             let has_room = || {
-                running.writer.log().is_ready_for_events() && self.means.account.excess().is_none()
+                running.writer.log().is_ready_for_events()
+                    && self.context.account.excess().is_none()
             };
             running.stop.is_some() || has_room()
         });
@@ -118,7 +119,7 @@ impl Actor {
     fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>) {
         let Some(running) = &mut self.running else { return };
         let has_room =
-            paid.is_some_and(Reservation::is_covered) || self.means.account.excess().is_none();
+            paid.is_some_and(Reservation::is_covered) || self.context.account.excess().is_none();
         let happened = if has_room {
             running.collector.fold(message)
         } else {
@@ -135,10 +136,10 @@ impl Actor {
         self.resources.kernel_came(origin);
         {
             let mut status = self.session.status();
-            status.protection = self.means.usual(protection);
+            status.protection = self.context.usual(protection);
             status.origin = Some(origin);
         }
-        self.means.observer.kernel_started(origin);
+        self.context.observer.kernel_started(origin);
         self.kernels.ready();
         for reset in self.resets.drain(..) {
             reset.reply.send(reset.ended).unwrap_or(());
@@ -159,7 +160,7 @@ impl Actor {
             first
         });
         if first {
-            self.means.observer.session_started(self.session.created.elapsed());
+            self.context.observer.session_started(self.session.created.elapsed());
         }
         self.dispatch()
     }
@@ -175,7 +176,7 @@ impl Actor {
         }
         running.writer.started(running.number, &self.session.identity.id);
         if running.kind != Kind::Probe {
-            self.means.observer.execution_started(now - running.queued_at);
+            self.context.observer.execution_started(now - running.queued_at);
         }
         if self.state == SessionState::Replacing {
             return Step::Continue(());
@@ -203,7 +204,7 @@ impl Actor {
             && self.state == SessionState::Replacing;
         if self.state != SessionState::Starting {
             let order = self.running.as_ref().and_then(|running| running.stop);
-            self.means.observer.kernel_restarted(match order {
+            self.context.observer.kernel_restarted(match order {
                 _ if !by_order => cause,
                 Some(Stop::WallTime) => Cause::WallTime,
                 Some(Stop::CpuTime(_)) => Cause::CpuLimit,

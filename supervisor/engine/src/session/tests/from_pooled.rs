@@ -5,11 +5,11 @@ use crate::session::{PooledSession, from_pooled};
 
 async fn adopted() -> Bench {
     let (backend, mut launched) = Fake::new();
-    let recipe = recipe(&backend);
-    let results = Arc::clone(&recipe.means.results);
-    let account = recipe.means.account.clone();
+    let plan = launch_plan(&backend);
+    let results = Arc::clone(&plan.context.results);
+    let account = plan.context.account.clone();
     let never = std::future::pending::<&'static str>();
-    let starting = tokio::spawn(PooledSession::start("t", recipe, never));
+    let starting = tokio::spawn(PooledSession::start("t", plan, never));
     let mut agent = launched.recv().await.unwrap();
     agent.start().await;
     let pooled = starting.await.unwrap().unwrap();
@@ -55,7 +55,7 @@ async fn a_kernel_that_ends_after_it_was_taken_is_replaced() {
 async fn one_that_does_not_start_leaves_nothing() {
     let (backend, mut launched) = Fake::new();
     let why = async { "it takes too long" };
-    let failure = PooledSession::start("t", recipe(&backend), why).await.unwrap_err();
+    let failure = PooledSession::start("t", launch_plan(&backend), why).await.unwrap_err();
     assert_eq!(failure.reason, "it takes too long");
     assert_eq!(backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
     let mut agent = launched.recv().await.unwrap();
