@@ -10,7 +10,6 @@
 //! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`.
 
 mod changes;
-mod chunks;
 mod delete;
 mod download;
 mod error;

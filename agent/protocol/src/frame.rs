@@ -56,11 +56,17 @@ pub fn encode<T: Serialize>(message: &T, max: usize) -> Result<Vec<u8>, FrameErr
     if len > max {
         return Err(too_large);
     }
-    let prefix = u32::try_from(len).map_err(|_| too_large)?.to_le_bytes();
-    for (slot, byte) in bytes.iter_mut().zip(prefix) {
+    u32::try_from(len).map_err(|_| too_large)?;
+    write_prefix(&mut bytes);
+    Ok(bytes)
+}
+
+/// Writes how long a message or chunk is into its first [`PREFIX_BYTES`], which are kept free for that.
+pub fn write_prefix(bytes: &mut [u8]) {
+    let len = u32::try_from(bytes.len().saturating_sub(PREFIX_BYTES)).unwrap_or(u32::MAX);
+    for (slot, byte) in bytes.iter_mut().zip(len.to_le_bytes()) {
         *slot = byte;
     }
-    Ok(bytes)
 }
 
 /// The length a prefix announces.

@@ -10,11 +10,13 @@
 //! | [`policy`] | what a session may use, and its validation |
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
+//! | [`content`] | the chunks of an upload |
 //! | [`sequence`] | which message may come next |
 //! | [`outcome`] | how an execution ended |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod content;
 mod error_chain;
 pub mod frame;
 pub mod layer;

@@ -3,6 +3,7 @@
 use std::io;
 
 use nix::errno::Errno;
+use vivarium_protocol::content::ChunkTooLong;
 use vivarium_protocol::message::{FileProblem, FileProblemKind};
 
 /// Why an operation on files came to nothing.
@@ -52,6 +53,12 @@ impl FileError {
             Self::Io(_) => FileProblemKind::Io,
         };
         FileProblem { kind, detail: self.to_string() }
+    }
+}
+
+impl From<ChunkTooLong> for FileError {
+    fn from(_: ChunkTooLong) -> Self {
+        Self::Aborted("a chunk of the content is too long")
     }
 }
 

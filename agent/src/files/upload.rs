@@ -1,4 +1,4 @@
-//! Content on its way from the supervisor, in [`chunks`](super::chunks), into a file or an archive's
+//! Content on its way from the supervisor, in [`Chunks`], into a file or an archive's
 //! files.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use vivarium_protocol::content::{Chunks, Piece};
 use vivarium_protocol::message::FileReply;
 
-use super::chunks::{Chunks, Piece};
 use super::unpack::Unpacker;
 use super::{FileError, NewFile, Workdir, checked};
 
@@ -72,7 +72,7 @@ impl Upload {
                 Ok(Piece::Nothing) => return None,
                 Ok(Piece::Data(data)) => self.sink.take(data, written).err().map(Err),
                 Ok(Piece::End) => Some(self.sink.finish(written)),
-                Err(error) => Some(Err(error)),
+                Err(error) => Some(Err(error.into())),
             };
             if outcome.is_some() {
                 return outcome;

@@ -14,7 +14,6 @@
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is a finding")]
 
-mod chunks;
 mod cli;
 mod config;
 mod engine;
@@ -35,13 +34,6 @@ pub use listen_addr::ListenAddr;
 pub use token::{Token, TokenHash};
 
 use std::sync::LazyLock;
-
-/// What [`chunks`] uses of the module that it is in.
-#[derive(Debug)]
-pub(crate) enum FileError {
-    /// It could not go on.
-    Aborted(&'static str),
-}
 
 /// Which target this process runs.
 static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {

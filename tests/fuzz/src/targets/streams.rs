@@ -1,11 +1,11 @@
 //! Parsers of bytes that come in pieces.
 
+use vivarium_protocol::content::{Chunks, Piece};
 use vivarium_protocol::frame::{self, PREFIX_BYTES};
 use vivarium_protocol::message::{FromAgent, FromLauncher, FromTemplate, ToAgent, ToLauncher};
 use vivarium_protocol::sequence::Sequence;
 
 use super::cut;
-use crate::chunks::{Chunks, Piece};
 use crate::kernel_wire::{self, FromKernel, Turn};
 use crate::sse::{self, SseEvent};
 use crate::tar::{Event, Parser};

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
+use vivarium_protocol::frame::{PREFIX_BYTES, write_prefix};
 use vivarium_protocol::message::FileReply;
 
 use super::{Answer, BUFFER_BYTES, TransferError, outcome_of};
 use crate::session::Session;
-
-/// Bytes of a chunk's length.
-const PREFIX_BYTES: usize = size_of::<u32>();
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +75,7 @@ impl Writing {
 
     /// Sends the chunk as it is.
     async fn flush(&mut self) -> Result<(), TransferError> {
-        let len = u32::try_from(self.chunk.len() - PREFIX_BYTES).unwrap_or(u32::MAX);
-        for (slot, byte) in self.chunk.iter_mut().zip(len.to_le_bytes()) {
-            *slot = byte;
-        }
+        write_prefix(&mut self.chunk);
         let written = tokio::select! {
             biased;
             answer = &mut self.answer => return Err(too_early(answer)),

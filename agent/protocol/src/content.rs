@@ -1,27 +1,34 @@
-//! Content in chunks: a little-endian `u32` length and that many bytes, until one of length 0. The end of
-//! the stream alone means that the client went away: then nothing is replaced.
+//! The content of an upload in chunks: a little-endian `u32` length and that many bytes, until one of
+//! length 0. The end of the stream alone means that the client went away: then nothing is replaced.
 //!
 //! The decoder is fed bytes and holds no content.
 
-use super::FileError;
+use crate::frame::PREFIX_BYTES;
 
 /// The largest chunk.
-const CHUNK_MAX_BYTES: usize = 1 << 20;
+pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
-/// A decoder.
+/// A chunk that is longer than [`CHUNK_MAX_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a chunk of the content is too long")]
+pub struct ChunkTooLong;
+
+/// A decoder of chunks.
 #[derive(Debug, Default)]
-pub(super) struct Chunks {
-    prefix: [u8; 4],
+pub struct Chunks {
+    prefix: [u8; PREFIX_BYTES],
     prefix_len: usize,
     left: usize,
 }
 
 /// The next part of the content.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub enum Piece<'a> {
     /// More input is needed.
     Nothing,
+    /// Some of a chunk.
     Data(&'a [u8]),
+    /// The chunk of length 0.
     End,
 }
 
@@ -29,8 +36,8 @@ impl Chunks {
     /// Takes the next piece off `input`.
     ///
     /// # Errors
-    /// [`FileError::Aborted`] at a chunk that is too long.
-    pub(super) fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Piece<'a>, FileError> {
+    /// [`ChunkTooLong`]; nothing that follows means anything.
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Piece<'a>, ChunkTooLong> {
         while self.left == 0 {
             let Some((byte, rest)) = input.split_first() else {
                 return Ok(Piece::Nothing);
@@ -48,7 +55,7 @@ impl Chunks {
             match self.left {
                 0 => return Ok(Piece::End),
                 1..=CHUNK_MAX_BYTES => {}
-                _ => return Err(FileError::Aborted("a chunk of the content is too long")),
+                _ => return Err(ChunkTooLong),
             }
         }
         let (data, rest) = input.split_at(self.left.min(input.len()));
@@ -60,15 +67,18 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
+    use crate::frame::write_prefix;
 
     #[test]
     fn content_is_the_same_wherever_the_input_is_cut() {
-        let mut wire = Vec::new();
+        let mut wire: Vec<u8> = Vec::new();
         for chunk in [b"ab".as_slice(), b"cde", b""] {
-            wire.extend(u32::try_from(chunk.len()).unwrap().to_le_bytes());
+            let start = wire.len();
+            wire.extend([0; PREFIX_BYTES]);
             wire.extend(chunk);
+            write_prefix(&mut wire[start..]);
         }
         for cut in 0..wire.len() {
             let (mut chunks, mut content) = (Chunks::default(), Vec::<u8>::new());

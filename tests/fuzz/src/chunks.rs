@@ -1,1 +1,0 @@
-../../../agent/src/files/chunks.rs
