@@ -75,7 +75,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The most an interpreter may print, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
-/// Where commands are looked for when nothing else is said (a version manager's shim needs it).
+/// The search path where the environment has none (a version manager's shim needs it).
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Directories that hold more than any Python installation, and so are never bound. The same

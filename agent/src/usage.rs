@@ -21,7 +21,7 @@ use nix::unistd::{Pid, SysconfVar, getpid, getppid, sysconf};
 
 use crate::discard::discard;
 
-/// Opened once per kernel: the files that are read at each execution.
+/// The files that are read at each execution, opened once per kernel.
 #[derive(Debug)]
 pub(crate) struct Meter {
     pid: Pid,
@@ -48,7 +48,7 @@ impl Meter {
             .saturating_add(orphans_us())
     }
 
-    /// As [`Meter::cpu_us`], with every process still running.
+    /// As [`Meter::cpu_us`], with every running process included.
     pub(crate) fn cpu_of_all_us(&self) -> u64 {
         let others = processes().into_iter().filter(|pid| *pid != self.pid);
         others.fold(self.cpu_us(), |sum, pid| {
@@ -67,8 +67,8 @@ impl Meter {
     }
 }
 
-/// The processes of this pid namespace but ourselves. Without one of our own, those that
-/// descend from the launcher, which kernels and orphans are children of.
+/// The other processes of this pid namespace. Without a pid namespace, the descendants of the launcher,
+/// whose children kernels and orphans are.
 pub(crate) fn processes() -> Vec<Pid> {
     let own = getpid();
     if own.as_raw() != 1 {
@@ -108,12 +108,12 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// Kills all descendants of `root` but this process; whether there were any. While processes start
-/// and end some may be missed, so it has to be repeated until it finds none.
+/// Kills all descendants of `root` but this process. Returns whether there were any. While processes
+/// start and end some may be missed, so repeat it until it finds none.
 pub(crate) fn kill_descendants(root: Pid) -> bool {
     let mut found = false;
     if proc_is_ours() {
-        // Killed as it is found, a process starts no more of them.
+        // Killed when found, so that it starts no more.
         walk(root, &mut |pid| {
             if pid != getpid() {
                 found = true;
@@ -178,25 +178,24 @@ fn has_died(status: &str) -> bool {
     })
 }
 
-/// What there is of a process.
+/// Whether a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It runs, or it can not be told.
-    Lives,
+pub(crate) enum ProcessState {
+    /// It runs, or its state can not be read.
+    Running,
     /// It has ended, and nobody has waited for it.
-    Dead(ExitStatus),
-    /// There is none.
+    Zombie(ExitStatus),
     Gone,
 }
 
-/// Whether a process has ended, and how: proc_pid_stat(5), which tells that to who may trace it.
-pub(crate) fn fate(pid: Pid) -> Fate {
+/// Whether a process has ended, and how: proc_pid_stat(5), readable by who may trace the process.
+pub(crate) fn state(pid: Pid) -> ProcessState {
     if !proc_is_ours() {
-        return Fate::Lives;
+        return ProcessState::Running;
     }
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => exit_status(&stat).map_or(Fate::Lives, Fate::Dead),
-        Err(_) => Fate::Gone,
+        Ok(stat) => exit_status(&stat).map_or(ProcessState::Running, ProcessState::Zombie),
+        Err(_) => ProcessState::Gone,
     }
 }
 
@@ -266,8 +265,8 @@ mod tests {
         let stat = |state: &str| format!("7 (a) b) {state} {} 139", fields.join(" "));
         assert_eq!(exit_status(&stat("Z")).and_then(|status| status.signal()), Some(11));
         assert_eq!(exit_status(&stat("S")), None);
-        assert_eq!(fate(getpid()), Fate::Lives);
-        assert_eq!(fate(Pid::from_raw(i32::MAX)), Fate::Gone);
+        assert_eq!(state(getpid()), ProcessState::Running);
+        assert_eq!(state(Pid::from_raw(i32::MAX)), ProcessState::Gone);
     }
 
     #[test]

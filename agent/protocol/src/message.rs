@@ -122,7 +122,7 @@ pub enum ToAgent {
         execution: ExecutionNumber,
     },
     /// Kill the command that is this execution, with its process group and what descends from
-    /// it, if it is still running. Its end is told as [`Completion::Signaled`], and the kernel
+    /// it, if it is still running. Its end comes as [`Completion::Signaled`], and the kernel
     /// goes on. Nothing happens if the execution is not a command: see [`ToAgent::Replace`].
     Kill {
         /// The number of the execution.

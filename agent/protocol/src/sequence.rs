@@ -1,16 +1,16 @@
-//! Which message may come next from an agent. The supervisor believes nothing out of turn.
+//! Which message may come next from an agent. The supervisor refuses any other.
 
 use crate::layer::{Layer, Report};
 use crate::message::{ExecutionNumber, FromAgent};
 
-/// What the agent was last heard to be doing.
+/// What the agent is doing, as far as its messages say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// No kernel yet, or the last one is gone.
     Starting,
     /// A kernel waits for code.
     Ready,
-    /// This execution was sent and not yet heard of.
+    /// This execution was sent, and nothing has come of it.
     Sent(ExecutionNumber),
     /// This execution is running.
     Running(ExecutionNumber),

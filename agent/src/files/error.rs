@@ -1,4 +1,4 @@
-//! Why an operation on files came to nothing.
+//! Why an operation on files failed.
 
 use std::io;
 
@@ -6,7 +6,6 @@ use nix::errno::Errno;
 use vivarium_protocol::content::ChunkTooLong;
 use vivarium_protocol::message::{FileProblem, FileProblemKind};
 
-/// Why an operation on files came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// The name is no path beneath the workdir.

@@ -1,9 +1,9 @@
 //! A tar archive as it comes: ustar and pax (POSIX.1-2024, pax, "ustar Interchange Format"), and
 //! GNU tar's long names and large numbers.
 //!
-//! It is fed bytes and says what they are; it never waits for them, holds no content, and keeps
-//! no more of headers than [`META_MAX_BYTES`]. Only directories and regular files are told of:
-//! at the first of anything else the archive is refused. What a name means is not decided here.
+//! The parser is fed bytes; it never waits for them, holds no content, and keeps no more of headers than
+//! [`META_MAX_BYTES`]. It yields directories and regular files only: at the first of anything else the
+//! archive is refused. What a name means is not decided here.
 
 mod header;
 
@@ -162,7 +162,7 @@ impl Parser {
         }
     }
 
-    /// What a header begins; `None` if that is not told of. `header` is `None` at the end.
+    /// The event that a header begins, if it is one. `header` is `None` at the end.
     fn begin(&mut self, header: Option<Header>) -> Result<Option<Event<'static>>, TarError> {
         let Some(header) = header else {
             // Archives cut off after one empty block are in use, and those without one.
@@ -195,7 +195,7 @@ impl Parser {
                 let name = self.next.take_name(header.name);
                 self.state = State::Content { left, padding: padding_of(left) };
                 if name.ends_with(b"/") && left == 0 {
-                    // Before ustar a directory was told by its name alone.
+                    // Before ustar a directory was marked by its name alone.
                     self.state = State::header();
                     return Ok(Some(Event::Directory(name)));
                 }

@@ -1,4 +1,4 @@
-//! The wire between agent and kernel, as the agent speaks it. The kernel's side is
+//! The protocol between agent and kernel, the agent's side. The kernel's side is
 //! `agent/python/core/wire.py`.
 //!
 //! A frame is a little-endian `u32`, the length of what follows; a type byte; a payload. Numbers
@@ -55,7 +55,7 @@ const BUFFER_KEPT_BYTES: usize = 64 << 10;
 /// Kernel to agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FromKernel {
-    /// It waits for code.
+    /// The kernel waits for code.
     Ready,
     /// It has begun with an execution: from here on an interrupt is for its code.
     Started { execution: ExecutionNumber },
@@ -74,7 +74,7 @@ pub(crate) enum FromKernel {
 }
 
 impl FromKernel {
-    /// For complaints: what it is, without its content.
+    /// For errors: the frame without its content.
     fn describe(&self) -> String {
         match self {
             Self::Ready => "READY".to_owned(),
@@ -104,12 +104,12 @@ pub(crate) fn encode_execute(execution: ExecutionNumber, code: &str) -> Vec<u8> 
     encode_code(1, execution, &[], code)
 }
 
-/// The frame that asks what could follow at the cursor, which is counted in characters.
+/// The frame that asks for completions at the cursor, which is counted in characters.
 pub(crate) fn encode_complete(execution: ExecutionNumber, code: &str, cursor: u32) -> Vec<u8> {
     encode_code(3, execution, &cursor.to_le_bytes(), code)
 }
 
-/// The frame that asks what stands at the cursor, which is counted in characters.
+/// The frame that asks for documentation at the cursor, which is counted in characters.
 pub(crate) fn encode_inspect(execution: ExecutionNumber, code: &str, cursor: u32) -> Vec<u8> {
     encode_code(4, execution, &cursor.to_le_bytes(), code)
 }
@@ -128,7 +128,7 @@ pub(crate) fn encode_shown(execution: ExecutionNumber) -> Vec<u8> {
     frame(5, &execution.to_le_bytes())
 }
 
-/// The frame that says how much a kernel may send; `None` is unlimited.
+/// The frame with the most bytes that a kernel may send; `None` is unlimited.
 pub(crate) fn encode_config(max_result_bytes: Option<u64>) -> Vec<u8> {
     frame(2, &max_result_bytes.unwrap_or(u64::MAX).to_le_bytes())
 }

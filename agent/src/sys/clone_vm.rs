@@ -24,8 +24,8 @@ use super::process::{CLONE_INTO_CGROUP, NO_CLONE_ARGUMENTS, SingleThreaded};
 ///
 /// Blocks all signals, as a handler would run on a stack that is the clone's by then. libc must have
 /// forked the calling process. After an error that process has to end, as libc's state in the kernel is
-/// unregistered by then. Where the kernel does not tell [`thread_id_address`], libc takes the thread for
-/// the caller's until it executes a program.
+/// unregistered by then. Where the kernel has no [`thread_id_address`], libc takes the thread for the
+/// caller's until it executes a program.
 pub(crate) fn continue_in_clone(
     _: SingleThreaded,
     cgroup: Option<BorrowedFd<'_>>,
@@ -74,8 +74,8 @@ pub(crate) fn continue_in_clone(
     Ok(Pid::from_raw(unsafe { std::ptr::read_volatile(&raw const pid) }))
 }
 
-/// What libc has told the kernel of the main thread, by addresses in this process's memory. The
-/// kernel writes there as the process ends, when the memory is another's.
+/// The addresses of the main thread's state that libc has registered with the kernel, which writes there
+/// as the process ends, when the memory is the clone's.
 struct LibcState {
     /// Where libc keeps the thread's id: set_tid_address(2).
     thread_id_address: u64,

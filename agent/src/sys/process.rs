@@ -1,5 +1,4 @@
-//! Processes: made, waited for, ended. A part of [`super`], where unsafe code may stand, which would
-//! be too long as one file.
+//! Making, awaiting and ending processes. A part of [`super`], where unsafe code may stand.
 
 use std::ffi::{c_int, c_long};
 use std::io;
@@ -75,7 +74,7 @@ pub(crate) fn clone3(
 }
 
 /// clone3(2) without shared memory: like `fork`, but the child is the caller's parent's. `None` in
-/// the child. What is said of [`clone3`] of libc's thread id is true here too.
+/// the child, whose libc has its parent's thread id as after [`clone3`].
 pub(crate) fn fork_sibling(thread: SingleThreaded) -> io::Result<Option<Pid>> {
     clone(
         thread,
@@ -160,7 +159,7 @@ pub(crate) fn wait(which: Wait) -> io::Result<Option<Ended>> {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: `status` and `usage` outlive the call, which fills them.
-        // JUSTIFICATION: the libraries' wrappers can not tell of every signal.
+        // JUSTIFICATION: the libraries' wrappers fail for real-time signals.
         let ended = unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) };
         let pid = match check(c_long::from(ended)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -251,8 +250,8 @@ pub(crate) fn set_cpu_soft_limit(pid: Pid, seconds: u64) -> io::Result<()> {
     .map(drop)
 }
 
-/// clone3(2) with arguments that no kernel accepts: makes no process, and tells by its error
-/// whether the call got as far as the kernel's own code (EINVAL).
+/// clone3(2) with arguments that no kernel accepts: makes no process. The error shows whether the call
+/// got as far as the kernel's own code (EINVAL).
 pub(crate) fn probe_clone3() -> io::Error {
     // SAFETY: a null structure of size 0 is refused before it is read.
     // JUSTIFICATION: no safe wrapper for a call that is meant to fail.

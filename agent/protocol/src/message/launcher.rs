@@ -62,8 +62,8 @@ pub enum Origin {
     Forked,
 }
 
-/// What a process says, once, before it becomes its program. End of file after it means that it
-/// did, or that a command's program could not be executed, which it then tells as shells do.
+/// A new process to the agent, once, before it executes its program. End of file after it means that the
+/// process runs its program, or has reported as shells do that a command could not be executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpawnReport {
     /// Every layer was applied and read back.

@@ -1,5 +1,5 @@
-//! Which message may come next from a kernel. Nothing else is believed: a frame out of turn is one
-//! that tenant code has written, or the sign of a runner that it has broken.
+//! Which message may come next from a kernel. A frame out of turn is refused: tenant code has written it,
+//! or has broken the runner.
 
 use vivarium_protocol::message::{Completion, ExecutionNumber};
 
@@ -57,8 +57,8 @@ impl Turn {
             {
                 Some(Raised(now))
             }
-            // An error without an exception is told when the kernel can not describe it, and one
-            // without a start when it hit the kernel's own code.
+            // An error comes without an exception when the kernel can not describe it, and without a
+            // start when it hit the kernel's own code.
             (Sent(now) | Running(now) | Valued(now), FromKernel::Done { execution, .. })
                 if now == *execution =>
             {

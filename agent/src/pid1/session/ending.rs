@@ -16,7 +16,7 @@ use crate::discard::discard;
 use crate::failure::failure;
 use crate::kernel::{Kernel, ReadOutcome, Stage};
 use crate::sys::{self, Wait};
-use crate::usage::{self, Fate};
+use crate::usage::{self, ProcessState};
 
 impl Session<'_> {
     /// Kills the kernel and all the session's processes. Reports `reason` as its end, unless it turns
@@ -32,17 +32,19 @@ impl Session<'_> {
     pub(super) fn exit_overdue(&mut self, now: Instant) -> Result<(), Failure> {
         self.kernel.exit_deadline = None;
         let is_forked = self.kernel.origin == Origin::Forked;
-        match self.kernel.pid().filter(|_| is_forked).map_or(Fate::Lives, usage::fate) {
-            Fate::Lives => {
+        match self.kernel.pid().filter(|_| is_forked).map_or(ProcessState::Running, usage::state) {
+            ProcessState::Running => {
                 self.kill_kernel(KernelEnd::Protocol(
                     "it closed its channel to the agent".to_owned(),
                 ));
                 Ok(())
             }
             // Its zygote, which is to reap and report it, hangs.
-            Fate::Dead(status) => self.kernel_ended(children::end(status), Usage::default()),
+            ProcessState::Zombie(status) => {
+                self.kernel_ended(children::end(status), Usage::default())
+            }
             // Its end is being reported.
-            Fate::Gone => {
+            ProcessState::Gone => {
                 self.kernel.exit_deadline = Some(now + EXIT_TIMEOUT);
                 Ok(())
             }
@@ -51,8 +53,8 @@ impl Session<'_> {
 
     /// The launcher reports the kernel's end: passes it on, and starts the next kernel.
     pub(super) fn kernel_ended(&mut self, end: KernelEnd, lifetime: Usage) -> Result<(), Failure> {
-        let end = match (end, self.kernel.pid().map(usage::fate)) {
-            (KernelEnd::Unseen, Some(Fate::Dead(status))) => children::end(status),
+        let end = match (end, self.kernel.pid().map(usage::state)) {
+            (KernelEnd::Unseen, Some(ProcessState::Zombie(status))) => children::end(status),
             (end, _) => end,
         };
         // It may have sent that the execution is done before it ended.
