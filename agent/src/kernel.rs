@@ -37,7 +37,7 @@ use self::wire::{FromKernel, Turn, WireError};
 
 /// The stages of a kernel's life.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum KernelStage {
     /// Not yet Python: its layers are being applied.
     Confining(PendingProcess),
     /// Python, not yet ready.
@@ -62,7 +62,7 @@ pub(crate) enum KernelRequest<'a> {
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) generation: Generation,
-    pub(crate) stage: Stage,
+    pub(crate) stage: KernelStage,
     /// Valid once it is confined, as is `protection`.
     pub(crate) origin: Origin,
     pub(crate) protection: Vec<Report>,
@@ -126,7 +126,7 @@ impl Kernel {
         Ok(Self {
             generation,
             spawn_number: pending.number(),
-            stage: Stage::Confining(pending),
+            stage: KernelStage::Confining(pending),
             origin: Origin::Executed,
             protection: Vec::new(),
             outputs: [
@@ -147,7 +147,7 @@ impl Kernel {
 
     /// Whether it can be given code.
     pub(crate) const fn is_up(&self) -> bool {
-        matches!(self.stage, Stage::Up) && self.kill_reason.is_none()
+        matches!(self.stage, KernelStage::Up) && self.kill_reason.is_none()
     }
 
     pub(crate) const fn spawn_number(&self) -> SpawnNumber {
@@ -166,13 +166,13 @@ impl Kernel {
 
     /// The channel to poll, and whether there is something to write.
     pub(crate) fn control(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        let is_read = self.control_open && !matches!(self.stage, Stage::Confining(_));
+        let is_read = self.control_open && !matches!(self.stage, KernelStage::Confining(_));
         is_read.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
     /// Reads its report on being confined, if that is still to come.
     pub(crate) fn read_report(&mut self) -> Result<(), Failure> {
-        let Stage::Confining(pending) = &mut self.stage else {
+        let KernelStage::Confining(pending) = &mut self.stage else {
             return Ok(());
         };
         match pending.read() {
@@ -182,7 +182,7 @@ impl Kernel {
                 self.pid = Some(pid);
                 self.origin = origin;
                 self.protection = protection;
-                self.stage = Stage::Booting;
+                self.stage = KernelStage::Booting;
                 Ok(())
             }
             SpawnProgress::Failed(failed) => Err(failed),
@@ -192,7 +192,7 @@ impl Kernel {
     /// The kernel is ready. Only now can its files in /proc be opened: before execve(2), and for a
     /// moment after its pipes have closed, it is not dumpable (`begin_new_exec` in fs/exec.c).
     pub(crate) fn ready(&mut self) {
-        self.stage = Stage::Up;
+        self.stage = KernelStage::Up;
         self.meter = self.pid.map(Meter::new);
     }
 
@@ -230,7 +230,7 @@ impl Kernel {
 
     /// Reads from its channel once.
     pub(crate) fn read(&mut self) -> ReadOutcome {
-        if matches!(self.stage, Stage::Confining(_)) {
+        if matches!(self.stage, KernelStage::Confining(_)) {
             return ReadOutcome::Nothing;
         }
         if !self.control_open {

@@ -113,7 +113,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
 /// The interpreter at `path` on a read-only mount. If it can not be opened, the reason is a passing one
 /// (`user.max_user_namespaces` was reached): the process ends, and unlike an unfit one is tried again.
 #[allow(clippy::print_stderr)] // the supervisor logs it
-fn open_read_only(thread: SingleThreaded, path: &Path) -> read_only::Program {
+fn open_read_only(thread: SingleThreaded, path: &Path) -> read_only::ReadOnlyProgram {
     read_only::open(thread, path).unwrap_or_else(|failed| {
         eprintln!("{failed}");
         sys::exit_now(1)

@@ -53,7 +53,7 @@ const READ_DELAY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct ChangeTracker {
     inotify: Option<Inotify>,
-    stage: Stage,
+    stage: TrackingStage,
     watched: BTreeMap<WatchDescriptor, PathBuf>,
     changed: BTreeSet<PathBuf>,
     more: bool,
@@ -65,7 +65,7 @@ pub(crate) struct ChangeTracker {
     /// When to read the queued events.
     due: Option<Instant>,
     since: Timestamp,
-    /// In [`Stage::Reported`]: the files that were reported or excluded, with their times then.
+    /// In [`TrackingStage::Reported`]: the files that were reported or excluded, with their times then.
     reported: BTreeMap<PathBuf, Timestamp>,
 }
 
@@ -74,7 +74,7 @@ type Timestamp = (i64, i64);
 
 /// How changes are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum TrackingStage {
     /// There has been no file yet: any that is found is new.
     Empty,
     /// Files were reported, each as it was then, and nothing is watched yet.
@@ -102,7 +102,7 @@ impl ChangeTracker {
     pub(crate) fn new(workdir: &Workdir) -> Self {
         let mut tracker = Self {
             inotify: None,
-            stage: Stage::Empty,
+            stage: TrackingStage::Empty,
             watched: BTreeMap::new(),
             changed: BTreeSet::new(),
             more: false,
@@ -153,7 +153,7 @@ impl ChangeTracker {
 
     /// An execution begins.
     pub(crate) fn begin(&mut self, workdir: &Workdir) {
-        if self.stage == Stage::Reported {
+        if self.stage == TrackingStage::Reported {
             self.watch_all(workdir, Changed::SinceReported);
         }
         if self.missed_events {
@@ -165,9 +165,9 @@ impl ChangeTracker {
     /// Leaves the file at `path` out of the next report: it was written for the API.
     pub(crate) fn exclude(&mut self, workdir: &Workdir, path: &Path) {
         match self.stage {
-            Stage::Empty => self.watch_all(workdir, Changed::All),
-            Stage::Reported => self.watch_all(workdir, Changed::SinceReported),
-            Stage::Watching => self.read(workdir),
+            TrackingStage::Empty => self.watch_all(workdir, Changed::All),
+            TrackingStage::Reported => self.watch_all(workdir, Changed::SinceReported),
+            TrackingStage::Watching => self.read(workdir),
         }
         self.changed.remove(path);
     }
@@ -175,11 +175,11 @@ impl ChangeTracker {
     /// Takes what was made or changed since the last call, without files of the inodes `hidden`.
     pub(crate) fn take(&mut self, workdir: &Workdir, hidden: &[u64]) -> Changes {
         match self.stage {
-            Stage::Empty => self.scan_for_files(workdir),
-            Stage::Reported => self.watch_all(workdir, Changed::SinceReported),
-            Stage::Watching => self.read(workdir),
+            TrackingStage::Empty => self.scan_for_files(workdir),
+            TrackingStage::Reported => self.watch_all(workdir, Changed::SinceReported),
+            TrackingStage::Watching => self.read(workdir),
         }
-        if self.missed_events && self.stage == Stage::Watching {
+        if self.missed_events && self.stage == TrackingStage::Watching {
             self.walk(workdir);
         }
         let found = !self.changed.is_empty() || self.missed_events || self.scanned > RESCANNED_MAX;
@@ -191,7 +191,7 @@ impl ChangeTracker {
             if kind(&stat) != FileKind::File {
                 continue;
             }
-            if self.stage == Stage::Empty {
+            if self.stage == TrackingStage::Empty {
                 self.reported.insert(path.clone(), changed_at(&stat));
             }
             if hidden.contains(&stat.st_ino) {
@@ -206,8 +206,8 @@ impl ChangeTracker {
         self.more = false;
         self.scanned = 0;
         self.since = now();
-        if self.stage == Stage::Empty && found {
-            self.stage = Stage::Reported;
+        if self.stage == TrackingStage::Empty && found {
+            self.stage = TrackingStage::Reported;
             if changes.more {
                 // Not every file is in `reported`, so [`Changed::SinceReported`] can not be used later.
                 self.watch_all(workdir, Changed::None);
@@ -225,7 +225,7 @@ impl ChangeTracker {
 
     /// Watches every directory, and adds the files in it that count as changed.
     fn watch_all(&mut self, workdir: &Workdir, changed: Changed) {
-        self.stage = Stage::Watching;
+        self.stage = TrackingStage::Watching;
         self.inotify = start();
         self.missed_events = self.inotify.is_none();
         self.scan(workdir, PathBuf::new(), changed);

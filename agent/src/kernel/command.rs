@@ -23,7 +23,7 @@ pub(crate) struct Command {
     /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
     spawn_number: SpawnNumber,
-    stage: Stage,
+    stage: CommandStage,
     input: Option<Input>,
     /// The signal to send as soon as it has been executed.
     held_signal: Option<Signal>,
@@ -31,7 +31,7 @@ pub(crate) struct Command {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum CommandStage {
     /// It does not run its program yet.
     Pending(PendingProcess),
     /// RunningExecution, as this process.
@@ -74,7 +74,7 @@ impl Command {
                 Output::new(stderr, Stream::Stderr, output_cap)?,
             ],
             spawn_number: pending.number(),
-            stage: Stage::Pending(pending),
+            stage: CommandStage::Pending(pending),
             input,
             held_signal: None,
             killed: false,
@@ -88,32 +88,32 @@ impl Command {
     /// The report socket to poll, until it runs its program.
     pub(crate) fn report(&self) -> Option<BorrowedFd<'_>> {
         match &self.stage {
-            Stage::Pending(pending) => Some(pending.as_fd()),
-            Stage::Up(_) | Stage::Failed => None,
+            CommandStage::Pending(pending) => Some(pending.as_fd()),
+            CommandStage::Up(_) | CommandStage::Failed => None,
         }
     }
 
     pub(crate) const fn is_up(&self) -> bool {
-        matches!(self.stage, Stage::Up(_))
+        matches!(self.stage, CommandStage::Up(_))
     }
 
     /// Reads its report: to the end, once the launcher has said that it is `gone`.
     pub(crate) fn read_report(&mut self, gone: bool) -> SpawnProgress {
-        let Stage::Pending(pending) = &mut self.stage else {
+        let CommandStage::Pending(pending) = &mut self.stage else {
             return SpawnProgress::Pending;
         };
         let progress = if gone { pending.read_to_end() } else { pending.read() };
         match &progress {
             SpawnProgress::Pending => {}
             SpawnProgress::Started(process) => {
-                self.stage = Stage::Up(process.pid);
+                self.stage = CommandStage::Up(process.pid);
                 match self.held_signal.take() {
                     Some(Signal::SIGKILL) => self.kill(),
                     Some(signal) => self.signal(signal),
                     None => {}
                 }
             }
-            SpawnProgress::Failed(_) => self.stage = Stage::Failed,
+            SpawnProgress::Failed(_) => self.stage = CommandStage::Failed,
         }
         progress
     }
@@ -139,7 +139,7 @@ impl Command {
     /// found: a grandchild in a session of its own has to be an orphan to get away.
     pub(crate) fn kill(&mut self) {
         self.killed = true;
-        if let Stage::Up(pid) = self.stage {
+        if let CommandStage::Up(pid) = self.stage {
             // Before its end makes orphans of them.
             for descendant in usage::descendants(pid) {
                 discard(kill(descendant, Signal::SIGKILL), "it may have ended");
@@ -163,16 +163,16 @@ impl Command {
     /// Sends a signal to its process group, now or as soon as there is one.
     fn signal(&mut self, signal: Signal) {
         match self.stage {
-            Stage::Up(pid) => {
+            CommandStage::Up(pid) => {
                 discard(
                     kill(Pid::from_raw(-pid.as_raw()), signal),
                     "its process group may have ended",
                 );
             }
-            Stage::Pending(_) if self.held_signal != Some(Signal::SIGKILL) => {
+            CommandStage::Pending(_) if self.held_signal != Some(Signal::SIGKILL) => {
                 self.held_signal = Some(signal)
             }
-            Stage::Pending(_) | Stage::Failed => {}
+            CommandStage::Pending(_) | CommandStage::Failed => {}
         }
     }
 }

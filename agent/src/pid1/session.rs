@@ -33,7 +33,7 @@ use crate::failure::failure;
 use crate::files::{ChangeTracker, Workdir};
 use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::wire::FromKernel;
-use crate::kernel::{Kernel, ReadOutcome, Stage};
+use crate::kernel::{Kernel, KernelStage, ReadOutcome};
 use crate::sandbox::{self, Context};
 use crate::usage;
 
@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
             Ok(()) => Ok(()),
             Err(failed) if !self.ever_ready => Err(failed),
             Err(failed) => {
-                self.kernel.stage = Stage::Booting; // no more report will come
+                self.kernel.stage = KernelStage::Booting; // no more report will come
                 self.kill_kernel(KernelEnd::NotStarted(failed.to_string()));
                 Ok(())
             }
@@ -264,15 +264,15 @@ impl<'a> Session<'a> {
     /// Starts a fresh kernel, unless the one in place is fresh already.
     fn replace(&mut self) -> Result<(), Failure> {
         match self.kernel.stage {
-            Stage::Up => {
+            KernelStage::Up => {
                 self.kill_kernel(KernelEnd::Signaled {
                     signal: Signal::SIGKILL as i32,
                     by_agent: true,
                 });
                 Ok(())
             }
-            Stage::Gone => self.next_kernel(),
-            Stage::Confining(_) | Stage::Booting => Ok(()),
+            KernelStage::Gone => self.next_kernel(),
+            KernelStage::Confining(_) | KernelStage::Booting => Ok(()),
         }
     }
 
@@ -303,7 +303,7 @@ impl<'a> Session<'a> {
         let disk = fstatvfs(&self.workdir).map_or(0, |disk| {
             disk.blocks().saturating_sub(disk.blocks_free()).saturating_mul(disk.fragment_size())
         });
-        let is_up = matches!(self.kernel.stage, Stage::Up);
+        let is_up = matches!(self.kernel.stage, KernelStage::Up);
         Description {
             generation: is_up.then_some(self.kernel.generation),
             execution: self.running.as_ref().map(|running| running.execution),

@@ -29,7 +29,7 @@ const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc
 
 /// A program on a read-only mount.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct ReadOnlyProgram {
     /// To be executed by execveat(2).
     pub(super) file: OwnedFd,
     /// The mount namespace. Without it the file's path would end at its own mount.
@@ -40,7 +40,7 @@ pub(super) struct Program {
 ///
 /// # Errors
 /// If the kernel refuses the namespaces or mounts.
-pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<Program, Failure> {
+pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgram, Failure> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
     let maker = sys::clone3(thread, flags, None).map_err(sandbox::clone_diagnosis)?;
@@ -64,11 +64,11 @@ pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<Program, Failu
     made?;
     let [file, mounts] = <[OwnedFd; 2]>::try_from(fds)
         .map_err(|fds| failure("receive the interpreter and its mounts", fds.len()))?;
-    Ok(Program { file, mounts })
+    Ok(ReadOnlyProgram { file, mounts })
 }
 
 /// In the new namespaces: makes every mount read-only, and opens the program.
-fn make(path: &Path) -> Result<Program, Failure> {
+fn make(path: &Path) -> Result<ReadOnlyProgram, Failure> {
     let open = |path: &Path, flags| {
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
         opened.map_err(|error| failure(&format!("open {}", path.display()), error))
@@ -79,5 +79,5 @@ fn make(path: &Path) -> Result<Program, Failure> {
     let file = open(path, libc::O_PATH | libc::O_NOFOLLOW)?;
     let mounts = File::open("/proc/self/ns/mnt")
         .map_err(|error| failure("open /proc/self/ns/mnt", error))?;
-    Ok(Program { file: file.into(), mounts: mounts.into() })
+    Ok(ReadOnlyProgram { file: file.into(), mounts: mounts.into() })
 }

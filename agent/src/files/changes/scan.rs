@@ -12,7 +12,7 @@ use nix::sys::inotify::AddWatchFlags;
 use nix::sys::stat::fstatat;
 use vivarium_protocol::message::FileKind;
 
-use super::{ChangeTracker, Changed, Stage, changed_at, is_tool_directory};
+use super::{ChangeTracker, Changed, TrackingStage, changed_at, is_tool_directory};
 use crate::files::{FileError, Workdir, kind, open_beneath};
 
 /// The most directories watched. Each takes some 1 KiB of the host's kernel memory, and all
@@ -34,7 +34,7 @@ const EVENTS: AddWatchFlags = AddWatchFlags::IN_CREATE
 
 impl ChangeTracker {
     /// Scans the directory at `path` and all below it for changed files, and watches them in
-    /// [`Stage::Watching`].
+    /// [`TrackingStage::Watching`].
     pub(super) fn scan(&mut self, workdir: &Workdir, path: PathBuf, changed: Changed) {
         let mut next = vec![path];
         while let Some(path) = next.pop() {
@@ -67,7 +67,7 @@ impl ChangeTracker {
         let name = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let directory = open_beneath(workdir, name, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
         // Before it is read, so that nothing is missed in between.
-        if self.stage == Stage::Watching {
+        if self.stage == TrackingStage::Watching {
             self.watch(&directory, path);
         }
         for found in Dir::from_fd(directory.try_clone()?)?.iter() {

@@ -14,7 +14,7 @@ use super::{EXIT_TIMEOUT, Session};
 use crate::children;
 use crate::discard::discard;
 use crate::failure::failure;
-use crate::kernel::{Kernel, ReadOutcome, Stage};
+use crate::kernel::{Kernel, KernelStage, ReadOutcome};
 use crate::sys::{self, Wait};
 use crate::usage::{self, ProcessState};
 
@@ -79,7 +79,7 @@ impl Session<'_> {
             {
                 reason
             }
-            _ if !matches!(self.kernel.stage, Stage::Up) => {
+            _ if !matches!(self.kernel.stage, KernelStage::Up) => {
                 KernelEnd::NotStarted(format!("it ended before it was ready: {end:?}"))
             }
             _ => end,
@@ -88,7 +88,7 @@ impl Session<'_> {
         self.send_kernel_exited(end, usage)?;
         if not_started {
             // Trying for ever would be a loop of crashes; the supervisor asks again or gives up.
-            self.kernel.stage = Stage::Gone;
+            self.kernel.stage = KernelStage::Gone;
             return Ok(());
         }
         self.next_kernel()

@@ -10,7 +10,7 @@ use vivarium_protocol::message::{Failure, TransferNumber};
 use super::Session;
 use super::execution::RunningExecution;
 use crate::failure::failure;
-use crate::kernel::Stage;
+use crate::kernel::KernelStage;
 
 /// What happened. Every event is handled before the session waits again, each by one bounded step: so
 /// no endless source (output, a transfer) starves another. In this order, as the supervisor's messages
@@ -90,7 +90,7 @@ impl Session<'_> {
             readable(self.launcher.as_fd(), Event::Launcher),
             readable(self.children.as_fd(), Event::Children),
         ];
-        if let Stage::Confining(pending) = &self.kernel.stage {
+        if let KernelStage::Confining(pending) = &self.kernel.stage {
             sources.push(readable(pending.as_fd(), Event::KernelReport));
         }
         let command = self.running.as_ref().and_then(RunningExecution::command);
