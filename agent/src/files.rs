@@ -158,9 +158,6 @@ pub(crate) fn open_beneath(
 }
 
 /// The name as a path of plain components.
-///
-/// # Errors
-/// [`FileError::Name`] if it is none.
 pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
     let path = Path::new(name);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));

@@ -22,7 +22,6 @@ use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
 use crate::{stream, sys};
 
-/// The `range` subcommand.
 pub(crate) fn main(control: &UnixStream) -> ExitCode {
     match create(control) {
         Ok(()) => ExitCode::SUCCESS,

@@ -97,19 +97,15 @@ pub(crate) fn arguments(version: &str, bootstrap: &'static str) -> Vec<&'static 
     ["-s"].into_iter().chain(safe_path).chain(["-c", bootstrap]).collect()
 }
 
-/// Why an interpreter can not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InspectError {
     /// A relative path would depend on who asks.
     #[error("interpreter {}: not an absolute path", .0.display())]
     Relative(PathBuf),
-    /// It could not be executed.
     #[error("interpreter {}: it can not be executed: {source}", path.display())]
     Spawn { path: PathBuf, source: std::io::Error },
-    /// It did not answer.
     #[error("interpreter {}: no answer within {} s", .0.display(), TIMEOUT.as_secs())]
     TimedOut(PathBuf),
-    /// It answered something else, or nothing.
     #[error("interpreter {}: it did not run our script ({reason}){}", path.display(), said(stderr))]
     NoAnswer {
         path: PathBuf,
@@ -117,7 +113,6 @@ pub(crate) enum InspectError {
         /// The end of what it wrote to stderr.
         stderr: String,
     },
-    /// It is no Python that the kernel runs on.
     #[error("interpreter {}: {reason}", path.display())]
     Unsuitable { path: PathBuf, reason: String },
     /// Binding what it reads would show sessions what is not Python's.
@@ -134,7 +129,6 @@ fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
 }
 
-/// The script's answer.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
@@ -143,9 +137,6 @@ enum Answer {
 }
 
 /// Asks `interpreter` what it needs, and has it compile the kernel.
-///
-/// # Errors
-/// [`InspectError`] says why the interpreter can not be used.
 pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
     let path = interpreter.to_owned();
     if !path.is_absolute() {
@@ -277,9 +268,6 @@ fn is_script(path: &Path) -> bool {
 }
 
 /// Of the directories an interpreter reads, those that have to be bound for it.
-///
-/// # Errors
-/// The first one that is too wide to be.
 fn needed(mut prefixes: Vec<PathBuf>) -> Result<Vec<PathBuf>, PathBuf> {
     prefixes.retain(|prefix| !READ_EXECUTE.iter().any(|bound| prefix.starts_with(bound)));
     let home = std::env::var_os("HOME").map(PathBuf::from);

@@ -35,7 +35,6 @@ use self::launcher_client::{
 use self::output::Output;
 use self::wire::{FromKernel, Turn, WireError};
 
-/// The stages of a kernel's life.
 #[derive(Debug)]
 pub(crate) enum KernelStage {
     /// Not yet Python: its layers are being applied.
@@ -51,7 +50,6 @@ pub(crate) enum KernelStage {
 /// What a kernel is asked to do.
 #[derive(Debug)]
 pub(crate) enum KernelRequest<'a> {
-    /// Run this code.
     Code(&'a str),
     /// List completions at the cursor, which counts characters.
     Complete(&'a str, u32),
@@ -66,7 +64,6 @@ pub(crate) struct Kernel {
     /// Valid once it is confined, as is `protection`.
     pub(crate) origin: Origin,
     pub(crate) protection: Vec<Report>,
-    /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
     /// Why the agent is killing it, where the signal alone would not tell.
     pub(crate) kill_reason: Option<KernelEnd>,
@@ -82,21 +79,16 @@ pub(crate) struct Kernel {
     control_open: bool,
 }
 
-/// The result of reading a kernel's channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
     /// Some bytes, perhaps whole messages.
     Something,
     Nothing,
-    /// The kernel closed the channel.
     Closed,
 }
 
 impl Kernel {
     /// Asks the launcher for a kernel.
-    ///
-    /// # Errors
-    /// If its channels can not be made, or the launcher is gone.
     pub(crate) fn spawn(
         context: &Context,
         generation: Generation,
@@ -145,7 +137,6 @@ impl Kernel {
         })
     }
 
-    /// Whether it can be given code.
     pub(crate) const fn is_up(&self) -> bool {
         matches!(self.stage, KernelStage::Up) && self.kill_reason.is_none()
     }
@@ -228,7 +219,6 @@ impl Kernel {
         self.outbox.shrink_to(64 << 10);
     }
 
-    /// Reads from its channel once.
     pub(crate) fn read(&mut self) -> ReadOutcome {
         if matches!(self.stage, KernelStage::Confining(_)) {
             return ReadOutcome::Nothing;

@@ -124,7 +124,6 @@ fn serve(
     Launcher { thread, context, namespaces, agent, to_agent, lifeline, zygote, children }.serve()
 }
 
-/// What the supervisor gives a launcher.
 struct Received {
     policy: Policy,
     program: OwnedFd,
@@ -171,7 +170,6 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Serves the agent until it ends.
     fn serve(mut self) -> Result<ExitCode, Failure> {
         let children = Children::watch().map_err(|error| failure("signalfd", error))?;
         loop {
@@ -274,18 +272,14 @@ impl Launcher {
     }
 }
 
-/// Which of a launcher's sources have something.
 #[derive(Debug, Default)]
 struct Ready {
-    /// The agent wrote.
     message: bool,
     /// The zygote wrote, or a kernel that it forked has ended.
     zygote: bool,
-    /// The supervisor closed the lifeline.
     over: bool,
 }
 
-/// Logs why a kernel was not forked.
 fn log_not_forked(failed: &Failure) {
     crate::log::print_line(&format!(
         "a kernel is executed and not forked from its template: {failed}"

@@ -108,7 +108,6 @@ pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
     &seccomp::Seccomp,         // last: it takes away the calls the others are made of
 ];
 
-/// The session that the layers confine.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) policy: Policy,
@@ -119,14 +118,11 @@ pub(crate) struct Context {
     pub(crate) program: Option<OwnedFd>,
 }
 
-/// Facts of the host, for comparison.
 #[derive(Debug, Default)]
 pub(crate) struct HostFacts {
     /// `readlink /proc/self/ns/<name>` of the launcher, by name.
     pub(crate) namespaces: Vec<(&'static str, String)>,
-    /// The launcher's user id.
     pub(crate) uid: u32,
-    /// The launcher's group id.
     pub(crate) gid: u32,
     /// CPUs that it, and so the session, may run on: sched_getaffinity(2). Asked once: std's
     /// `available_parallelism` reads cgroup files and the mount table each time.
@@ -142,7 +138,6 @@ impl Context {
     /// User and group id, inside the session, of the agent where it has one of its own.
     pub(crate) const AGENT_ID: u32 = 0;
 
-    /// Whether `layer` is to be applied.
     pub(crate) fn applies(&self, layer: Layer) -> bool {
         self.policy.plan.applies(layer)
     }
@@ -213,9 +208,6 @@ impl LayerError {
 }
 
 /// Applies the layers of the inside, in the agent that was just cloned into its namespaces.
-///
-/// # Errors
-/// The first layer that did not apply.
 pub(crate) fn enter(context: &Context) -> Result<(), Failure> {
     planned(context)
         .try_for_each(|code| code.enter(context).map_err(|error| error.into_failure(code.layer())))
@@ -232,7 +224,6 @@ pub(crate) fn restrict(context: &Context) -> Result<Vec<Report>, Failure> {
     LAYERS.iter().map(|code| report(*code, context)).collect()
 }
 
-/// The layers to apply, in order.
 fn planned(context: &Context) -> impl Iterator<Item = &'static dyn LayerCode> {
     LAYERS.iter().copied().filter(|code| context.applies(code.layer()))
 }

@@ -46,9 +46,6 @@ struct SpawnRequest<'a> {
 /// Starts a process in the session that has these `namespaces`. Returns its pid as seen from here, or
 /// `None` if it could not be started. The report socket gets the reason, also if the process could
 /// not be confined or executed.
-///
-/// # Errors
-/// If the agent sent no descriptors.
 pub(crate) fn spawn_process(
     thread: SingleThreaded,
     context: &Context,
@@ -146,7 +143,6 @@ fn yield_to_others(context: &Context) -> Result<(), Failure> {
 
 /// What a process that is confined and has its descriptors still needs.
 pub(crate) struct Confined {
-    /// The environment to run with.
     pub(crate) environment: Vec<CString>,
     /// The report socket. Its end tells the agent that the process runs its program.
     pub(crate) report: OwnedFd,

@@ -16,18 +16,14 @@ use crate::sys;
 /// Why a message could not be sent or received.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StreamError {
-    /// The peer closed the socket between two messages.
     #[error("the peer closed the socket")]
     Closed,
-    /// The socket failed.
     #[error("socket")]
     Io(#[from] io::Error),
-    /// What came, or was to go, is not a message.
     #[error("message")]
     Frame(#[from] FrameError),
 }
 
-/// Sends one message.
 pub(crate) fn send<T: Serialize>(
     mut stream: &UnixStream,
     message: &T,

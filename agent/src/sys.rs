@@ -212,9 +212,6 @@ pub(crate) struct Placed {
 
 impl Placed {
     /// Takes ownership of the descriptor at `number`, once.
-    ///
-    /// # Errors
-    /// If it was not placed, or was taken before.
     pub(crate) fn take(&mut self, number: usize) -> io::Result<OwnedFd> {
         let fd = self.fds.get_mut(number).and_then(Option::take);
         let fd = fd.ok_or_else(|| io::Error::other("it was not placed, or is taken"))?;

@@ -43,7 +43,6 @@ use crate::{id_namespace, inspect, stream, sys};
 /// Where the library is for Python. No session ever sees this descriptor.
 const LIBRARY: &str = "/proc/self/fd/5";
 
-/// The `template` subcommand.
 pub(crate) fn main(control: &UnixStream) -> ExitCode {
     let Err(failure) = run(control);
     let unfit = FromTemplate::Unfit(failure.to_string());

@@ -98,7 +98,6 @@ enum Changed {
 }
 
 impl ChangeTracker {
-    /// Tracks `workdir` from now on.
     pub(crate) fn new(workdir: &Workdir) -> Self {
         let mut tracker = Self {
             inotify: None,
@@ -137,7 +136,6 @@ impl ChangeTracker {
         self.due
     }
 
-    /// Reads the queued events.
     pub(crate) fn read(&mut self, workdir: &Workdir) {
         self.due = None;
         let mut read = 0;

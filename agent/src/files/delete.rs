@@ -37,7 +37,6 @@ pub(crate) struct Deletion {
     entries: u64,
 }
 
-/// An open directory that is being read.
 #[derive(Debug)]
 struct Level {
     directory: OwnedFd,
@@ -56,7 +55,6 @@ impl Level {
         Ok(Some(Self { directory, entries }))
     }
 
-    /// The name of the next entry.
     fn next(&mut self) -> Result<Option<OsString>, FileError> {
         for entry in &mut self.entries {
             let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
@@ -69,7 +67,6 @@ impl Level {
 }
 
 impl Deletion {
-    /// Begins to delete what is at `path`.
     pub(crate) fn start(workdir: &Workdir, path: &str) -> Result<Self, FileError> {
         let path = checked(path)?;
         let (parent, name) = workdir.open_parent(&path)?;

@@ -8,34 +8,24 @@ use vivarium_protocol::message::{FileProblem, FileProblemKind};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    /// The name is no path beneath the workdir.
     #[error("the name must be a relative path without \"..\", \".\" or empty parts")]
     Name,
-    /// A link, a mount, or something else the path must not go through.
     #[error("the path goes through a symbolic link, or out of the workdir")]
     Escapes,
-    /// Nothing stands there.
     #[error("there is no such file")]
     NotFound,
-    /// What stands at the name is not a regular file.
     #[error("there is something that is not a regular file at this name")]
     NotRegular,
-    /// What stands at the name, or on the way to it, is not a directory.
     #[error("there is something that is not a directory in this path")]
     NotDirectory,
-    /// The session's own limits.
     #[error("the session has no space left for it ({0})")]
     NoSpace(Errno),
-    /// A limit of the session's, too.
     #[error("a file of this session may have {0} bytes at most")]
     TooLarge(u64),
-    /// What came is not an archive, or not one that is unpacked.
     #[error("the archive is refused: {0}")]
     Archive(String),
-    /// The content did not come, or not all of it.
     #[error("{0}")]
     Aborted(&'static str),
-    /// The system refused.
     #[error("{0}")]
     Io(#[source] io::Error),
 }

@@ -59,7 +59,6 @@ impl Found {
     }
 }
 
-/// A directory that is being read.
 #[derive(Debug)]
 struct Level {
     directory: OwnedFd,

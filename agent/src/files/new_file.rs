@@ -24,7 +24,6 @@ use crate::discard::discard;
 /// How many temporary names are tried. One is enough, unless the tenant guesses them.
 const NAMES_TRIED: u32 = 8;
 
-/// A file that is being written.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     directory: OwnedFd,
@@ -69,9 +68,6 @@ impl NewFile {
     }
 
     /// Appends `data`.
-    ///
-    /// # Errors
-    /// [`FileError::TooLarge`] or [`FileError::NoSpace`] by the session's limits.
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<(), FileError> {
         let written = self.written.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
         // RLIMIT_FSIZE is the tenant's processes'; the agent has none.

@@ -13,7 +13,6 @@ use vivarium_protocol::message::FileReply;
 use super::tar::{Event, Parser};
 use super::{FileError, NewFile, Workdir};
 
-/// An archive that is being unpacked.
 #[derive(Debug)]
 pub(super) struct Unpacker {
     target: Workdir,
@@ -82,9 +81,6 @@ impl Unpacker {
     }
 
     /// The end of the archive.
-    ///
-    /// # Errors
-    /// [`FileError::Archive`] if it is too early.
     pub(super) fn finish(&self) -> Result<FileReply, FileError> {
         self.parser.finish().map_err(|error| FileError::Archive(error.to_string()))?;
         Ok(FileReply::Written { files: self.files, bytes: self.bytes })

@@ -31,7 +31,6 @@ impl Upload {
     /// How much is read at one time: as much as a socket holds by default.
     pub(crate) const STEP_BYTES: usize = 256 << 10;
 
-    /// Begins to receive the file at `path`.
     pub(crate) fn file(workdir: &Workdir, path: &str, socket: OwnedFd) -> Result<Self, FileError> {
         let path = checked(path)?;
         let new = Some(NewFile::create(workdir, &path)?);

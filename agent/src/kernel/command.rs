@@ -20,7 +20,6 @@ use crate::usage;
 
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// Its standard output and standard error.
     pub(crate) outputs: [Output; 2],
     spawn_number: SpawnNumber,
     stage: CommandStage,
@@ -34,7 +33,7 @@ pub(crate) struct Command {
 enum CommandStage {
     /// It does not run its program yet.
     Pending(PendingProcess),
-    /// RunningExecution, as this process.
+    /// Running its program, as this pid.
     Up(Pid),
     /// It could not be started.
     Failed,
@@ -130,7 +129,6 @@ impl Command {
         }
     }
 
-    /// Sends SIGINT to its process group.
     pub(crate) fn interrupt(&mut self) {
         self.signal(Signal::SIGINT);
     }
@@ -148,7 +146,6 @@ impl Command {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Whether the agent killed it.
     pub(crate) const fn is_killed(&self) -> bool {
         self.killed
     }

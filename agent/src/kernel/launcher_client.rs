@@ -81,7 +81,6 @@ pub(crate) struct StartedProcess {
     pub(crate) protection: Vec<Report>,
 }
 
-/// How far a [`PendingProcess`] has come.
 #[derive(Debug)]
 pub(crate) enum SpawnProgress {
     Pending,

@@ -21,7 +21,6 @@ const CARRY_BYTES: usize = 64 << 10;
 /// 1 MiB), so that a writer that never stops does not hold up the end of an execution.
 const DRAIN_BYTES: usize = 2 << 20;
 
-/// One stream of one kernel.
 #[derive(Debug)]
 pub(crate) struct Output {
     pipe: Option<OwnedFd>,

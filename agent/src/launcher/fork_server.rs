@@ -25,7 +25,6 @@ use crate::stream::{self, StreamError};
 use crate::sys::SingleThreaded;
 use crate::{sandbox, sys};
 
-/// The `launch` subcommand.
 pub(crate) fn main(orders: UnixStream) -> ExitCode {
     match serve(orders) {
         Ok(Served::Closed) => ExitCode::SUCCESS,
@@ -39,9 +38,7 @@ pub(crate) fn main(orders: UnixStream) -> ExitCode {
 
 /// Why [`serve`] returned.
 enum Served {
-    /// The supervisor closed its socket.
     Closed,
-    /// This process is a launcher.
     AsLauncher {
         thread: SingleThreaded,
         control: UnixStream,

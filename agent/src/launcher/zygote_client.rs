@@ -49,7 +49,6 @@ pub(super) struct ZygoteClient {
     kernels: Vec<ForkedKernel>,
 }
 
-/// A kernel that was requested.
 #[derive(Debug)]
 struct PendingFork {
     fork: ForkNumber,

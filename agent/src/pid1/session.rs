@@ -63,9 +63,6 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Starts the first kernel.
-    ///
-    /// # Errors
-    /// If the launcher can not be asked for a kernel.
     pub(crate) fn new(
         context: &'a Context,
         control: &'a UnixStream,

@@ -14,7 +14,6 @@ use vivarium_protocol::layer::{Layer, Report};
 use super::{Context, LayerCode, LayerError};
 pub(super) use own_status::OwnStatus;
 
-/// Ids, groups, capabilities, and no new privileges.
 pub(crate) struct Credentials;
 
 impl LayerCode for Credentials {

@@ -25,7 +25,6 @@ use super::{Context, LayerCode, LayerError, system_paths};
 /// running kernel does not have.
 const NEWEST: ABI = ABI::V9;
 
-/// The filesystem allow-list, and scopes.
 pub(crate) struct Landlock;
 
 impl LayerCode for Landlock {

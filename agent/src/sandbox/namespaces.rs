@@ -21,7 +21,6 @@ use super::{Context, HostFacts, LayerCode, LayerError, proc_file};
 
 pub(super) use counts::limit as limit_counts;
 
-/// The host name inside.
 const HOSTNAME: &str = "vivarium";
 
 /// The namespaces' names in /proc/self/ns, for those made by clone3.
@@ -150,9 +149,6 @@ impl SessionNamespaces {
     }
 
     /// Takes a session's namespaces, which another process sent, from `fds`.
-    ///
-    /// # Errors
-    /// If there are fewer than the session has.
     pub(crate) fn receive(
         context: &Context,
         fds: &mut impl Iterator<Item = OwnedFd>,

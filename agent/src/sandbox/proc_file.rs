@@ -10,7 +10,6 @@ use super::LayerError;
 const USUAL_BYTES: usize = 16 << 10;
 const MOST_BYTES: u64 = 4 << 20;
 
-/// The text of the file.
 pub(super) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     let mut text = String::with_capacity(USUAL_BYTES);
     // `take` has it read without asking for a size, which /proc gives as 0.

@@ -34,7 +34,6 @@ const PENDING_SIGNALS: rlim_t = 1024;
 /// is too small for a file. 0 keeps from the file only (`coredump_pipe` in fs/coredump.c).
 const ABORT_CORE_DUMPS: rlim_t = 1;
 
-/// Per-process limits.
 pub(crate) struct Rlimits;
 
 /// Has the kernel abort core dumps of this process and its children: for the processes that are

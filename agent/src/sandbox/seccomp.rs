@@ -54,7 +54,6 @@ impl Profile {
         }
     }
 
-    /// All there are.
     fn all() -> impl Iterator<Item = Self> {
         const EITHER: [bool; 2] = [false, true];
         EITHER.into_iter().flat_map(|internet| {
@@ -79,7 +78,6 @@ pub(super) fn prepare() -> Result<(), LayerError> {
     Ok(())
 }
 
-/// The system call allow-list.
 pub(crate) struct Seccomp;
 
 impl LayerCode for Seccomp {

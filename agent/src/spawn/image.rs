@@ -74,9 +74,6 @@ impl Image {
 
     /// Executes it, with descriptors and confinement as they are. Returns the exit code of a command
     /// that could not be executed, which has then said so on its standard error.
-    ///
-    /// # Errors
-    /// If the kernel could not be executed.
     pub(super) fn execute(&self, environment: &[CString]) -> Result<i32, Failure> {
         match self {
             Self::Kernel { path, name, arguments } => {
@@ -111,7 +108,6 @@ fn become_python(
     failure(&format!("execve {}", path.to_string_lossy()), errno)
 }
 
-/// Why a command was not executed.
 struct Refusal {
     code: i32,
     what: String,

@@ -24,9 +24,6 @@ pub(crate) struct SingleThreaded(());
 
 impl SingleThreaded {
     /// Counts the threads: proc_pid_task(5).
-    ///
-    /// # Errors
-    /// If there are others, or they can not be counted.
     pub(crate) fn verify() -> io::Result<Self> {
         match std::fs::read_dir("/proc/self/task")?.count() {
             1 => Ok(Self(())),
@@ -126,13 +123,11 @@ pub(crate) fn fork(_: SingleThreaded) -> io::Result<Option<Pid>> {
 pub(crate) enum Wait {
     /// Any child, for as long as it takes.
     ForAny,
-    /// Any child that has ended already.
     IfAny,
     /// This child, for as long as it takes.
     For(Pid),
 }
 
-/// A child that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
     pub(crate) pid: Pid,
@@ -202,7 +197,6 @@ pub(crate) fn kill_when_readable(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// pidfd_open(2).
 pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: plain numbers.
     // JUSTIFICATION: no safe wrapper in nix.

@@ -27,7 +27,6 @@ use crate::{sandbox, stream};
 /// The attributes of the program's mount.
 const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
-/// A program on a read-only mount.
 #[derive(Debug)]
 pub(super) struct ReadOnlyProgram {
     /// To be executed by execveat(2).
@@ -37,9 +36,6 @@ pub(super) struct ReadOnlyProgram {
 }
 
 /// Opens the program at `path`, which is absolute and no link.
-///
-/// # Errors
-/// If the kernel refuses the namespaces or mounts.
 pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgram, Failure> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;

@@ -42,7 +42,6 @@ pub(crate) enum ServeOutcome {
     /// The caller has to fork, and to call [`ZygoteServer::forked`] or [`ZygoteServer::fork_failed`], or,
     /// in the child, [`ZygoteServer::into_forked_child`].
     Fork,
-    /// The supervisor closed its socket.
     Closed,
 }
 
@@ -82,9 +81,6 @@ pub(crate) struct ZygoteServer {
 
 impl ZygoteServer {
     /// Prepares this process, and says that it is ready.
-    ///
-    /// # Errors
-    /// If the system refuses what it needs, or the supervisor is gone.
     pub(crate) fn open(control: UnixStream) -> Result<Self, StreamError> {
         // Where there is no pid namespace a kernel's orphans become ours to reap: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;

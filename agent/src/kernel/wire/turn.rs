@@ -33,9 +33,6 @@ impl Turn {
     }
 
     /// Accepts `message` if it may come now.
-    ///
-    /// # Errors
-    /// [`WireError::OutOfTurn`] if it may not.
     pub(crate) fn accept(&mut self, message: &FromKernel) -> Result<(), WireError> {
         use Phase::{Idle, Raised, Running, Sent, Starting, Valued};
         let next = match (self.phase, message) {

@@ -95,7 +95,6 @@ impl Session<'_> {
         self.finish(completion, lifetime)
     }
 
-    /// Kills the command that is this execution.
     pub(super) fn kill_command(&mut self, execution: ExecutionNumber) {
         let running = self.running.as_mut().filter(|running| running.execution == execution);
         if let Some(command) = running.and_then(RunningExecution::command_mut) {

@@ -92,7 +92,6 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Whether a message is queued.
     pub(super) fn wants_write(&self) -> bool {
         !self.outbox.is_empty()
     }

@@ -67,7 +67,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The limit for one execution.
     pub(super) fn cpu_limit(&self) -> Option<Duration> {
         self.context.policy.limits.max_cpu_secs.get().map(Duration::from_secs)
     }

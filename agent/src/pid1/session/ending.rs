@@ -122,7 +122,6 @@ impl Session<'_> {
         })
     }
 
-    /// Starts the next kernel.
     pub(super) fn next_kernel(&mut self) -> Result<(), Failure> {
         let generation = self.next_generation();
         self.kernel = Kernel::spawn(self.context, generation, &mut self.launcher)?;

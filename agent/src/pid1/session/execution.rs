@@ -16,7 +16,6 @@ use crate::{files, sys};
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.
 const RLIMIT_SLACK_SECS: u64 = 5;
 
-/// An execution that waits for the kernel.
 #[derive(Debug)]
 pub(super) struct PendingExecution {
     pub(super) execution: ExecutionNumber,
@@ -25,7 +24,6 @@ pub(super) struct PendingExecution {
     pub(super) outputs: Vec<String>,
 }
 
-/// The execution that is running.
 #[derive(Debug)]
 pub(super) struct RunningExecution {
     pub(super) execution: ExecutionNumber,
@@ -34,7 +32,6 @@ pub(super) struct RunningExecution {
     pub(super) outputs: Vec<String>,
     /// Bytes of results that it may still give.
     pub(super) results_left: u64,
-    /// Whether to report which files it changed.
     pub(super) reports_changes: bool,
     /// CPU time of the session when it began, in microseconds.
     pub(super) cpu_before_us: u64,
@@ -43,7 +40,6 @@ pub(super) struct RunningExecution {
     pub(super) next_cpu_check: Option<Instant>,
 }
 
-/// Which process runs an execution.
 #[derive(Debug)]
 pub(super) enum Runner {
     Kernel {
@@ -163,7 +159,6 @@ impl Session<'_> {
         }
     }
 
-    /// The kernel has begun with the execution.
     pub(super) fn execution_started(&mut self) {
         if let Some(RunningExecution { runner: Runner::Kernel { begun, interrupt_held }, .. }) =
             &mut self.running

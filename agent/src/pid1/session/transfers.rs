@@ -80,7 +80,6 @@ impl Transfers {
             .collect()
     }
 
-    /// Takes a transfer one step on.
     fn step(
         &mut self,
         number: TransferNumber,
@@ -125,7 +124,6 @@ impl Transfers {
 }
 
 impl Session<'_> {
-    /// Begins an operation of the supervisor's.
     pub(super) fn begin_transfer(
         &mut self,
         number: TransferNumber,
@@ -156,7 +154,6 @@ impl Session<'_> {
         }
     }
 
-    /// Takes a transfer one step on.
     pub(super) fn step_transfer(&mut self, number: TransferNumber) -> Result<(), Failure> {
         match self.transfers.step(number, &self.workdir, &mut self.changes) {
             Step::Pending | Step::Over => Ok(()),

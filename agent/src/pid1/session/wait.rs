@@ -19,24 +19,17 @@ use crate::kernel::KernelStage;
 pub(super) enum Event {
     /// The supervisor wrote, or is gone, or reads again.
     Supervisor {
-        /// It can be read.
         readable: bool,
-        /// It can be written.
         writable: bool,
     },
     /// The launcher wrote, or is gone.
     Launcher,
-    /// A process has ended.
     Children,
-    /// A new kernel sent its report.
     KernelReport,
-    /// A new command sent its report.
     CommandReport,
     /// The kernel's channel can be read or written.
     Kernel {
-        /// It can be read.
         readable: bool,
-        /// It can be written.
         writable: bool,
     },
     /// The kernel or a command printed.
@@ -120,12 +113,10 @@ impl Session<'_> {
         sources
     }
 
-    /// Whether the nearest deadline has passed.
     pub(super) fn deadline_passed(&self) -> bool {
         self.deadline().is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// The earliest deadline.
     fn deadline(&self) -> Option<Instant> {
         let cpu = self.running.as_ref().and_then(|running| running.next_cpu_check);
         [cpu, self.kernel.exit_deadline, self.changes.due()].into_iter().flatten().min()

@@ -39,12 +39,10 @@ impl OwnStatus {
         })
     }
 
-    /// The real user id.
     pub(in crate::sandbox) fn real_uid(&self) -> u32 {
         self.uids.first().copied().unwrap_or(u32::MAX)
     }
 
-    /// The real group id.
     pub(in crate::sandbox) fn real_gid(&self) -> u32 {
         self.gids.first().copied().unwrap_or(u32::MAX)
     }

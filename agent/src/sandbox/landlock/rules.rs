@@ -31,7 +31,6 @@ impl Rule {
     }
 }
 
-/// The rules of one session.
 pub(super) fn of(context: &Context) -> Result<Vec<Rule>, LayerError> {
     let host = list(context).into_iter().map(|(path, rights)| Rule { path, rights });
     let workdir = context.policy.inner_workdir();

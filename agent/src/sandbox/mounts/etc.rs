@@ -10,9 +10,6 @@ use super::tree::{self, Access, Source};
 use crate::sandbox::{Context, LayerError, system_paths};
 
 /// The host's files and directories that appear as they are: those that are not ours.
-///
-/// # Errors
-/// If one is there and can not be copied.
 pub(super) fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
     let own = own_files(context);
     let is_own = |path: &str| own.iter().any(|(name, _)| Path::new(path).ends_with(name));

@@ -68,9 +68,6 @@ enum What {
 impl Source {
     /// Takes what is at `path` on the host; `None` if there is nothing, or a socket or a FIFO: who
     /// sees one can speak to the service behind it, however it is mounted.
-    ///
-    /// # Errors
-    /// If it is there and can not be copied.
     pub(super) fn take(path: &Path, access: Access) -> Result<Option<Self>, LayerError> {
         let kind = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata.file_type(),
@@ -92,9 +89,6 @@ impl Source {
 
     /// Takes the directory at `path` to show it through overlayfs, and what is no directory as
     /// [`Self::take`] does.
-    ///
-    /// # Errors
-    /// If it is there and can not be opened or copied.
     pub(super) fn take_isolated(path: &Path) -> Result<Option<Self>, LayerError> {
         if !fs::symlink_metadata(path).is_ok_and(|data| data.is_dir()) {
             return Self::take(path, Access::ReadOnly);
@@ -212,9 +206,6 @@ fn below_parent<E: Into<io::Error>>(
 }
 
 /// Makes a new file with `text` in it.
-///
-/// # Errors
-/// If it is there already, or can not be written.
 pub(super) fn write_file(path: &Path, text: &str) -> Result<(), LayerError> {
     OpenOptions::new()
         .write(true)
@@ -225,7 +216,6 @@ pub(super) fn write_file(path: &Path, text: &str) -> Result<(), LayerError> {
         .map_err(|error| LayerError::new(format!("create {}", path.display()), error))
 }
 
-/// Makes a symbolic link.
 pub(super) fn symlink(target: impl AsRef<Path>, link: &Path) -> Result<(), LayerError> {
     std::os::unix::fs::symlink(target, link)
         .map_err(|error| LayerError::new(format!("symlink {}", link.display()), error))

@@ -55,9 +55,6 @@ impl<'a> Mount<'a> {
 
 /// Checks every mount there is: each nosuid, each nodev but the devices and what /dev/null
 /// covers, each read-only but the three writable places and /proc.
-///
-/// # Errors
-/// [`LayerError`] naming the first mount that allows more.
 pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let path = "/proc/self/mountinfo";
     let text = proc_file::read(path)?;

@@ -55,9 +55,6 @@ fn limits(context: &Context) -> Vec<(&'static str, u64)> {
 }
 
 /// Sets the limits of the caller's user namespace, by the `/proc` below `root`, and reads each back.
-///
-/// # Errors
-/// If one can not be set, or is another then.
 pub(in crate::sandbox) fn limit(context: &Context, root: &Path) -> Result<(), LayerError> {
     let directory = root.join(DIRECTORY.trim_start_matches('/'));
     limits(context).into_iter().try_for_each(|(name, most)| {

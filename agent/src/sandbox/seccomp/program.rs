@@ -17,16 +17,12 @@ use super::assembly::{Assembly, Label};
 use super::calls::{self, Call};
 use super::rules::{self, Rules};
 
-/// Why there is no program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProgramError {
-    /// A profile that there is not.
     #[error("{0:?} is no profile")]
     Profile(Profile),
-    /// A number that is no call's.
     #[error("call number {0} is out of range")]
     Number(c_long),
-    /// More instructions than the kernel would take.
     #[error("{0} instructions are too many")]
     Length(usize),
 }
