@@ -164,7 +164,7 @@ pub(crate) fn bring_loopback_up(socket: BorrowedFd<'_>) -> io::Result<()> {
     // JUSTIFICATION: libc's type has no other constructor.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (slot, byte) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
-        *slot = byte.cast_signed();
+        *slot = libc::c_char::from_ne_bytes([*byte]);
     }
     request.ifr_ifru.ifru_flags =
         libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(io::Error::other)?;

@@ -236,8 +236,8 @@ const PRCTLS: [c_int; 28] = [
     libc::PR_GET_NO_NEW_PRIVS,
     libc::PR_SET_THP_DISABLE,
     libc::PR_GET_THP_DISABLE,
-    libc::PR_GET_SPECULATION_CTRL,
-    libc::PR_SET_SPECULATION_CTRL,
+    52, // PR_GET_SPECULATION_CTRL, which libc has for x86_64 only
+    53, // PR_SET_SPECULATION_CTRL
     libc::PR_SET_MDWE,
     libc::PR_GET_MDWE,
     // Names of anonymous memory, set by allocators.
