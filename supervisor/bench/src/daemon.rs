@@ -46,7 +46,8 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon and waits until it is ready. `config` is lines of TOML, each with a whole key.
+    /// Starts a daemon and waits until it is ready. `config` is lines of TOML, each with a whole
+    /// key.
     pub(super) async fn start(config: &str) -> Result<Self, DaemonError> {
         let directory = tempfile::tempdir().map_err(prepare(std::env::temp_dir()))?;
         let path = directory.path();

@@ -27,7 +27,6 @@ pub(super) struct Args {
 
 #[cfg(test)]
 impl Args {
-    /// The script and its arguments.
     pub(super) fn script(&self) -> &[String] {
         &self.rest
     }
@@ -45,7 +44,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
             create = false;
         }
         if create && matches!(request, ExecutionRequest::Command(_)) {
-            // A command does not make its session.
+            // The route of commands does not create sessions.
             target.find_or_create(session).await?;
             create = false;
         }

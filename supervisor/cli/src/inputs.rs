@@ -1,5 +1,5 @@
-//! The code and files that `run` and `exec` are given. They are read with the rights of whoever
-//! started us, so before these are given up.
+//! The code and files that `run` and `exec` are given, read before the rights of whoever started us
+//! are given up.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -16,7 +16,7 @@ use super::exit::{Exit, Failure};
 use super::output_dir::OutputDir;
 use super::target::ExecutionRequest;
 
-/// The most that is read of code or of a file: more does not fit a message.
+/// The largest code or file that is read: more does not fit in a message.
 const MAX_BYTES: u64 = 40 << 20;
 
 /// What is run, and what becomes of it.
@@ -70,7 +70,7 @@ struct Script {
 }
 
 impl CodeOptions {
-    /// Reads everything; `rest` is a file's name and arguments, or a program and its.
+    /// Reads everything; `rest` is a file or a program, and its arguments.
     pub(super) fn read(&self, rest: &[String]) -> Result<Inputs, Failure> {
         if !self.outputs.is_empty() && self.output_dir.is_none() && !self.json {
             return Err(usage("--outputs: say where to, with --output-dir DIR"));
@@ -135,24 +135,23 @@ impl CodeOptions {
         self.files.iter().map(|given| read_file(given)).collect()
     }
 
-    /// The timeout, in milliseconds.
     pub(super) fn timeout_ms(&self) -> Result<Option<u64>, Failure> {
         self.timeout.as_deref().map(timeout_ms).transpose()
     }
 
-    /// The folder that was named, made if it is not there.
+    /// The folder that `--output-dir` names, made if need be.
     pub(super) fn output_dir(&self) -> Result<Option<OutputDir>, Failure> {
         self.output_dir.as_deref().map(OutputDir::open).transpose()
     }
 }
 
-/// A duration as requests have it.
+/// A duration in milliseconds, as requests have it.
 pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
     let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
     u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))
 }
 
-/// Our standard input, unless it is somebody at a terminal.
+/// Standard input; empty if it is a terminal.
 fn piped_input() -> Result<Vec<u8>, Failure> {
     let mut stdin = io::stdin().lock();
     if stdin.is_terminal() {
@@ -161,7 +160,7 @@ fn piped_input() -> Result<Vec<u8>, Failure> {
     bounded(&mut stdin, "standard input")
 }
 
-/// The one of the two that bytes can be; neither if there are none.
+/// Text if the bytes are UTF-8, else base64; neither if there are none.
 fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
     if bytes.is_empty() {
         return (None, None);
@@ -211,15 +210,15 @@ fn usage(message: impl Into<String>) -> Failure {
     Failure::says(Exit::Usage, message)
 }
 
-/// Code that gives a script its arguments, as an execution before it: in the script itself it
-/// would shift the lines of tracebacks.
+/// Code that sets `sys.argv`. It is executed before the script: inside, it would shift the line
+/// numbers of tracebacks.
 fn set_argv(script: &Script, arguments: &[String]) -> String {
     let all: Vec<String> =
         [&script.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
     format!("__import__('sys').argv[:] = [{}]", all.join(", "))
 }
 
-/// `text` as a literal of Python.
+/// `text` as a Python string literal.
 fn literal(text: &str) -> String {
     let mut literal = String::from("'");
     for c in text.chars() {

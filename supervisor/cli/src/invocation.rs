@@ -31,14 +31,14 @@ pub(super) struct Invocation<'a> {
     pub(super) target: &'a Target,
     pub(super) session: &'a str,
     pub(super) request: ExecutionRequest,
-    /// Whether the session is made if there is none.
+    /// Whether to make the session if there is none.
     pub(super) create: bool,
     /// The outcome of what had to run first, which the user asked for as a part of this.
     pub(super) setup: Option<Outcome>,
 }
 
 impl Invocation<'_> {
-    /// Runs it and shows what it tells as it comes or, as JSON, its outcome as a whole.
+    /// Runs it, and prints its events as they come or its outcome as JSON.
     pub(super) async fn perform(
         self,
         options: &CodeOptions,
@@ -90,7 +90,7 @@ async fn interruptible<T>(
         _ = interrupts.recv() => {}
         _ = terminations.recv() => {}
     }
-    // Beside the execution, which has to go on for the interrupt to reach it.
+    // At the same time as the execution, which must go on for the interrupt to reach it.
     tokio::select! {
         outcome = &mut execution => return outcome,
         // Returns when the execution has ended, or after the configured grace.

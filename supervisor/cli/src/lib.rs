@@ -1,5 +1,5 @@
-//! The command line: parses arguments, calls the engine or a daemon, and prints the result. It makes
-//! no decisions about sandboxing.
+//! The command line: parses arguments, calls the engine or a daemon, and prints the result. It
+//! makes no decisions about sandboxing.
 //!
 //! Standard output is for the result, standard error for everything else. A reader that goes away
 //! (`| head`) ends a command quietly.

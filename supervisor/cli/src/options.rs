@@ -1,4 +1,4 @@
-//! Options that several commands have.
+//! Options that several commands share.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ impl SandboxOptions {
         ]
     }
 
-    /// Fails if any was given, since a daemon has its own.
+    /// Fails if any flag was given: a daemon has its own configuration.
     pub(super) fn refuse_for(&self, remote: &Remote) -> Result<(), Failure> {
         let Some((flag, _)) = self.values().into_iter().find(|(_, value)| value.is_some()) else {
             return Ok(());
@@ -82,8 +82,8 @@ impl SandboxOptions {
 }
 
 impl ConfigOptions {
-    /// All sources of the configuration; `listen` is what `--listen` was given. The host's facts
-    /// are those from before root was given up: afterwards the defaults would be others.
+    /// All sources of the configuration; `listen` has the values of `--listen`. `host` was read
+    /// before root was given up: afterwards the defaults would be different.
     pub(super) fn sources(&self, host: Host, listen: &[String]) -> Result<Sources, Failure> {
         let file = config::load(self.config.as_deref())
             .map_err(|error| Failure::new(Exit::Usage, &error))?;
@@ -98,19 +98,18 @@ impl ConfigOptions {
         })
     }
 
-    /// The configuration.
     pub(super) fn load(&self, listen: &[String]) -> Result<Config, Failure> {
         resolve(&self.sources(Host::look(), listen)?)
     }
 }
 
-/// The configuration of these sources, or all that is wrong with it.
+/// The configuration of these sources, or all of its errors.
 pub(super) fn resolve(sources: &Sources) -> Result<Config, Failure> {
     config::resolve(sources).map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
 }
 
-/// Our environment; what is not UTF-8 is no value of ours, and a name of ours that is not is
-/// refused like any other unknown one.
+/// The environment variables. Bytes that are not UTF-8 are replaced, which makes a value invalid
+/// and a `VIVARIUM_` name unknown.
 pub(super) fn variables() -> Vec<(String, String)> {
     std::env::vars_os()
         .map(|(name, value)| {
@@ -134,7 +133,7 @@ pub(super) struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// As a request has it.
+    /// The session's part of a request.
     pub(super) fn spec(&self) -> Result<SessionSpec, Failure> {
         let environment = self.environment.clone();
         let mut spec = SessionSpec { environment, ..SessionSpec::default() };
@@ -170,7 +169,7 @@ pub(super) struct UrlOption {
 }
 
 impl UrlOption {
-    /// The daemon that was named, if one was.
+    /// The daemon that `--url` or `VIVARIUM_URL` names.
     pub(super) fn named(&self) -> Result<Option<Remote>, Failure> {
         let text = self.url.as_deref().filter(|text| !text.is_empty());
         let url = text.map(str::parse).transpose();
@@ -178,7 +177,7 @@ impl UrlOption {
         Ok(url.map(|url| Remote { url, token: token() }))
     }
 
-    /// The daemon that was named, else the one that this host's configuration makes listen.
+    /// The daemon that is named, else the first address that this host's configuration listens on.
     pub(super) fn or_configured(&self) -> Result<Remote, Failure> {
         if let Some(remote) = self.named()? {
             return Ok(remote);
@@ -193,8 +192,8 @@ impl UrlOption {
     }
 }
 
-/// The token to present. Not by a flag, which all users of this host could read in /proc. One
-/// that is not UTF-8 is presented as something that is no token, and refused.
+/// The token to present. Not from a flag, which every user of this host could read in /proc. A
+/// token that is not UTF-8 is sent with replacement characters, and refused.
 pub(super) fn token() -> Option<Token> {
     let token = std::env::var_os("VIVARIUM_TOKEN").filter(|token| !token.is_empty())?;
     Some(Token::new(token.to_string_lossy().trim().to_owned()))

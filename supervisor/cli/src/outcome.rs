@@ -31,7 +31,6 @@ impl<'a> From<&'a Outcome> for OutcomeSummary<'a> {
 }
 
 impl<'a> OutcomeSummary<'a> {
-    /// Of an execution that was followed.
     pub(super) fn new(done: &'a DoneEvent<'_>, exception: Option<&'a Exception>) -> Self {
         Self {
             status: done.status,
@@ -43,11 +42,11 @@ impl<'a> OutcomeSummary<'a> {
         }
     }
 
-    /// What to say if it is not `ok`, with its line's end: the traceback, and one line of ours.
+    /// The text to print unless the status is `ok`: the traceback, and one line of ours.
     pub(super) fn explain(&self) -> Option<String> {
         let word = match self.status {
             Status::Ok => return None,
-            // A command says by itself what is wrong.
+            // A command prints its own errors.
             Status::Error if self.exit_code.is_some() => return None,
             Status::Error => return self.traceback(),
             Status::Interrupted => "interrupted",
@@ -64,7 +63,7 @@ impl<'a> OutcomeSummary<'a> {
         Some(format!("{}vivarium: {word}{detail}{lost}\n", self.traceback().unwrap_or_default()))
     }
 
-    /// The traceback. `sys.exit()` is no error to tell of, but for a message given to it.
+    /// The traceback. Of `sys.exit()` only a message is printed.
     fn traceback(&self) -> Option<String> {
         let exception = self.exception?;
         let mut text = match exception.type_name.as_str() {
@@ -98,7 +97,6 @@ impl<'a> OutcomeSummary<'a> {
     }
 }
 
-/// Said where events are missing.
 pub(super) const EVENTS_MISSING: &str = "the connection broke, and some of what was shown is lost";
 
 /// The failure of an execution whose events ended too early.
@@ -106,7 +104,7 @@ pub(super) fn missing() -> Failure {
     Failure::says(Exit::Error, "the execution ended without an outcome")
 }
 
-/// What to say of each stream of which there was more than is kept.
+/// A note for each stream that was truncated.
 pub(super) fn truncation_notes(done: &DoneEvent<'_>) -> impl Iterator<Item = String> + use<> {
     let streams = [("stdout", done.stdout_truncated), ("stderr", done.stderr_truncated)];
     let truncated = streams.into_iter().filter(|(_, is_truncated)| *is_truncated);
@@ -115,8 +113,8 @@ pub(super) fn truncation_notes(done: &DoneEvent<'_>) -> impl Iterator<Item = Str
 
 const SYSTEM_EXIT: &str = "SystemExit";
 
-/// The status given to `sys.exit()`, if it was one and not a message. As Python does, only the
-/// lowest eight bits count.
+/// The argument of `sys.exit()`, unless it was a message. As in Python, only the lowest eight bits
+/// count.
 fn exit_status(message: &str) -> Option<u8> {
     if message.is_empty() || message == "None" {
         return Some(0);
@@ -124,15 +122,15 @@ fn exit_status(message: &str) -> Option<u8> {
     message.parse::<i64>().ok().and_then(|status| u8::try_from(status.rem_euclid(256)).ok())
 }
 
-/// What to say where variables of earlier executions are not there any more: the kernel before this
-/// one ended. Nothing about a command, which uses none.
+/// A note that earlier variables are lost, since the previous kernel ended. None for a command,
+/// which uses no variables.
 pub(super) fn lost_before(kernel: Option<&KernelInfo>, exit_code: Option<i32>) -> Option<String> {
     let kernel = kernel.filter(|kernel| kernel.fresh && exit_code.is_none())?;
     let end = kernel.previous_end.as_ref()?;
     Some(format!("this ran in a fresh kernel, without the variables from before: {}", end.detail))
 }
 
-/// One line about what of the sandbox is missing, if anything is.
+/// One line about the missing layers of the sandbox, if any are.
 pub(super) fn missing_layers(protection: &[Report]) -> Option<String> {
     if !protection.is_empty() && protection.iter().all(|r| r.status == LayerStatus::Off) {
         return Some(

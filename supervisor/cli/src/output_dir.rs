@@ -1,7 +1,7 @@
 //! The folder that images, displays and output files of an execution are written to.
 //!
-//! Must never replace a file that is there, nor write outside the folder, whatever names and
-//! types it is told: numbers are counted up until one is free.
+//! Must never replace an existing file, nor write outside the folder, whatever the names and media
+//! types are: numbers are counted up until one is free.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -31,7 +31,7 @@ const MEDIA_TYPES: [(&str, &str); 10] = [
     ("application/json", "json"),
 ];
 
-/// How many names are tried before a folder counts as full.
+/// The names that are tried before a folder counts as full.
 const MAX_NUMBER: u32 = 1_000_000;
 
 /// Why a file was not written.
@@ -53,9 +53,9 @@ pub(super) struct OutputDir {
     path: PathBuf,
     /// Whether we made it.
     is_new: bool,
-    /// The last number that was given to a name.
+    /// The last number of each kind of file.
     numbers: HashMap<String, u32>,
-    /// Where displays that may be updated are.
+    /// The files of displays that may be updated, by display id.
     displays: HashMap<String, PathBuf>,
 }
 
@@ -76,8 +76,8 @@ impl OutputDir {
         Ok(Self { path, is_new, numbers: HashMap::new(), displays: HashMap::new() })
     }
 
-    /// Gives it to the user that root becomes, if we made it. A folder that was there is never given
-    /// to anybody.
+    /// Gives it to the user that root becomes, if we made it. A folder that was there is never
+    /// given to anybody.
     pub(super) fn give_to(&self, user: &User) -> Result<(), Failure> {
         if !self.is_new {
             return Ok(());
@@ -86,7 +86,7 @@ impl OutputDir {
         given.map_err(|error| Failure::new(Exit::Error, &error))
     }
 
-    /// Fails now rather than later if nothing can be written to it.
+    /// Fails early if the folder is not writable.
     pub(super) fn check(&self) -> Result<(), Failure> {
         tempfile::tempfile_in(&self.path).map(drop).map_err(|error| {
             let path = self.path.display();
@@ -204,8 +204,7 @@ fn full(path: PathBuf) -> OutputDirError {
     OutputDirError::Write { path, source: io::ErrorKind::QuotaExceeded.into() }
 }
 
-/// Writes a new file; nothing if there is something of that name. Not through a link (open(2),
-/// `O_EXCL`).
+/// Writes a new file; none if the name is taken. Follows no link (open(2), `O_EXCL`).
 fn create_file(path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, OutputDirError> {
     let failed = |source| OutputDirError::Write { path: path.to_owned(), source };
     let mut options = OpenOptions::new();
@@ -217,14 +216,14 @@ fn create_file(path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, OutputDirEr
     }
 }
 
-/// The representation that says most, and how its file ends; nothing if there is only text.
+/// The best representation and its extension; none if there is only text.
 fn best_representation(
     mime: &MimeBundle,
 ) -> Result<Option<(Vec<u8>, &'static str)>, OutputDirError> {
     let known = MEDIA_TYPES
         .iter()
         .find_map(|(kind, extension)| Some((*kind, mime.get(*kind)?, *extension)));
-    // Those of plotly, Altair and their like.
+    // As plotly and Altair have.
     let other = mime.iter().find(|(kind, _)| kind.ends_with("+json"));
     let found = known.or_else(|| other.map(|(kind, content)| (kind.as_str(), content, "json")));
     let Some((kind, content, extension)) = found else { return Ok(None) };
@@ -234,7 +233,7 @@ fn best_representation(
 }
 
 fn decode(name: &str, data: &str) -> Result<Vec<u8>, OutputDirError> {
-    // IPython's own bundles have line ends in their base64.
+    // IPython puts line ends into its base64.
     let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     STANDARD.decode(data).map_err(|_| OutputDirError::Encoding { name: name.to_owned() })
 }

@@ -13,7 +13,7 @@ pub(super) fn out(bytes: &[u8]) -> Result<(), Failure> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
 }
 
-/// Why standard output was not written: nothing to tell if its reader has read enough.
+/// The failure to write to standard output; a quiet success if the reader has gone.
 pub(super) fn stdout_failure(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::quiet(Exit::Ok),
@@ -28,12 +28,12 @@ pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
     out(format!("{}\n", escape_json(&text)).as_bytes())
 }
 
-/// Writes to standard error as it is. If that is gone there is nobody to tell.
+/// Writes to standard error. If that is gone there is nobody to tell.
 pub(super) fn err(bytes: &[u8]) {
     io::stderr().lock().write_all(bytes).unwrap_or_default();
 }
 
-/// Writes a line of ours to standard error.
+/// Writes a line with our name to standard error.
 pub(super) fn note(line: &str) {
     err(format!("vivarium: {}\n", escape(line)).as_bytes());
 }

@@ -1,5 +1,5 @@
-//! Prints what an execution of `run` or `exec` tells, while it runs. What code prints passes the filter
-//! on its way to a terminal.
+//! Prints the events of an execution of `run` or `exec` as they come. Output passes the filter on
+//! its way to a terminal.
 
 use std::io;
 use std::path::PathBuf;
@@ -108,7 +108,7 @@ impl Printer {
         Ok(summary.exit())
     }
 
-    /// Writes what an event shows to the folder, and says where it is.
+    /// Writes the files of an event to the output folder, and prints their paths.
     fn save(&mut self, event: &Event) {
         match event {
             Event::Display(shown) => self.save_display(shown),
@@ -177,7 +177,7 @@ impl Printer {
         self.print(&format!("{}\n", self.escaped(text))).await
     }
 
-    /// Text that code has a say in but did not print.
+    /// Text that tenant code influences but did not print.
     fn escaped(&self, text: &str) -> String {
         if self.terminals.stdout { escape(text).into_owned() } else { text.to_owned() }
     }
@@ -191,7 +191,7 @@ impl Printer {
 
     async fn print_error(&mut self, text: &str) {
         let shown = filtered(self.terminals.stderr, &mut self.stderr, text);
-        // If that is gone there is nobody to tell.
+        // If standard error is gone there is nobody to tell.
         write(tokio::io::stderr(), shown.as_bytes()).await.unwrap_or_default();
     }
 }
@@ -209,7 +209,7 @@ fn filtered<'t>(
     shown.into()
 }
 
-/// Writes in another thread: who waits for Ctrl-C goes on while nobody reads.
+/// Writes in another thread, so that Ctrl-C is handled while nobody reads.
 async fn write(mut to: impl AsyncWrite + Unpin, bytes: &[u8]) -> io::Result<()> {
     to.write_all(bytes).await?;
     to.flush().await

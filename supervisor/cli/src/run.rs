@@ -35,12 +35,12 @@ struct Plan {
     spec: SessionSpec,
 }
 
-/// Idle time of a session in a daemon, should we die before we delete it.
+/// The idle timeout of a session in a daemon, in case this process dies before it deletes the
+/// session.
 const ORPHAN_MS: u64 = 60_000;
 
 #[cfg(test)]
 impl Args {
-    /// The script and its arguments.
     pub(super) fn script(&self) -> &[String] {
         &self.rest
     }
@@ -90,7 +90,7 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
         Invocation { target, session: &session.id, request, create: false, setup: None };
     let ended = invocation.perform(options, output_dir, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
-        // It may be gone already; a daemon reaps it in any case.
+        // It may be gone already; a daemon reaps idle sessions in any case.
         tracing::debug!(?failure, "the session was not deleted");
     }
     ended

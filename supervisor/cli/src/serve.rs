@@ -51,7 +51,7 @@ async fn serve(
     let engine = Engine::start(Arc::new(config.settings.clone()))
         .await
         .map_err(|error| unavailable(&error))?;
-    // In the background: until they are ready, kernels are executed.
+    // Templates and pools get ready in the background; until then kernels are executed.
     engine.warm_up().await;
     let (trigger, shutdown) = shutdown::channel();
     let mut trigger = Some((trigger, prepared.sockets));
@@ -101,14 +101,14 @@ fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
     tracing::info!(listen = listen.join(", "), user, "vivarium {}", env!("CARGO_PKG_VERSION"));
 }
 
-/// Lets executions end, ends the sessions, and then the server.
+/// Waits for executions to end, ends the sessions, and then stops the server.
 async fn drain(engine: Engine, trigger: Trigger, sockets: UnixSockets) {
     engine.shutdown(engine.settings().session.exec_timeout).await;
     drop(sockets);
     trigger.stop();
 }
 
-/// The configuration from now on: the new one, or, if that has an error, the old one.
+/// Reloads the configuration; returns the old one if the new one has an error.
 async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
     let sources = match args.config.sources(host.clone(), &args.listen) {
         Ok(sources) => sources,
@@ -137,7 +137,7 @@ async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Confi
     }
 }
 
-/// Tells the service manager, once what was logged until here can be read.
+/// Notifies the service manager, after the log up to here has been written.
 fn ready() {
     logging::flush();
     shutdown::notify(&[NotifyState::Ready]);

@@ -146,7 +146,7 @@ fn confirm(answer: &Value, one: &One, done: &str) -> Result<(), Failure> {
     }
 }
 
-/// A name as the API has it.
+/// A value's name in the API.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,

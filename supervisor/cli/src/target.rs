@@ -27,7 +27,6 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Makes a session.
     pub(super) async fn create(&self, spec: SessionSpec) -> Result<SessionInfo, Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.create(DEFAULT_TENANT, spec).await?),
@@ -35,7 +34,7 @@ impl Target {
         }
     }
 
-    /// A session that may be there.
+    /// The session of this id, if there is one.
     pub(super) async fn find(&self, session: &str) -> Result<Option<SessionInfo>, Failure> {
         match self {
             Self::Embedded(engine) => match engine.get(DEFAULT_TENANT, session).await {
@@ -52,7 +51,7 @@ impl Target {
         }
     }
 
-    /// A session of this id, made if there is none.
+    /// The session of this id, made if there is none.
     pub(super) async fn find_or_create(&self, session: &str) -> Result<SessionInfo, Failure> {
         if let Some(info) = self.find(session).await? {
             return Ok(info);
@@ -73,7 +72,6 @@ impl Target {
         Ok(reply.interrupted)
     }
 
-    /// Deletes a session.
     pub(super) async fn delete(&self, session: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.delete(DEFAULT_TENANT, session).await?),
@@ -88,8 +86,8 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
     built.map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))
 }
 
-/// Runs a command in such a runtime. What still writes or reads at its end, such as to a
-/// terminal that is stopped, is not waited for.
+/// Runs a command in such a runtime, and does not wait for reads and writes that are still blocked
+/// at its end, such as those of a stopped terminal.
 pub(super) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = runtime()?;
     let result = runtime.block_on(command);

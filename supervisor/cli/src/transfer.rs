@@ -1,6 +1,6 @@
-//! Files between this host and a session.
+//! Transfers files between this host and a session.
 //!
-//! Must never replace a file of this host unless that was asked for, nor leave half of one.
+//! Must never replace a file of this host without `--force`, nor leave half of one.
 
 use std::fs::Permissions;
 use std::io::{self, IsTerminal};
@@ -13,10 +13,10 @@ use tokio::fs::File;
 use super::exit::{Exit, Failure};
 use super::target::{Target, UploadKind};
 
-/// What standard input and output are called.
+/// The name of standard input and output.
 const STANDARD: &str = "-";
 
-/// Puts a file of this host into a session, and says under which name.
+/// Puts a file of this host into a session; returns its name there.
 pub(super) async fn put(
     target: &Target,
     session: &str,
@@ -47,14 +47,13 @@ pub(super) async fn put(
             "{file} is a directory: tar -C {file} -c . | vivarium files put --unpack {session} -"
         )));
     }
-    // Only of a regular file is the length known before it has been read.
+    // Only a regular file's length is known before it is read.
     let length_bytes = about.is_file().then_some(about.len());
     target.put_file(session, &name, how, source, length_bytes).await?;
     Ok(name)
 }
 
-/// Gets a file from a session, and says where it is and how large, unless it went to standard
-/// output.
+/// Gets a file from a session; returns its path and size, unless it went to standard output.
 pub(super) async fn get(
     target: &Target,
     session: &str,
@@ -77,7 +76,8 @@ pub(super) async fn get(
         return Err(usage(format!("{shown} is there already: name another, or use --force")));
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // With the mode of other programs' files: temporary ones are only their owner's.
+    // With the mode that other programs' files have: a temporary file is readable by its owner
+    // only.
     let temporary = Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(parent.unwrap_or(Path::new(".")))

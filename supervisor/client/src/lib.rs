@@ -1,5 +1,5 @@
-//! A small HTTP client of the daemon's API, over TCP or a Unix socket, with one request at a time on
-//! one keep-alive connection. For the command line and the benchmark.
+//! A small HTTP client of the daemon's API, over TCP or a Unix socket, with one request at a time
+//! on one keep-alive connection. For the command line and the benchmark.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,5 @@
-//! The line editor, in a thread of its own: it blocks on keys while the rest of the program goes on.
+//! The line editor, in a thread of its own: it blocks on keys while the rest of the program goes
+//! on.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

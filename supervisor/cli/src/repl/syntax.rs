@@ -1,8 +1,8 @@
 //! As much of Python's syntax as an editor needs: where strings, comments, numbers and keywords
 //! are, whether code is incomplete, and how far its next line is indented.
 //!
-//! It is a guess for a person at a keyboard: a round trip to the kernel at every Enter would wait for
-//! whatever the session runs. Python has the last word, when the code runs.
+//! It is a guess for a person at a keyboard: a round trip to the kernel at every Enter would wait
+//! for whatever the session runs. Python has the last word, when the code runs.
 
 use std::ops::Range;
 

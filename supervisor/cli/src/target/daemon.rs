@@ -26,8 +26,8 @@ pub(super) async fn post<T: DeserializeOwned>(
     Ok(Client::new(remote.clone()).json(Method::POST, path, Some(body)).await?)
 }
 
-/// Sends a request about a session, of whose reply only the success counts. `action` is what
-/// follows the session's path.
+/// Sends a request about a session and ignores the body of the response. `action` follows the
+/// session's path.
 pub(super) async fn act(
     remote: &Remote,
     method: Method,
@@ -58,13 +58,12 @@ pub(crate) async fn list_sessions(
     }
 }
 
-/// The path of a session. Whatever is in the id, it stays one component: the daemon refuses what
-/// is no id.
+/// The path of a session. Any id stays one component; the daemon refuses invalid ones.
 pub(crate) fn session_path(session: &str) -> String {
     format!("/v1/sessions/{}", percent_encode(session))
 }
 
-/// Text as one component of a path, or one value of a query.
+/// Encodes text as one component of a path, or one value of a query.
 pub(super) fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What an execution tells while it runs, the same on every target.
+//! The events of an execution, the same on every target.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ pub(crate) struct EmbeddedEvents {
 
 impl EmbeddedEvents {
     pub(super) fn new(engine: &Engine, ticket: Ticket) -> Result<Self, Failure> {
-        // Its session is not the execution's own: there is nothing to wait for after the last.
+        // The session outlives the execution: there is nothing to wait for after the last event.
         let (reader, _) = ticket.follow(None)?;
         Ok(Self {
             engine: engine.clone(),

@@ -1,4 +1,4 @@
-//! Files of a session, wherever it is.
+//! The files of a session.
 
 use std::io;
 
@@ -12,23 +12,22 @@ use super::daemon::{act, percent_encode};
 use super::{Target, request, session_path};
 use crate::exit::{Exit, Failure};
 
-/// How many files are asked for at a time.
+/// The entries of one page of a list.
 const PAGE: u32 = 1000;
 
-/// How much of a file is read and sent at a time, to an engine in this process.
+/// The size of a chunk that is sent to an engine in this process.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What becomes of the content that is sent.
+/// What an upload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UploadKind {
-    /// It is a file.
     File,
-    /// It is a tar archive, unpacked into a directory.
+    /// A tar archive, unpacked into a directory.
     Archive,
 }
 
 impl Target {
-    /// What is in a directory, or in all below it.
+    /// The entries of a directory, or of the whole tree below it.
     pub(crate) async fn list_files(
         &self,
         session: &str,
@@ -69,7 +68,7 @@ impl Target {
         }
     }
 
-    /// Writes a file of the session to `to`; gives its size in bytes.
+    /// Copies a file of the session to `to`; returns its size in bytes.
     pub(crate) async fn get_file(
         &self,
         session: &str,
@@ -87,7 +86,7 @@ impl Target {
         }
     }
 
-    /// Makes a file of the session from what `from` gives, `length_bytes` if that is known.
+    /// Uploads `from` to the session; `length_bytes` if that is known.
     pub(crate) async fn put_file(
         &self,
         session: &str,
@@ -112,7 +111,7 @@ impl Target {
         Ok(answer.map(|_: IgnoredAny| ())?)
     }
 
-    /// Deletes a file, or a directory and all in it.
+    /// Deletes a file, or a directory with its content.
     pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.delete_file(DEFAULT_TENANT, session, name).await?),

@@ -1,4 +1,4 @@
-//! What only a person at a prompt asks of a session.
+//! The operations that only repl uses.
 
 use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
 use vivarium_client::Method;
@@ -16,7 +16,7 @@ impl Target {
         }
     }
 
-    /// Begins a session's idle time anew.
+    /// Restarts a session's idle time.
     pub(crate) async fn keepalive(&self, session: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.keepalive(DEFAULT_TENANT, session).map(drop)?),

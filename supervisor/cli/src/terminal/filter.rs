@@ -8,9 +8,9 @@
 //! seen. ECMA-48 has the forms, xterm's "Control Sequences" the meanings.
 //!
 //! The filter knows only the sequences that pass, and escapes every other character as it comes. A
-//! terminal's parser (the crate vte) does not serve for that: it swallows control strings up to their
-//! end, obeys control characters within a sequence, and does not keep a sequence's text, which is
-//! what has to be shown. It is the fuzz target's judge of what has passed.
+//! terminal's parser (the crate vte) does not serve for that: it swallows control strings up to
+//! their end, obeys control characters within a sequence, and does not keep a sequence's text,
+//! which is what has to be shown. It is the fuzz target's judge of what has passed.
 
 use super::escape::push_escaped;
 

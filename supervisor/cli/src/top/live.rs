@@ -15,7 +15,8 @@ use super::poll;
 use super::view::View;
 use crate::exit::{Exit, Failure};
 
-/// The terminal in the mode that ratatui needs, restored at the end; ratatui restores it after a panic.
+/// The terminal in the mode that ratatui needs, restored at the end; ratatui restores it after a
+/// panic.
 struct TerminalGuard(DefaultTerminal);
 
 impl Drop for TerminalGuard {

@@ -1,7 +1,8 @@
-//! The tenants, from a daemon's metrics: the only route that shows more than the caller's own tenant.
+//! The tenants, from a daemon's metrics: the only route that shows more than the caller's own
+//! tenant.
 //!
-//! Prometheus' text format ("Exposition formats" of its documentation). A line that is not understood
-//! is skipped: a newer daemon may have more.
+//! Prometheus' text format ("Exposition formats" of its documentation). A line that is not
+//! understood is skipped: a newer daemon may have more.
 
 use std::collections::BTreeMap;
 
