@@ -23,7 +23,7 @@ use crate::budget::{Account, Budget, Full, Reservation};
 use crate::cgroup::Support;
 use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
-use crate::pool::Pools;
+use crate::pools::Pools;
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
 use crate::session::transfer::Room;

@@ -14,7 +14,7 @@ mod engine;
 pub mod media;
 pub mod memory;
 pub mod observe;
-pub mod pool;
+pub mod pools;
 pub mod recover;
 mod recv;
 pub mod session;

@@ -82,7 +82,7 @@ impl Engine {
         let env = request::env(spec.env)?;
         let mut timing = trial::timing(&settings);
         timing.idle_timeout = request::idle_timeout(&settings, spec.idle_timeout_ms)?;
-        let has_pool = pools::marks(&settings, &environment).is_some();
+        let has_pool = pools::watermarks(&settings, &environment).is_some();
         let identity = Identity {
             id: id.clone(),
             tenant: tenant.to_owned(),

@@ -6,7 +6,7 @@ use vivarium_api_types::PoolInfo;
 
 use super::{DEFAULT_TENANT, Engine, admission, request, trial};
 use crate::memory::Terms;
-use crate::pool::{Bounds, Key, Marks, Stock};
+use crate::pools::{Bounds, Key, PoolSpec, Watermarks};
 use crate::settings::Settings;
 
 /// What holds for all pools.
@@ -24,11 +24,11 @@ pub(super) const fn bounds(settings: &Settings) -> Bounds {
 }
 
 /// How many sessions an environment keeps ready for each tenant; `None` if none.
-pub(super) fn marks(settings: &Settings, environment: &str) -> Option<Marks> {
+pub(super) fn watermarks(settings: &Settings, environment: &str) -> Option<Watermarks> {
     let environment = settings.environments.get(environment)?;
     let high = environment.pool_size;
     let low = environment.pool_low.unwrap_or(high.div_ceil(2));
-    (high > 0).then_some(Marks { low, high })
+    (high > 0).then_some(Watermarks { low, high })
 }
 
 impl Engine {
@@ -44,30 +44,30 @@ impl Engine {
     /// session.
     pub(super) fn arrange_pools(&self) {
         let settings = self.settings();
-        let mut lasting = BTreeSet::new();
+        let mut permanent = BTreeSet::new();
         if settings.tenants.is_empty() {
             let environments = self.inner.environments.keys();
-            lasting.extend(environments.map(|name| (DEFAULT_TENANT.to_owned(), name.clone())));
+            permanent.extend(environments.map(|name| (DEFAULT_TENANT.to_owned(), name.clone())));
         }
-        self.inner.pools.arrange(bounds(&settings), &lasting, |key| self.stock(key));
+        self.inner.pools.arrange(bounds(&settings), &permanent, |key| self.spec(key));
         // They may have to give up some now.
         self.inner.memory.want();
     }
 
     /// Sees to it that the tenant's next session in this environment can come from a pool.
     pub(super) fn ensure_pool(&self, tenant: &str, environment: &str) {
-        let stock = || self.stock(&(tenant.to_owned(), environment.to_owned()));
-        self.inner.pools.ensure(tenant, environment, stock);
+        let spec = || self.spec(&(tenant.to_owned(), environment.to_owned()));
+        self.inner.pools.ensure(tenant, environment, spec);
     }
 
     /// What a pool is to hold by the settings as they are now; `None` if there is to be none.
-    fn stock(&self, (tenant, environment): &Key) -> Option<Stock> {
+    fn spec(&self, (tenant, environment): &Key) -> Option<PoolSpec> {
         let settings = self.settings();
         let is_known = match settings.tenants.is_empty() {
             true => tenant == DEFAULT_TENANT,
             false => settings.tenants.contains_key(tenant),
         };
-        let marks = marks(&settings, environment).filter(|_| is_known)?;
+        let watermarks = watermarks(&settings, environment).filter(|_| is_known)?;
         let mut configured = settings.environments.get(environment)?.clone();
         // Another number of sessions makes none of them another.
         (configured.pool_size, configured.pool_low) = (0, None);
@@ -77,7 +77,7 @@ impl Engine {
         let policy = prepared.policy(&settings, limits, network, BTreeMap::new());
         let observer = self.observer(tenant);
         match trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer) {
-            Ok(plan) => Some(Stock { plan, environment: configured, marks }),
+            Ok(plan) => Some(PoolSpec { plan, environment: configured, watermarks }),
             Err(error) => {
                 tracing::warn!(tenant, environment, %error, "no pool");
                 None
@@ -92,7 +92,7 @@ impl Engine {
         tenant: &str,
         environment: &str,
     ) -> Option<PoolInfo> {
-        let Marks { low, high } = marks(settings, environment)?;
+        let Watermarks { low, high } = watermarks(settings, environment)?;
         Some(PoolInfo { ready: self.inner.pools.ready(tenant, environment), low, high })
     }
 }

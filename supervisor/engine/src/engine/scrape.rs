@@ -89,7 +89,7 @@ impl Engine {
     fn show_pools(&self, to: &Families) {
         let settings = self.settings();
         for environment in self.inner.environments.keys() {
-            if pools::marks(&settings, environment).is_some() {
+            if pools::watermarks(&settings, environment).is_some() {
                 to.pool.has_ready(environment, self.inner.pools.ready_in(environment) as u64);
             }
         }

@@ -18,7 +18,7 @@ use crate::backend::{Backend, ids::IdPool, range};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::memory::{Memory, Sources};
-use crate::pool::Pools;
+use crate::pools::Pools;
 use crate::recover;
 use crate::session::Results;
 use crate::session::registry::Registry;

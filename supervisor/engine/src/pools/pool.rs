@@ -1,4 +1,4 @@
-//! One pool: what it is to hold, and what is ready.
+//! One tenant's pool in one environment.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -9,23 +9,22 @@ use tokio::time::Instant;
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::policy::Policy;
 
-use super::{Marks, Stock};
+use super::{PoolSpec, Watermarks};
 use crate::backoff::Backoff;
 use crate::session::{LaunchPlan, PooledSession};
 use crate::template::{State as TemplateState, Template};
 
-/// See the module.
 #[derive(Debug)]
-pub(super) struct Shelf {
-    stock: Stock,
+pub(super) struct Pool {
+    spec: PoolSpec,
     /// The oldest first.
     ready: VecDeque<PooledSession>,
-    /// Which stock this is: one that was started for another does not belong here.
-    pub(super) edition: u64,
-    /// How often the interpreter had been replaced when this stock was begun.
+    /// Which spec this is: one that was started for another does not belong here.
+    pub(super) generation: u64,
+    /// How often the interpreter had been replaced when this spec was begun.
     replaced: u64,
     /// Whether it is kept when nobody uses it.
-    pub(super) lasting: bool,
+    pub(super) permanent: bool,
     /// When it was last used.
     pub(super) used: Instant,
     /// Whether there were too few, and are not enough yet.
@@ -37,14 +36,14 @@ pub(super) struct Shelf {
     pub(super) turn: u64,
 }
 
-impl Shelf {
-    pub(super) fn new(stock: Stock, lasting: bool, edition: u64) -> Self {
+impl Pool {
+    pub(super) fn new(spec: PoolSpec, permanent: bool, generation: u64) -> Self {
         Self {
-            replaced: stock.plan.context.template.replaced(),
-            stock,
+            replaced: spec.plan.context.template.replaced(),
+            spec,
             ready: VecDeque::new(),
-            edition,
-            lasting,
+            generation,
+            permanent,
             used: Instant::now(),
             refilling: false,
             backoff: Backoff::default(),
@@ -54,48 +53,52 @@ impl Shelf {
     }
 
     /// Is to hold this from now on. What does not belong there any more is given back.
-    pub(super) fn restock(
+    pub(super) fn update(
         &mut self,
-        stock: Stock,
-        lasting: bool,
-        edition: u64,
+        spec: PoolSpec,
+        permanent: bool,
+        generation: u64,
     ) -> VecDeque<PooledSession> {
-        self.lasting = lasting;
-        let is_same = self.stock.plan.policy == stock.plan.policy
-            && self.stock.environment == stock.environment;
-        self.stock = stock;
+        self.permanent = permanent;
+        let is_same =
+            self.spec.plan.policy == spec.plan.policy && self.spec.environment == spec.environment;
+        self.spec = spec;
         if is_same {
-            return self.ready.split_off(self.marks().high.min(self.ready.len()));
+            return self.ready.split_off(self.watermarks().high.min(self.ready.len()));
         }
-        self.edition = edition;
+        self.generation = generation;
         self.backoff = Backoff::default();
         std::mem::take(&mut self.ready)
     }
 
     /// Begins anew if the interpreter is another by now: what is of the one that was before is moved
-    /// to `dead`, and what is starting with it belongs to no edition any more.
-    pub(super) fn renew(&mut self, edition: &mut u64, dead: &mut Vec<PooledSession>) {
-        let replaced = self.stock.plan.context.template.replaced();
+    /// to `dead`, and what is starting with it belongs to no generation any more.
+    pub(super) fn check_interpreter(
+        &mut self,
+        generation: &mut u64,
+        dead: &mut Vec<PooledSession>,
+    ) {
+        let replaced = self.spec.plan.context.template.replaced();
         if std::mem::replace(&mut self.replaced, replaced) != replaced {
-            *edition += 1;
-            self.edition = *edition;
+            *generation += 1;
+            self.generation = *generation;
             self.refilling = true;
             dead.extend(self.ready.drain(..));
         }
     }
 
     pub(super) fn plan(&self) -> LaunchPlan {
-        self.stock.plan.clone()
+        self.spec.plan.clone()
     }
 
     /// Its template, while that is being built: what starts now would be without.
     pub(super) fn awaited_template(&self) -> Option<Arc<Template>> {
-        let template = &self.stock.plan.context.template;
+        let template = &self.spec.plan.context.template;
         matches!(template.state(), TemplateState::Building).then(|| Arc::clone(template))
     }
 
-    pub(super) const fn marks(&self) -> Marks {
-        self.stock.marks
+    pub(super) const fn watermarks(&self) -> Watermarks {
+        self.spec.watermarks
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,7 +106,7 @@ impl Shelf {
     }
 
     pub(super) fn is_low(&self) -> bool {
-        self.ready.len() < self.marks().low
+        self.ready.len() < self.watermarks().low
     }
 
     /// One is ready. Whether others were not before it.
@@ -135,7 +138,7 @@ impl Shelf {
         dead: &mut Vec<PooledSession>,
     ) -> Option<PooledSession> {
         self.used = Instant::now();
-        if self.stock.plan.policy != *policy {
+        if self.spec.plan.policy != *policy {
             return None;
         }
         while let Some(mut pooled) = self.ready.pop_front() {
@@ -182,7 +185,7 @@ impl Shelf {
     /// Whether one more is to be started, when so many are starting.
     pub(super) fn wants_more(&mut self, starting: usize) -> bool {
         let there = self.ready.len() + starting;
-        let Marks { low, high } = self.marks();
+        let Watermarks { low, high } = self.watermarks();
         self.refilling = there < high && (self.refilling || there < low);
         self.refilling
     }
@@ -191,9 +194,9 @@ impl Shelf {
     /// one, then the one whose turn is longer ago.
     pub(super) fn order(&self, starting: usize, other: &Self, others: usize) -> Ordering {
         // Fractions are compared without dividing.
-        let there = |shelf: &Self, starting: usize| shelf.ready.len() + starting;
-        let own = there(self, starting).saturating_mul(other.marks().high);
-        let foreign = there(other, others).saturating_mul(self.marks().high);
+        let there = |pool: &Self, starting: usize| pool.ready.len() + starting;
+        let own = there(self, starting).saturating_mul(other.watermarks().high);
+        let foreign = there(other, others).saturating_mul(self.watermarks().high);
         own.cmp(&foreign).then(self.turn.cmp(&other.turn))
     }
 }

@@ -24,8 +24,8 @@ const GIVEN_UP_AT_ONCE: usize = 4;
 #[derive(Debug)]
 struct Start {
     key: Key,
-    /// For which stock of the pool.
-    edition: u64,
+    /// For which spec of the pool.
+    generation: u64,
     began: Instant,
 }
 
@@ -106,20 +106,17 @@ impl Keeper {
             let state = self.shared.lock();
             let idle = state.bounds.idle_timeout;
             let due = |used: Instant| used.checked_add(idle).is_some_and(|due| due <= now);
-            let passing = state.shelves.iter().filter(|(_, shelf)| !shelf.lasting);
-            (
-                idle,
-                passing.filter(|(_, shelf)| due(shelf.used)).map(|(key, _)| key.clone()).collect(),
-            )
+            let passing = state.pools.iter().filter(|(_, pool)| !pool.permanent);
+            (idle, passing.filter(|(_, pool)| due(pool.used)).map(|(key, _)| key.clone()).collect())
         };
         for key in due {
             // Not under our lock: who takes a session has the registry's first.
             let is_used = self.shared.registry.has(&key.0, &key.1);
             let mut state = self.shared.lock();
-            match state.shelves.get_mut(&key) {
-                Some(shelf) if is_used => shelf.used = now,
+            match state.pools.get_mut(&key) {
+                Some(pool) if is_used => pool.used = now,
                 // It may have been used meanwhile.
-                Some(shelf) if shelf.used.checked_add(idle).is_none_or(|due| due > now) => {}
+                Some(pool) if pool.used.checked_add(idle).is_none_or(|due| due > now) => {}
                 _ => {
                     let (tenant, environment) = &key;
                     tracing::debug!(tenant, environment, "nobody uses this pool: it is drained");
@@ -129,8 +126,8 @@ impl Keeper {
             }
         }
         let state = self.shared.lock();
-        let passing = state.shelves.values().filter(|shelf| !shelf.lasting);
-        passing.filter_map(|shelf| shelf.used.checked_add(idle)).min()
+        let passing = state.pools.values().filter(|pool| !pool.permanent);
+        passing.filter_map(|pool| pool.used.checked_add(idle)).min()
     }
 
     /// Starts what is missing and may be started, and says when to look again.
@@ -171,13 +168,13 @@ impl Keeper {
         let mut state = self.shared.lock();
         for _ in 0..GIVEN_UP_AT_ONCE {
             let terms = state.bounds.memory;
-            let State { shelves, dead, .. } = &mut *state;
-            let full = shelves.iter_mut().filter(|(_, shelf)| shelf.len() > 0);
-            let Some((key, shelf)) = full.max_by(|a, b| a.1.order(0, b.1, 0)) else { return };
+            let State { pools, dead, .. } = &mut *state;
+            let full = pools.iter_mut().filter(|(_, pool)| pool.len() > 0);
+            let Some((key, pool)) = full.max_by(|a, b| a.1.order(0, b.1, 0)) else { return };
             if self.memory.advise(&key.1, terms) != Advice::Shrink {
                 return;
             }
-            dead.extend(shelf.give_up());
+            dead.extend(pool.give_up());
             self.shared.metrics.pool.gave_up(&key.1);
             self.shared.changed.notify_one();
             self.memory.want();
@@ -202,10 +199,10 @@ impl Keeper {
     fn start(&mut self, state: &mut State, key: Key) {
         let within = state.bounds.start_timeout;
         // It may be gone meanwhile.
-        let Some(shelf) = state.shelves.get_mut(&key) else { return };
+        let Some(pool) = state.pools.get_mut(&key) else { return };
         self.turns += 1;
-        shelf.turn = self.turns;
-        let (plan, edition) = (shelf.plan(), shelf.edition);
+        pool.turn = self.turns;
+        let (plan, generation) = (pool.plan(), pool.generation);
         let (tenant, shared) = (key.0.clone(), Arc::clone(&self.shared));
         let promise = self.memory.promise(&key.1);
         let started = self.starts.spawn(async move {
@@ -218,7 +215,7 @@ impl Keeper {
             };
             PooledSession::start(&tenant, plan, until).await
         });
-        self.starting.insert(started.id(), Start { key, edition, began: Instant::now() });
+        self.starting.insert(started.id(), Start { key, generation, began: Instant::now() });
     }
 
     fn started(&mut self, ended: Result<(Id, Result<PooledSession, Failure>), JoinError>) {
@@ -226,24 +223,24 @@ impl Keeper {
             Ok(ended) => ended,
             Err(error) => (error.id(), Err(internal_failure(&error.to_string()))),
         };
-        let Some(Start { key, edition, began }) = self.starting.remove(&id) else { return };
+        let Some(Start { key, generation, began }) = self.starting.remove(&id) else { return };
         let (now, took) = (Instant::now(), began.elapsed());
         let mut state = self.shared.lock();
         self.pace.ended(state.bounds.cpu_share, took, now);
         let (tenant, environment) = &key;
-        let State { shelves, dead, .. } = &mut *state;
-        let shelf = shelves.get_mut(&key).filter(|shelf| shelf.edition == edition);
-        match (result, shelf) {
-            (Ok(pooled), Some(shelf)) => {
-                if shelf.push(pooled) {
+        let State { pools, dead, .. } = &mut *state;
+        let pool = pools.get_mut(&key).filter(|pool| pool.generation == generation);
+        match (result, pool) {
+            (Ok(pooled), Some(pool)) => {
+                if pool.push(pooled) {
                     tracing::info!(tenant, environment, "sessions for the pool start again");
                 }
                 self.shared.metrics.pool.refilled(environment, took);
             }
             // What was wanted has changed meanwhile.
             (Ok(pooled), None) => dead.push(pooled),
-            (Err(failure), Some(shelf)) => {
-                if shelf.failed(now, &failure) {
+            (Err(failure), Some(pool)) => {
+                if pool.failed(now, &failure) {
                     tracing::warn!(tenant, environment, %failure, "a session for the pool did not start");
                 }
                 self.shared.metrics.pool.not_refilled(environment);
@@ -267,16 +264,16 @@ impl State {
     /// Looks at all pools.
     fn look(&mut self, starting: impl Fn(&Key) -> usize, now: Instant) -> Look {
         let (mut wake, mut templates, mut wanting) = (None, Vec::new(), Vec::new());
-        for (key, shelf) in &mut self.shelves {
-            shelf.renew(&mut self.edition, &mut self.dead);
+        for (key, pool) in &mut self.pools {
+            pool.check_interpreter(&mut self.generation, &mut self.dead);
             let starting = starting(key);
-            if shelf.wants_more(starting) {
-                if let Some(until) = shelf.waits_until(now) {
+            if pool.wants_more(starting) {
+                if let Some(until) = pool.waits_until(now) {
                     wake = earliest(wake, Some(until));
-                } else if let Some(template) = shelf.awaited_template() {
+                } else if let Some(template) = pool.awaited_template() {
                     templates.push((key.clone(), template));
                 } else {
-                    wanting.push((key, &*shelf, starting));
+                    wanting.push((key, &*pool, starting));
                 }
             }
         }

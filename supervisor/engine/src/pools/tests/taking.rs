@@ -57,9 +57,9 @@ async fn what_was_taken_is_not_looked_at_any_more() {
 #[tokio::test]
 async fn those_of_an_interpreter_that_was_replaced_are_ended() {
     let mut bench = Bench::new();
-    let stock = bench.stock(1, 2);
-    let template = Arc::clone(&stock.plan.context.template);
-    bench.pools.ensure("t", "e", || Some(stock));
+    let spec = bench.spec(1, 2);
+    let template = Arc::clone(&spec.plan.context.template);
+    bench.pools.ensure("t", "e", || Some(spec));
     let (_first, _second) = (bench.start_one().await, bench.start_one().await);
     bench.until_ready(2).await;
     template.replace();
@@ -84,18 +84,18 @@ async fn new_settings_end_those_that_are_not_theirs() {
     let other = Policy { network: Network::Full, ..bench.policy() };
     let none = BTreeSet::new();
     // More of the same.
-    bench.pools.arrange(bounds(), &none, |_| Some(bench.stock(3, 3)));
+    bench.pools.arrange(bounds(), &none, |_| Some(bench.spec(3, 3)));
     let _third = bench.start_one().await;
     bench.until_ready(3).await;
     // Fewer.
-    bench.pools.arrange(bounds(), &none, |_| Some(bench.stock(1, 2)));
+    bench.pools.arrange(bounds(), &none, |_| Some(bench.spec(1, 2)));
     bench.until_killed(1).await;
     assert_eq!(bench.pools.ready("t", "e"), 2);
     // Others.
     bench.pools.arrange(bounds(), &none, |_| {
-        let mut stock = bench.stock(1, 1);
-        stock.plan.policy = other.clone();
-        Some(stock)
+        let mut spec = bench.spec(1, 1);
+        spec.plan.policy = other.clone();
+        Some(spec)
     });
     assert!(bench.checkout().is_none());
     bench.until_killed(3).await;
@@ -114,11 +114,11 @@ async fn new_settings_end_those_that_are_not_theirs() {
 #[tokio::test]
 async fn one_that_starts_for_what_is_not_wanted_any_more_is_ended() {
     let mut bench = Bench::new();
-    bench.pools.ensure("t", "e", || Some(bench.stock(1, 1)));
+    bench.pools.ensure("t", "e", || Some(bench.spec(1, 1)));
     let mut late = bench.launched.recv().await.unwrap();
     let environment = Environment { pool_low: Some(1), ..Environment::default() };
-    let stock = || Stock { environment: environment.clone(), ..bench.stock(1, 1) };
-    bench.pools.arrange(bounds(), &BTreeSet::new(), |_| Some(stock()));
+    let spec = || PoolSpec { environment: environment.clone(), ..bench.spec(1, 1) };
+    bench.pools.arrange(bounds(), &BTreeSet::new(), |_| Some(spec()));
     late.start().await;
     assert_eq!(late.recv().await, None);
     let _another = bench.start_one().await;
@@ -139,7 +139,7 @@ async fn draining_ends_all_also_those_that_are_starting() {
     bench.pools.drain().await;
     assert_eq!(bench.killed(), 2);
     assert!(bench.checkout().is_none());
-    bench.pools.ensure("t", "e", || Some(bench.stock(1, 2)));
+    bench.pools.ensure("t", "e", || Some(bench.spec(1, 2)));
     bench.pools.drain().await;
     bench.rests().await;
     assert_eq!(starting.recv().await, None);

@@ -23,7 +23,7 @@ async fn none_are_started_while_memory_is_short() {
     let mut bench = Bench::with(Bounds { memory, ..bounds() });
     for (short, enough) in [(waits(11.0), waits(9.0)), (has(1), has(10)), (has(2), has(10))] {
         bench.memory.note(short);
-        bench.pools.ensure("t", "e", || Some(bench.stock(1, 1)));
+        bench.pools.ensure("t", "e", || Some(bench.spec(1, 1)));
         while !bench.pools.is_paused() {
             tokio::task::yield_now().await;
         }
@@ -80,7 +80,7 @@ async fn the_fullest_pool_gives_first() {
     let mut bench = Bench::new();
     let mut agents = Vec::new();
     for environment in ["half", "full"] {
-        bench.pools.ensure("t", environment, || Some(bench.stock(1, 4)));
+        bench.pools.ensure("t", environment, || Some(bench.spec(1, 4)));
         for ready in 1..=4 {
             agents.push(bench.start_one().await);
             while bench.pools.ready("t", environment) != ready {

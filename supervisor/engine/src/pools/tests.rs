@@ -53,9 +53,13 @@ impl Bench {
         Self { pools, backend, launched, registry, metrics, memory }
     }
 
-    fn stock(&self, low: usize, high: usize) -> Stock {
+    fn spec(&self, low: usize, high: usize) -> PoolSpec {
         let environment = Environment::default();
-        Stock { plan: launch_plan(&self.backend), environment, marks: Marks { low, high } }
+        PoolSpec {
+            plan: launch_plan(&self.backend),
+            environment,
+            watermarks: Watermarks { low, high },
+        }
     }
 
     fn policy(&self) -> Policy {
@@ -64,7 +68,7 @@ impl Bench {
 
     /// Has a pool of so many sessions, whose agents it gives.
     async fn filled(&mut self, low: usize, high: usize) -> Vec<FakeAgent> {
-        self.pools.ensure("t", "e", || Some(self.stock(low, high)));
+        self.pools.ensure("t", "e", || Some(self.spec(low, high)));
         let mut agents = Vec::new();
         for _ in 0..high {
             agents.push(self.start_one().await);

@@ -27,19 +27,19 @@ use crate::settings::Environment;
 
 mod keeper;
 mod pace;
-mod shelf;
+mod pool;
 #[cfg(test)]
 mod tests;
 
 use keeper::Keeper;
-use shelf::Shelf;
+use pool::Pool;
 
 /// Tenant and environment.
 pub type Key = (String, String);
 
 /// How many sessions there are to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct Watermarks {
     /// If fewer are left, more are started.
     pub low: usize,
     /// Until there are this many.
@@ -48,13 +48,13 @@ pub struct Marks {
 
 /// What a pool is to hold.
 #[derive(Debug)]
-pub struct Stock {
+pub struct PoolSpec {
     /// How its sessions are started, and whom they are for: a session with this very policy.
     pub plan: LaunchPlan,
     /// What the environment is configured to have. Sessions of another one do not belong there.
     pub environment: Environment,
     /// How many.
-    pub marks: Marks,
+    pub watermarks: Watermarks,
 }
 
 /// What holds for all pools.
@@ -92,11 +92,11 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     bounds: Bounds,
-    shelves: BTreeMap<Key, Shelf>,
+    pools: BTreeMap<Key, Pool>,
     /// Those to be ended.
     dead: Vec<PooledSession>,
     /// Counts changes of what pools hold.
-    edition: u64,
+    generation: u64,
     /// Whether none are started for want of memory.
     paused: bool,
 }
@@ -110,9 +110,9 @@ impl Pools {
         registry: &Arc<Registry>,
         memory: &Arc<Memory>,
     ) -> Self {
-        let (shelves, dead, edition, paused) = (BTreeMap::new(), Vec::new(), 0, false);
+        let (pools, dead, generation, paused) = (BTreeMap::new(), Vec::new(), 0, false);
         let shared = Arc::new(Shared {
-            state: Mutex::new(State { bounds, shelves, dead, edition, paused }),
+            state: Mutex::new(State { bounds, pools, dead, generation, paused }),
             changed: Notify::new(),
             closed: watch::Sender::new(false),
             metrics: Arc::clone(metrics),
@@ -122,23 +122,23 @@ impl Pools {
         Self { shared, keeper: Mutex::new(Some(keeper)) }
     }
 
-    /// Says what holds from now on. `lasting` are the pools that are there without anybody's having
-    /// asked, and `stock` says of these and of those there are what they are to hold, if anything.
+    /// Says what holds from now on. `permanent` are the pools that are there without anybody's having
+    /// asked, and `spec` says of these and of those there are what they are to hold, if anything.
     pub fn arrange(
         &self,
         bounds: Bounds,
-        lasting: &BTreeSet<Key>,
-        stock: impl Fn(&Key) -> Option<Stock>,
+        permanent: &BTreeSet<Key>,
+        spec_of: impl Fn(&Key) -> Option<PoolSpec>,
     ) {
         let mut state = self.shared.lock();
         if self.shared.is_closed() {
             return;
         }
         state.bounds = bounds;
-        let keys: BTreeSet<_> = state.shelves.keys().chain(lasting).cloned().collect();
+        let keys: BTreeSet<_> = state.pools.keys().chain(permanent).cloned().collect();
         for key in keys {
-            match stock(&key) {
-                Some(stock) => self.put(&mut state, &key, stock, lasting.contains(&key)),
+            match spec_of(&key) {
+                Some(spec) => self.put(&mut state, &key, spec, permanent.contains(&key)),
                 None => state.remove(&key),
             }
         }
@@ -146,28 +146,33 @@ impl Pools {
     }
 
     /// Makes a tenant's pool in an environment, unless there is one.
-    pub fn ensure(&self, tenant: &str, environment: &str, stock: impl FnOnce() -> Option<Stock>) {
+    pub fn ensure(
+        &self,
+        tenant: &str,
+        environment: &str,
+        spec_of: impl FnOnce() -> Option<PoolSpec>,
+    ) {
         let key = key(tenant, environment);
         let mut state = self.shared.lock();
         if !self.shared.is_closed()
-            && !state.shelves.contains_key(&key)
-            && let Some(stock) = stock()
+            && !state.pools.contains_key(&key)
+            && let Some(spec) = spec_of()
         {
-            self.put(&mut state, &key, stock, false);
+            self.put(&mut state, &key, spec, false);
             self.shared.changed.notify_one();
         }
     }
 
-    fn put(&self, state: &mut State, key: &Key, stock: Stock, lasting: bool) {
+    fn put(&self, state: &mut State, key: &Key, spec: PoolSpec, permanent: bool) {
         self.shared.metrics.pool.introduced(&key.1);
-        state.edition += 1;
-        let edition = state.edition;
-        match state.shelves.get_mut(key) {
-            Some(shelf) => {
-                let dead = shelf.restock(stock, lasting, edition);
+        state.generation += 1;
+        let generation = state.generation;
+        match state.pools.get_mut(key) {
+            Some(pool) => {
+                let dead = pool.update(spec, permanent, generation);
                 state.dead.extend(dead);
             }
-            None => drop(state.shelves.insert(key.clone(), Shelf::new(stock, lasting, edition))),
+            None => drop(state.pools.insert(key.clone(), Pool::new(spec, permanent, generation))),
         }
     }
 
@@ -180,12 +185,12 @@ impl Pools {
         policy: &Policy,
     ) -> Option<PooledSession> {
         let mut state = self.shared.lock();
-        let State { shelves, dead, edition, .. } = &mut *state;
-        let shelf = shelves.get_mut(&key(tenant, environment));
-        shelf.and_then(|shelf| {
-            shelf.renew(edition, dead);
-            let pooled = shelf.checkout(policy, dead);
-            if shelf.is_low() || !dead.is_empty() {
+        let State { pools, dead, generation, .. } = &mut *state;
+        let pool = pools.get_mut(&key(tenant, environment));
+        pool.and_then(|pool| {
+            pool.check_interpreter(generation, dead);
+            let pooled = pool.checkout(policy, dead);
+            if pool.is_low() || !dead.is_empty() {
                 self.shared.changed.notify_one();
             }
             pooled
@@ -194,23 +199,23 @@ impl Pools {
 
     /// Notes that a tenant uses an environment.
     pub fn touch(&self, tenant: &str, environment: &str) {
-        if let Some(shelf) = self.shared.lock().shelves.get_mut(&key(tenant, environment)) {
-            shelf.used = Instant::now();
+        if let Some(pool) = self.shared.lock().pools.get_mut(&key(tenant, environment)) {
+            pool.used = Instant::now();
         }
     }
 
     /// How many are ready for a tenant in an environment.
     #[must_use]
     pub fn ready(&self, tenant: &str, environment: &str) -> usize {
-        self.shared.lock().shelves.get(&key(tenant, environment)).map_or(0, |shelf| shelf.len())
+        self.shared.lock().pools.get(&key(tenant, environment)).map_or(0, |pool| pool.len())
     }
 
     /// How many are ready in an environment, for all tenants.
     #[must_use]
     pub fn ready_in(&self, environment: &str) -> usize {
         let state = self.shared.lock();
-        let own = state.shelves.iter().filter(|((_, own), _)| own == environment);
-        own.map(|(_, shelf)| shelf.len()).sum()
+        let own = state.pools.iter().filter(|((_, own), _)| own == environment);
+        own.map(|(_, pool)| pool.len()).sum()
     }
 
     /// Whether none are started for want of memory.
@@ -248,8 +253,8 @@ impl Shared {
         // Under the lock, so that nobody takes one afterwards.
         let mut state = self.lock();
         self.closed.send_replace(true);
-        let shelves = std::mem::take(&mut state.shelves);
-        state.dead.extend(shelves.into_values().flat_map(Shelf::into_ready));
+        let pools = std::mem::take(&mut state.pools);
+        state.dead.extend(pools.into_values().flat_map(Pool::into_ready));
         self.changed.notify_one();
     }
 
@@ -269,10 +274,10 @@ impl Shared {
     /// Resolves when some that were ready are of no use any more. They are to be ended then.
     async fn lost(&self) {
         poll_fn(|cx| {
-            let State { shelves, dead, .. } = &mut *self.lock();
+            let State { pools, dead, .. } = &mut *self.lock();
             let mut any = false;
-            for (key, shelf) in shelves {
-                let lost = shelf.poll_lost(cx, dead);
+            for (key, pool) in pools {
+                let lost = pool.poll_lost(cx, dead);
                 if lost > 0 {
                     let (tenant, environment) = key;
                     tracing::warn!(
@@ -293,8 +298,8 @@ impl Shared {
 impl State {
     /// There is no such pool any more.
     fn remove(&mut self, key: &Key) {
-        if let Some(shelf) = self.shelves.remove(key) {
-            self.dead.extend(shelf.into_ready());
+        if let Some(pool) = self.pools.remove(key) {
+            self.dead.extend(pool.into_ready());
         }
     }
 }

@@ -23,10 +23,10 @@ async fn environment(bench: &mut Bench) -> (String, FakeAgent) {
     (value, agent)
 }
 
-fn own(bench: &Bench, environment: &str, high: usize) -> Stock {
-    let mut stock = bench.stock(high, high);
-    stock.plan.policy.env = vec![("ENVIRONMENT".to_owned(), environment.to_owned())];
-    stock
+fn own(bench: &Bench, environment: &str, high: usize) -> PoolSpec {
+    let mut spec = bench.spec(high, high);
+    spec.plan.policy.env = vec![("ENVIRONMENT".to_owned(), environment.to_owned())];
+    spec
 }
 
 #[tokio::test]
@@ -51,8 +51,8 @@ async fn after_each_start_there_is_a_rest_that_keeps_the_share() {
     let bounds = Bounds { cpu_share: 1e-9, ..bounds() };
     let mut bench = Bench::with(bounds);
     tokio::time::pause();
-    let lasting = BTreeSet::from([key("t", "e")]);
-    bench.pools.arrange(bounds, &lasting, |_| Some(bench.stock(2, 2)));
+    let permanent = BTreeSet::from([key("t", "e")]);
+    bench.pools.arrange(bounds, &permanent, |_| Some(bench.spec(2, 2)));
     let mut agent = bench.launched.recv().await.unwrap();
     let began = Instant::now();
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -67,7 +67,7 @@ async fn starts_that_fail_are_tried_again_after_longer_and_longer() {
     let mut bench = Bench::new();
     tokio::time::pause();
     let began = Instant::now();
-    bench.pools.ensure("t", "e", || Some(bench.stock(1, 1)));
+    bench.pools.ensure("t", "e", || Some(bench.spec(1, 1)));
     for wait_s in [0, 1, 3, 7] {
         let mut agent = bench.launched.recv().await.unwrap();
         assert_eq!(began.elapsed().as_secs(), wait_s);
@@ -84,7 +84,7 @@ async fn one_that_does_not_become_ready_is_given_up() {
     let bounds = Bounds { start_timeout: Duration::from_secs(5), ..bounds() };
     let mut bench = Bench::with(bounds);
     tokio::time::pause();
-    bench.pools.ensure("t", "e", || Some(bench.stock(1, 1)));
+    bench.pools.ensure("t", "e", || Some(bench.spec(1, 1)));
     let mut agent = bench.launched.recv().await.unwrap();
     agent.launched().await;
     assert_eq!(agent.recv().await, None, "end of file");
@@ -101,8 +101,8 @@ async fn a_pool_that_nobody_uses_is_drained_and_a_lasting_one_is_not() {
     let mut bench = Bench::new();
     tokio::time::pause();
     let mut agents = bench.filled(1, 1).await;
-    let lasting = BTreeSet::from([key("t", "lasting")]);
-    bench.pools.arrange(bounds(), &lasting, |_| Some(bench.stock(1, 1)));
+    let permanent = BTreeSet::from([key("t", "permanent")]);
+    bench.pools.arrange(bounds(), &permanent, |_| Some(bench.spec(1, 1)));
     let _lasting = bench.start_one().await;
     tokio::time::sleep(HOUR / 2).await;
     bench.pools.touch("t", "e");
@@ -111,7 +111,7 @@ async fn a_pool_that_nobody_uses_is_drained_and_a_lasting_one_is_not() {
     tokio::time::sleep(HOUR / 2).await;
     assert_eq!(bench.pools.ready("t", "e"), 0);
     assert_eq!(agents.remove(0).recv().await, None);
-    assert_eq!(bench.pools.ready("t", "lasting"), 1);
-    assert_eq!(bench.pools.ready_in("lasting"), 1);
+    assert_eq!(bench.pools.ready("t", "permanent"), 1);
+    assert_eq!(bench.pools.ready_in("permanent"), 1);
     assert!(!bench.registry.has("t", "e"));
 }
