@@ -63,7 +63,7 @@ enum Command {
     /// Serves the HTTP API.
     Serve(serve::Args),
     /// Runs code or a command in a sandbox of its own.
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// Runs code or a command in a session of a daemon.
     Exec(exec::Args),
     /// Opens a Python prompt in a sandbox.
