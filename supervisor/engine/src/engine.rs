@@ -57,10 +57,10 @@ mod trial;
 pub use crate::settings::DEFAULT_TENANT;
 pub use create::Created;
 pub use error::{EngineError, StartError};
-pub use execute::{Delivery, Ticket};
+pub use execute::{ExecutionHandle, ExecutionOptions, ResponseMode};
 pub use files::Upload;
-pub use idempotency::Once;
-pub use request::is_plain_name;
+pub use idempotency::IdempotencyKey;
+pub use request::is_valid_id;
 pub use request::too_low;
 pub use trial::below_floor;
 

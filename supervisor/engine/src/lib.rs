@@ -24,6 +24,7 @@ pub mod template;
 #[cfg(any(test, feature = "testing"))]
 pub use engine::testing;
 pub use engine::{
-    Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Delivery, Engine, EngineError, Once, StartError,
-    Ticket, Upload, below_floor, is_plain_name, too_low,
+    Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Engine, EngineError, ExecutionHandle,
+    ExecutionOptions, IdempotencyKey, ResponseMode, StartError, Upload, below_floor, is_valid_id,
+    too_low,
 };

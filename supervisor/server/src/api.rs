@@ -21,14 +21,14 @@ mod extract;
 mod guard;
 mod metrics;
 mod openapi;
-mod order;
-mod patience;
 mod problem;
 mod reply;
 mod routes;
+mod run_body;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod write_timeout;
 
 pub use openapi::document;
 pub use problem::Problem;

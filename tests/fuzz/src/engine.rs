@@ -1,7 +1,7 @@
 //! What the configuration uses of the engine.
 
 mod floor;
-mod plain_name;
+mod valid_id;
 
 pub use floor::too_low;
-pub use plain_name::is_plain_name;
+pub use valid_id::is_valid_id;

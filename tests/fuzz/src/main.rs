@@ -29,7 +29,7 @@ mod token;
 extern crate self as vivarium_api_types;
 extern crate self as vivarium_engine;
 
-pub use engine::{is_plain_name, too_low};
+pub use engine::{is_valid_id, too_low};
 pub use listen_addr::ListenAddr;
 pub use token::{Token, TokenHash};
 

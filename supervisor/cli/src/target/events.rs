@@ -8,7 +8,7 @@ use vivarium_api_types::{DisplayEvent, DoneEvent, StartedEvent};
 use vivarium_client::{Event, Execution};
 use vivarium_engine::session::execution_log::{Batch, EventKind, EventNumber, EventSubscription};
 use vivarium_engine::session::mime_bundle;
-use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError, Ticket};
+use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError, ExecutionHandle};
 use vivarium_protocol::message::Stream;
 
 use crate::exit::{Exit, Failure};
@@ -43,9 +43,9 @@ pub(crate) struct EmbeddedEvents {
 }
 
 impl EmbeddedEvents {
-    pub(super) fn new(engine: &Engine, ticket: Ticket) -> Result<Self, Failure> {
+    pub(super) fn new(engine: &Engine, handle: ExecutionHandle) -> Result<Self, Failure> {
         // The session outlives the execution: there is nothing to wait for after the last event.
-        let (reader, _) = ticket.follow(None)?;
+        let (reader, _) = handle.follow(None)?;
         Ok(Self {
             engine: engine.clone(),
             reader,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome};
 use vivarium_client::{ApiRequest, Client, Execution, Method};
-use vivarium_engine::{DEFAULT_TENANT, Delivery, Engine, Ticket};
+use vivarium_engine::{DEFAULT_TENANT, Engine, ExecutionHandle, ExecutionOptions, ResponseMode};
 
 use super::events::{EmbeddedEvents, EventStream};
 use super::{Target, session_path};
@@ -103,15 +103,16 @@ async fn start_embedded(
     request: ExecutionRequest,
     create: bool,
     streamed: bool,
-) -> Result<Ticket, Failure> {
-    let delivery = Delivery { streamed, ..Delivery::default() };
-    let ticket = match request {
+) -> Result<ExecutionHandle, Failure> {
+    let response = if streamed { ResponseMode::Events(None) } else { ResponseMode::Outcome };
+    let options = ExecutionOptions { response, ..ExecutionOptions::default() };
+    let handle = match request {
         ExecutionRequest::Code(code) => {
-            engine.start_code(DEFAULT_TENANT, session, code, create, delivery).await
+            engine.start_code(DEFAULT_TENANT, session, code, create, options).await
         }
         ExecutionRequest::Command(command) => {
-            engine.start_command(DEFAULT_TENANT, session, command, delivery).await
+            engine.start_command(DEFAULT_TENANT, session, command, options).await
         }
     };
-    Ok(ticket?)
+    Ok(handle?)
 }

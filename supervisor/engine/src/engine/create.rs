@@ -10,7 +10,7 @@ use vivarium_api_types::{SessionInfo, SessionSpec};
 use vivarium_protocol::outcome::Cause;
 
 use super::execute::Claimed;
-use super::idempotency::{Once, Product};
+use super::idempotency::{IdempotencyKey, Product};
 use super::{Engine, EngineError};
 use crate::session::Session;
 
@@ -46,9 +46,9 @@ impl Engine {
         &self,
         tenant: &str,
         spec: SessionSpec,
-        once: Option<Once>,
+        key: Option<IdempotencyKey>,
     ) -> Result<Created, EngineError> {
-        let slot = match self.claim(tenant, once).await? {
+        let slot = match self.claim(tenant, key).await? {
             Claimed::First(slot) => slot,
             Claimed::Again(Product::Session(session)) => {
                 started(&session).await?;

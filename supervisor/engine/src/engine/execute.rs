@@ -1,6 +1,6 @@
 //! Running things: in a session, in one of its own, and once for all who ask with the same key.
 //!
-//! What a request leads to is an execution's [`ExecutionLog`]; who asked holds a [`Ticket`] for it, and
+//! What a request leads to is an execution's [`ExecutionLog`]; who asked holds a [`ExecutionHandle`] for it, and
 //! waits for its end or follows its events. Once it is queued it runs, whether or not anybody
 //! still does.
 
@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
 use vivarium_protocol::outcome::Cause;
 
-use super::idempotency::{Claim, Once, Product, Slot};
-use super::request::{self, Order};
+use super::idempotency::{Claim, IdempotencyKey, Product, Slot};
+use super::request::{self, WorkSpec};
 use super::{Engine, EngineError};
 use crate::budget::Reservation;
 use crate::observe;
@@ -20,14 +20,22 @@ use crate::session::execution_log::{
 };
 use crate::session::{self, Command, NewExecution, Refusal, Session};
 
-/// How a client wants its execution.
+/// How a client is answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// With the outcome, when the execution has ended.
+    #[default]
+    Outcome,
+    /// With the events after this one as they happen.
+    Events(Option<EventNumber>),
+}
+
+/// What a request says besides the work to do.
 #[derive(Debug, Default)]
-pub struct Delivery {
-    /// As events, and not as an outcome.
-    pub streamed: bool,
-    /// Once, however often it asks.
-    pub once: Option<Once>,
-    /// What its request takes of the daemon's memory.
+pub struct ExecutionOptions {
+    pub response: ResponseMode,
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// The part of the daemon's memory that the request takes; reserved if there is none.
     pub reservation: Option<Reservation>,
 }
 
@@ -40,9 +48,9 @@ pub(super) enum Claimed {
     Again(Product),
 }
 
-/// An execution that was taken. Who holds this wants it to run.
+/// An accepted execution. Whoever holds the handle wants the execution to run.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct ExecutionHandle {
     session_id: String,
     record: Arc<ExecutionLog>,
     /// Whether an earlier request led to it.
@@ -52,7 +60,7 @@ pub struct Ticket {
     _attached: Attached,
 }
 
-impl Ticket {
+impl ExecutionHandle {
     /// For an execution that an earlier request led to.
     fn again(record: Arc<ExecutionLog>) -> Self {
         let _attached = record.attach();
@@ -116,8 +124,8 @@ impl Engine {
         request: ExecuteRequest,
         create: bool,
     ) -> Result<Arc<Outcome>, EngineError> {
-        let delivery = Delivery::default();
-        self.start_code(tenant, id, request, create, delivery).await?.outcome().await
+        let options = ExecutionOptions::default();
+        self.start_code(tenant, id, request, create, options).await?.outcome().await
     }
 
     /// Runs code or a command in a session of its own, and returns when nothing of that is left.
@@ -129,7 +137,7 @@ impl Engine {
         tenant: &str,
         request: RunRequest,
     ) -> Result<Arc<Outcome>, EngineError> {
-        self.start_run(tenant, request, Delivery::default()).await?.outcome().await
+        self.start_run(tenant, request, ExecutionOptions::default()).await?.outcome().await
     }
 
     /// Has code run in a session, which is made first if `create` says so and there is none.
@@ -142,10 +150,10 @@ impl Engine {
         id: &str,
         request: ExecuteRequest,
         create: bool,
-        delivery: Delivery,
-    ) -> Result<Ticket, EngineError> {
-        let order = request::code(&self.settings(), request)?;
-        self.start_in(tenant, id, order, create, delivery).await
+        options: ExecutionOptions,
+    ) -> Result<ExecutionHandle, EngineError> {
+        let spec = request::code(&self.settings(), request)?;
+        self.start_in(tenant, id, spec, create, options).await
     }
 
     /// Has a command run in a session.
@@ -157,10 +165,10 @@ impl Engine {
         tenant: &str,
         id: &str,
         request: CommandRequest,
-        delivery: Delivery,
-    ) -> Result<Ticket, EngineError> {
-        let order = request::command(&self.settings(), request)?;
-        self.start_in(tenant, id, order, false, delivery).await
+        options: ExecutionOptions,
+    ) -> Result<ExecutionHandle, EngineError> {
+        let spec = request::command(&self.settings(), request)?;
+        self.start_in(tenant, id, spec, false, options).await
     }
 
     /// Has code or a command run in a session of its own.
@@ -171,20 +179,20 @@ impl Engine {
         &self,
         tenant: &str,
         request: RunRequest,
-        delivery: Delivery,
-    ) -> Result<Ticket, EngineError> {
-        let (order, spec) = request::run(&self.settings(), request)?;
+        options: ExecutionOptions,
+    ) -> Result<ExecutionHandle, EngineError> {
+        let (spec, session) = request::run(&self.settings(), request)?;
         let (engine, owner) = (self.clone(), tenant.to_owned());
-        let Delivery { streamed, once, reservation } = delivery;
-        self.once(tenant, once, async move {
+        let ExecutionOptions { response, idempotency_key, reservation } = options;
+        self.once(tenant, idempotency_key, async move {
             let session = engine
-                .add(&owner, spec)
+                .add(&owner, session)
                 .await?
                 .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-            match engine.hand_over(&session, order, streamed, true, reservation).await {
-                Ok(mut ticket) => {
-                    ticket.gone = Some(tokio::spawn(end_with(session, Arc::clone(&ticket.record))));
-                    Ok(ticket)
+            match engine.hand_over(&session, spec, response, true, reservation).await {
+                Ok(mut handle) => {
+                    handle.gone = Some(tokio::spawn(end_with(session, Arc::clone(&handle.record))));
+                    Ok(handle)
                 }
                 Err(error) => {
                     session.close(Cause::Deleted).await;
@@ -199,13 +207,13 @@ impl Engine {
         &self,
         tenant: &str,
         id: &str,
-        order: Order,
+        spec: WorkSpec,
         create: bool,
-        delivery: Delivery,
-    ) -> Result<Ticket, EngineError> {
+        options: ExecutionOptions,
+    ) -> Result<ExecutionHandle, EngineError> {
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        let Delivery { streamed, once, reservation } = delivery;
-        self.once(tenant, once, async move {
+        let ExecutionOptions { response, idempotency_key, reservation } = options;
+        self.once(tenant, idempotency_key, async move {
             engine.check_open(&owner)?;
             let (session, is_new) = match engine.find(&owner, &id) {
                 Err(EngineError::UnknownSession(_)) if create => {
@@ -213,7 +221,7 @@ impl Engine {
                 }
                 found => (found?, false),
             };
-            engine.hand_over(&session, order, streamed, is_new, reservation).await
+            engine.hand_over(&session, spec, response, is_new, reservation).await
         })
         .await
     }
@@ -222,12 +230,12 @@ impl Engine {
     pub(super) async fn claim(
         &self,
         tenant: &str,
-        once: Option<Once>,
+        key: Option<IdempotencyKey>,
     ) -> Result<Claimed, EngineError> {
-        let Some(once) = once else { return Ok(Claimed::First(None)) };
+        let Some(key) = key else { return Ok(Claimed::First(None)) };
         loop {
             let kept = self.settings().session.results_kept;
-            match self.inner.keys.claim(tenant, &once, kept)? {
+            match self.inner.keys.claim(tenant, &key, kept)? {
                 Claim::First(slot) => return Ok(Claimed::First(Some(slot))),
                 Claim::Again(earlier) => {
                     if let Some(product) = earlier.product().await {
@@ -242,21 +250,23 @@ impl Engine {
     async fn once(
         &self,
         tenant: &str,
-        once: Option<Once>,
-        start: impl Future<Output = Result<Ticket, EngineError>> + Send + 'static,
-    ) -> Result<Ticket, EngineError> {
-        let slot = match self.claim(tenant, once).await? {
+        key: Option<IdempotencyKey>,
+        start: impl Future<Output = Result<ExecutionHandle, EngineError>> + Send + 'static,
+    ) -> Result<ExecutionHandle, EngineError> {
+        let slot = match self.claim(tenant, key).await? {
             Claimed::First(slot) => slot,
-            Claimed::Again(Product::Execution(record)) => return Ok(Ticket::again(record)),
+            Claimed::Again(Product::Execution(record)) => {
+                return Ok(ExecutionHandle::again(record));
+            }
             Claimed::Again(Product::Session(_)) => return Err(EngineError::KeyReused),
         };
         // A task: if the caller goes away, what has begun is still finished.
         let task = tokio::spawn(async move {
-            let ticket = start.await?;
+            let handle = start.await?;
             if let Some(slot) = slot {
-                slot.taken(&ticket.record);
+                slot.taken(&handle.record);
             }
-            Ok(ticket)
+            Ok(handle)
         });
         task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "starting an execution failed");
@@ -268,24 +278,25 @@ impl Engine {
     pub(super) async fn hand_over(
         &self,
         session: &Arc<Session>,
-        order: Order,
-        streamed: bool,
+        spec: WorkSpec,
+        response: ResponseMode,
         session_created: bool,
         reservation: Option<Reservation>,
-    ) -> Result<Ticket, EngineError> {
+    ) -> Result<ExecutionHandle, EngineError> {
         let reservation = match reservation {
             // It was for the request's body too, which is gone.
             Some(mut reservation) => {
-                reservation.set(order.bytes());
+                reservation.set(spec.bytes());
                 reservation
             }
-            None => self.reserve(&session.identity.tenant, order.bytes())?,
+            None => self.reserve(&session.identity.tenant, spec.bytes())?,
         };
         let settings = self.settings();
-        let Order { work, files, outputs, timeout, cancel_on_disconnect } = order;
+        let WorkSpec { work, files, outputs, timeout, cancel_on_disconnect } = spec;
         let (record, writer) =
             ExecutionLog::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
         let attached = record.attach();
+        let streamed = response != ResponseMode::Outcome;
         let execution = NewExecution {
             work,
             files,
@@ -316,7 +327,13 @@ impl Engine {
                 (refusal, _) => refused(refusal, &session_id, settings.session.queue_depth),
             });
         }
-        Ok(Ticket { session_id, record, is_replay: false, gone: None, _attached: attached })
+        Ok(ExecutionHandle {
+            session_id,
+            record,
+            is_replay: false,
+            gone: None,
+            _attached: attached,
+        })
     }
 }
 

@@ -22,14 +22,14 @@ const MAX_KEYS: usize = 10_000;
 /// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
 
-/// A request that is to be carried out once.
+/// The key of a request that is carried out once, and the fingerprint of that request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Once {
+pub struct IdempotencyKey {
     key: String,
     fingerprint: [u8; 32],
 }
 
-impl Once {
+impl IdempotencyKey {
     /// By this key, for a request with this fingerprint.
     ///
     /// # Errors
@@ -138,15 +138,15 @@ impl Keys {
     pub(super) fn claim(
         self: &Arc<Self>,
         tenant: &str,
-        once: &Once,
+        wanted: &IdempotencyKey,
         kept: Duration,
     ) -> Result<Claim, EngineError> {
         let mut tenants = self.lock();
         let known = tenants.entry(tenant.to_owned()).or_default();
-        if let Some(entry) = known.entries.get(&once.key)
+        if let Some(entry) = known.entries.get(&wanted.key)
             && let Some(state) = entry.state(kept)
         {
-            if entry.fingerprint != once.fingerprint {
+            if entry.fingerprint != wanted.fingerprint {
                 return Err(EngineError::KeyReused);
             }
             return match state {
@@ -157,9 +157,9 @@ impl Keys {
         known.last += 1;
         let number = known.last;
         let (sender, taken) = watch::channel(None);
-        let entry = Entry { number, fingerprint: once.fingerprint, taken };
-        known.entries.insert(once.key.clone(), entry);
-        known.order.push_back((number, once.key.clone()));
+        let entry = Entry { number, fingerprint: wanted.fingerprint, taken };
+        known.entries.insert(wanted.key.clone(), entry);
+        known.order.push_back((number, wanted.key.clone()));
         while known.order.len() > MAX_KEYS {
             let Some((number, key)) = known.order.pop_front() else { break };
             known.remove(&key, number);
@@ -167,7 +167,7 @@ impl Keys {
         Ok(Claim::First(Slot {
             keys: Arc::clone(self),
             tenant: tenant.to_owned(),
-            key: once.key.clone(),
+            key: wanted.key.clone(),
             number,
             taken: sender,
         }))
@@ -247,19 +247,19 @@ mod tests {
 
     const KEPT: Duration = Duration::from_secs(60);
 
-    fn once(key: &str, body: u8) -> Once {
-        Once::new(key, [body; 32]).unwrap()
+    fn key(key: &str, body: u8) -> IdempotencyKey {
+        IdempotencyKey::new(key, [body; 32]).unwrap()
     }
 
-    fn first(keys: &Arc<Keys>, tenant: &str, once: &Once) -> Slot {
-        match keys.claim(tenant, once, KEPT) {
+    fn first(keys: &Arc<Keys>, tenant: &str, wanted: &IdempotencyKey) -> Slot {
+        match keys.claim(tenant, wanted, KEPT) {
             Ok(Claim::First(slot)) => slot,
             other => panic!("{other:?}"),
         }
     }
 
-    fn again(keys: &Arc<Keys>, once: &Once) -> Earlier {
-        match keys.claim("t", once, KEPT) {
+    fn again(keys: &Arc<Keys>, wanted: &IdempotencyKey) -> Earlier {
+        match keys.claim("t", wanted, KEPT) {
             Ok(Claim::Again(earlier)) => earlier,
             other => panic!("{other:?}"),
         }
@@ -275,33 +275,33 @@ mod tests {
     #[test]
     fn keys_are_visible_ascii() {
         for good in ["a", "5f2b~!", &"x".repeat(255)] {
-            assert!(Once::new(good, [0; 32]).is_ok());
+            assert!(IdempotencyKey::new(good, [0; 32]).is_ok());
         }
         for bad in ["", "a b", "é", "a\n", &"x".repeat(256)] {
-            assert!(Once::new(bad, [0; 32]).is_err(), "{bad:?}");
+            assert!(IdempotencyKey::new(bad, [0; 32]).is_err(), "{bad:?}");
         }
     }
 
     #[tokio::test]
     async fn those_after_the_first_get_its_execution() {
         let keys = Arc::new(Keys::default());
-        let slot = first(&keys, "t", &once("k", 1));
-        let waiting = again(&keys, &once("k", 1));
+        let slot = first(&keys, "t", &key("k", 1));
+        let waiting = again(&keys, &key("k", 1));
         let (record, _writer) = ExecutionLog::new(1, false);
         slot.taken(&record);
         assert!(Arc::ptr_eq(&execution(waiting).await, &record));
-        let later = execution(again(&keys, &once("k", 1))).await;
+        let later = execution(again(&keys, &key("k", 1))).await;
         assert!(Arc::ptr_eq(&later, &record));
         // Other keys and other tenants have nothing to do with it.
-        first(&keys, "t", &once("other", 1));
-        first(&keys, "other", &once("k", 2));
+        first(&keys, "t", &key("other", 1));
+        first(&keys, "other", &key("k", 2));
     }
 
     #[tokio::test]
     async fn another_request_may_not_have_the_same_key() {
         let keys = Arc::new(Keys::default());
-        let slot = first(&keys, "t", &once("k", 1));
-        let refused = || keys.claim("t", &once("k", 2), KEPT).unwrap_err();
+        let slot = first(&keys, "t", &key("k", 1));
+        let refused = || keys.claim("t", &key("k", 2), KEPT).unwrap_err();
         assert_eq!(refused(), EngineError::KeyReused);
         let (record, _writer) = ExecutionLog::new(1, false);
         slot.taken(&record);
@@ -311,38 +311,38 @@ mod tests {
     #[tokio::test]
     async fn what_was_refused_is_not_remembered() {
         let keys = Arc::new(Keys::default());
-        let slot = first(&keys, "t", &once("k", 1));
-        let waiting = again(&keys, &once("k", 1));
+        let slot = first(&keys, "t", &key("k", 1));
+        let waiting = again(&keys, &key("k", 1));
         drop(slot);
         assert!(waiting.product().await.is_none());
-        first(&keys, "t", &once("k", 2));
+        first(&keys, "t", &key("k", 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_lives_as_long_as_its_result_and_never_runs_twice_before() {
         let keys = Arc::new(Keys::default());
-        let slot = first(&keys, "t", &once("k", 1));
+        let slot = first(&keys, "t", &key("k", 1));
         let (record, writer) = ExecutionLog::new(1, false);
         slot.taken(&record);
         tokio::time::advance(KEPT * 2).await;
         writer.done(outcome("1", "s"), false, false);
-        again(&keys, &once("k", 1));
+        again(&keys, &key("k", 1));
         // Its result had to make room for others.
         drop((record, writer));
-        let gone = keys.claim("t", &once("k", 1), KEPT).unwrap_err();
+        let gone = keys.claim("t", &key("k", 1), KEPT).unwrap_err();
         assert_eq!(gone, EngineError::ResultGone);
         tokio::time::advance(KEPT).await;
-        first(&keys, "t", &once("k", 1));
+        first(&keys, "t", &key("k", 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_is_forgotten_in_time_though_somebody_still_reads_its_result() {
         let keys = Arc::new(Keys::default());
         let (record, writer) = ExecutionLog::new(1, false);
-        first(&keys, "t", &once("k", 1)).taken(&record);
+        first(&keys, "t", &key("k", 1)).taken(&record);
         writer.done(outcome("1", "s"), false, false);
         tokio::time::advance(KEPT).await;
-        first(&keys, "t", &once("k", 1));
+        first(&keys, "t", &key("k", 1));
     }
 
     #[tokio::test]
@@ -350,10 +350,10 @@ mod tests {
         let keys = Arc::new(Keys::default());
         let (record, _writer) = ExecutionLog::new(1, false);
         for number in 0..MAX_KEYS + 10 {
-            first(&keys, "t", &once(&number.to_string(), 1)).taken(&record);
+            first(&keys, "t", &key(&number.to_string(), 1)).taken(&record);
         }
         assert_eq!(keys.lock().get("t").unwrap().entries.len(), MAX_KEYS);
-        again(&keys, &once(&(MAX_KEYS + 9).to_string(), 1));
-        first(&keys, "t", &once("0", 1));
+        again(&keys, &key(&(MAX_KEYS + 9).to_string(), 1));
+        first(&keys, "t", &key("0", 1));
     }
 }

@@ -8,7 +8,8 @@ use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
 use vivarium_protocol::message::Work;
 use vivarium_protocol::outcome::Cause;
 
-use super::request::Order;
+use super::execute::ResponseMode;
+use super::request::WorkSpec;
 use super::{Engine, EngineError};
 
 /// How long a kernel may think about it. Then it is interrupted like any code.
@@ -55,14 +56,18 @@ impl Engine {
     ) -> Result<T, EngineError> {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
-        let order = Order {
+        let spec = WorkSpec {
             work,
             files: Vec::new(),
             outputs: Vec::new(),
             timeout: ANSWER_WITHIN,
             cancel_on_disconnect: true,
         };
-        let outcome = self.hand_over(&session, order, false, false, None).await?.outcome().await?;
+        let outcome = self
+            .hand_over(&session, spec, ResponseMode::Outcome, false, None)
+            .await?
+            .outcome()
+            .await?;
         let answer = outcome.result.as_ref().and_then(|value| value.mime.get(JSON));
         let Some(answer) = answer else {
             match outcome.cause {

@@ -13,13 +13,13 @@ use super::EngineError;
 use crate::settings::Settings;
 
 mod floor;
-mod plain_name;
+mod valid_id;
 mod work;
 
 pub use floor::too_low;
-use plain_name::MAX_NAME_BYTES;
-pub use plain_name::is_plain_name;
-pub(super) use work::{Order, code, command, run};
+use valid_id::MAX_NAME_BYTES;
+pub use valid_id::is_valid_id;
+pub(super) use work::{WorkSpec, code, command, run};
 
 /// The most variables of a request, and the most they may take together, in bytes. The kernel
 /// allows one string 128 KiB (`MAX_ARG_STRLEN`).
@@ -29,7 +29,7 @@ const MAX_ENV_BYTES: usize = 96 << 10;
 /// The id of a new session.
 pub(super) fn id(asked: Option<String>) -> Result<String, EngineError> {
     match asked {
-        Some(id) if is_plain_name(&id) => Ok(id),
+        Some(id) if is_valid_id(&id) => Ok(id),
         Some(_) => Err(EngineError::invalid(
             "id",
             format!("an id is 1 to {MAX_NAME_BYTES} of A-Z, a-z, 0-9, '_' and '-'"),
@@ -208,7 +208,7 @@ pub(super) mod tests {
         for bad in ["", ".", "..", "a/b", "../x", "a b", "é", "a\0", "a%2f", &"x".repeat(65)] {
             assert_eq!(field(id(Some(bad.to_owned()))), "id", "{bad:?}");
         }
-        assert!(is_plain_name(&id(None).unwrap()));
+        assert!(is_valid_id(&id(None).unwrap()));
         assert_ne!(id(None).unwrap(), id(None).unwrap());
     }
 

@@ -13,7 +13,7 @@ mod host;
 mod sessions;
 
 /// An answer that is JSON.
-type Answered<T> = Result<Json<T>, Problem>;
+type ApiResult<T> = Result<Json<T>, Problem>;
 
 /// The routes of one file, and their description.
 struct Part {

@@ -27,7 +27,7 @@ use super::body::PAUSE_AT_MOST;
 use super::connections::{Activity, Connections, Peer, Tracked};
 use super::departure::Departure;
 use super::guard::Local;
-use super::patience::Patient;
+use super::write_timeout::WriteTimeout;
 use crate::listen::Listener;
 
 /// How long a client may take to send a request's head, also the first.
@@ -211,7 +211,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(MAX_READ_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(stream, PAUSE_AT_MOST)), service);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, PAUSE_AT_MOST)), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         result = connection.as_mut() => Some(result),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use vivarium_engine::is_plain_name;
+use vivarium_engine::is_valid_id;
 
 use crate::config::error::Origin;
 use crate::config::given::{self, Given, Said};
@@ -210,5 +210,5 @@ impl Reader<'_> {
 
 /// Whether this can name a tenant: it becomes a directory and a label. Ours begin with `_`.
 fn is_tenant_name(name: &str) -> bool {
-    is_plain_name(name) && !name.starts_with('_')
+    is_valid_id(name) && !name.starts_with('_')
 }

@@ -30,7 +30,7 @@ const FRAME_MARGIN_BYTES: usize = 64 << 10;
 
 /// Something to run, checked.
 #[derive(Debug)]
-pub(in crate::engine) struct Order {
+pub(in crate::engine) struct WorkSpec {
     pub(in crate::engine) work: Work,
     pub(in crate::engine) files: Vec<InputFile>,
     pub(in crate::engine) outputs: Vec<OutputSpec>,
@@ -38,7 +38,7 @@ pub(in crate::engine) struct Order {
     pub(in crate::engine) cancel_on_disconnect: bool,
 }
 
-impl Order {
+impl WorkSpec {
     /// Bytes that it takes here and on the way to the agent.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let work = match &self.work {
@@ -68,23 +68,23 @@ impl Order {
 pub(in crate::engine) fn code(
     settings: &Settings,
     asked: ExecuteRequest,
-) -> Result<Order, EngineError> {
+) -> Result<WorkSpec, EngineError> {
     let ExecuteRequest { code, timeout_ms, files, outputs, cancel_on_disconnect } = asked;
-    let order = Order {
+    let spec = WorkSpec {
         work: Work::Code { code },
         files: input_files(files)?,
         outputs: output_files(outputs)?,
         timeout: timeout(settings, timeout_ms)?,
         cancel_on_disconnect,
     };
-    order.fitting("code")
+    spec.fitting("code")
 }
 
 /// A command in a session.
 pub(in crate::engine) fn command(
     settings: &Settings,
     asked: CommandRequest,
-) -> Result<Order, EngineError> {
+) -> Result<WorkSpec, EngineError> {
     let CommandRequest {
         argv, shell, stdin, stdin_base64, cwd, timeout_ms, files, outputs, ..
     } = asked;
@@ -116,21 +116,21 @@ pub(in crate::engine) fn command(
         let reason = "a working directory is a path relative to the workdir, without '..'";
         return Err(EngineError::invalid("cwd", reason));
     }
-    let order = Order {
+    let spec = WorkSpec {
         work: Work::Command { argv, stdin, cwd },
         files: input_files(files)?,
         outputs: output_files(outputs)?,
         timeout: timeout(settings, timeout_ms)?,
         cancel_on_disconnect: asked.cancel_on_disconnect,
     };
-    order.fitting(field)
+    spec.fitting(field)
 }
 
 /// Code or a command, and the session for it.
 pub(in crate::engine) fn run(
     settings: &Settings,
     asked: RunRequest,
-) -> Result<(Order, SessionSpec), EngineError> {
+) -> Result<(WorkSpec, SessionSpec), EngineError> {
     let RunRequest { code, argv, shell, stdin, stdin_base64, cwd, files, outputs, .. } = asked;
     let RunRequest { timeout_ms, cancel_on_disconnect, .. } = asked;
     let given = [code.is_some(), argv.is_some(), shell.is_some()];
@@ -139,7 +139,7 @@ pub(in crate::engine) fn run(
         1 => {}
         _ => return Err(EngineError::invalid("code", "give one of code, argv and shell")),
     }
-    let order = match code {
+    let spec = match code {
         Some(code) => {
             let of_commands = [
                 ("stdin", stdin.is_some()),
@@ -168,8 +168,8 @@ pub(in crate::engine) fn run(
         }
     };
     let RunRequest { environment, limits, network, env, .. } = asked;
-    let spec = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
-    Ok((order, spec))
+    let session = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
+    Ok((spec, session))
 }
 
 const fn missing(field: &'static str, reason: &'static str) -> EngineError {
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(field(asked(&["a"; 257])), "outputs");
     }
 
-    fn asked(json: &str) -> Result<Order, EngineError> {
+    fn asked(json: &str) -> Result<WorkSpec, EngineError> {
         command(&settings(), serde_json::from_str(json).unwrap())
     }
 
@@ -300,9 +300,9 @@ mod tests {
     #[test]
     fn a_run_is_one_thing() {
         let asked = |json: &str| run(&settings(), serde_json::from_str(json).unwrap());
-        let (order, spec) = asked(r#"{"code": "1", "env": {"A": "1"}}"#).unwrap();
-        assert_eq!(order.work, Work::Code { code: "1".into() });
-        assert_eq!(spec.env.len(), 1);
+        let (spec, session) = asked(r#"{"code": "1", "env": {"A": "1"}}"#).unwrap();
+        assert_eq!(spec.work, Work::Code { code: "1".into() });
+        assert_eq!(session.env.len(), 1);
         assert!(matches!(asked(r#"{"shell": "ls"}"#).unwrap().0.work, Work::Command { .. }));
         for (json, name) in [
             ("{}", "code"),

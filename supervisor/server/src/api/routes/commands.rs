@@ -10,7 +10,7 @@ use vivarium_api_types::CommandRequest;
 use super::Part;
 use crate::api::auth::Caller;
 use crate::api::extract::Id;
-use crate::api::order::{self, Order};
+use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared};
 
 #[derive(OpenApi)]
@@ -24,15 +24,15 @@ pub(super) fn part() -> Part {
 
 /// Run a command in a session
 #[utoipa::path(post, path = "/v1/sessions/{id}/commands", tag = "executions",
-    params(("id" = String, Path), order::Headers), request_body = CommandRequest,
-    responses(order::Delivered, (status = "default", body = Problem)))]
+    params(("id" = String, Path), run_body::Headers), request_body = CommandRequest,
+    responses(run_body::OutcomeOrEvents, (status = "default", body = Problem)))]
 async fn command(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-    order: Order<CommandRequest>,
+    RunBody { request, options }: RunBody<CommandRequest>,
 ) -> Result<Response, Problem> {
-    let (request, delivery, wanted) = order.take();
-    let ticket = api.engine.start_command(&tenant, &id, request, delivery).await?;
-    order::deliver(ticket, wanted, &api.engine, &tenant).await
+    let mode = options.response;
+    let handle = api.engine.start_command(&tenant, &id, request, options).await?;
+    run_body::respond(handle, mode, &api.engine, &tenant).await
 }

@@ -14,11 +14,11 @@ use vivarium_api_types::{
 };
 use vivarium_engine::EngineError;
 
-use super::{Answered, Part};
+use super::{ApiResult, Part};
 use crate::api::auth::Caller;
 use crate::api::events;
 use crate::api::extract::{Id, Json, Params};
-use crate::api::order::{self, Order};
+use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared, reply};
 
 #[derive(OpenApi)]
@@ -58,32 +58,32 @@ struct ExecuteParams {
 
 /// Run code in a session
 #[utoipa::path(post, path = "/v1/sessions/{id}/execute", tag = "executions",
-    params(("id" = String, Path), ExecuteParams, order::Headers), request_body = ExecuteRequest,
-    responses(order::Delivered, (status = "default", body = Problem)))]
+    params(("id" = String, Path), ExecuteParams, run_body::Headers), request_body = ExecuteRequest,
+    responses(run_body::OutcomeOrEvents, (status = "default", body = Problem)))]
 async fn execute(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
     Params(params): Params<ExecuteParams>,
-    order: Order<ExecuteRequest>,
+    RunBody { request, options }: RunBody<ExecuteRequest>,
 ) -> Result<Response, Problem> {
-    let (request, delivery, wanted) = order.take();
-    let ticket = api.engine.start_code(&tenant, &id, request, params.create, delivery).await?;
-    order::deliver(ticket, wanted, &api.engine, &tenant).await
+    let mode = options.response;
+    let handle = api.engine.start_code(&tenant, &id, request, params.create, options).await?;
+    run_body::respond(handle, mode, &api.engine, &tenant).await
 }
 
 /// Run code or a command in a session of its own
 #[utoipa::path(post, path = "/v1/run", tag = "executions",
-    params(order::Headers), request_body = RunRequest,
-    responses(order::Delivered, (status = "default", body = Problem)))]
+    params(run_body::Headers), request_body = RunRequest,
+    responses(run_body::OutcomeOrEvents, (status = "default", body = Problem)))]
 async fn run(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    order: Order<RunRequest>,
+    RunBody { request, options }: RunBody<RunRequest>,
 ) -> Result<Response, Problem> {
-    let (request, delivery, wanted) = order.take();
-    let ticket = api.engine.start_run(&tenant, request, delivery).await?;
-    order::deliver(ticket, wanted, &api.engine, &tenant).await
+    let mode = options.response;
+    let handle = api.engine.start_run(&tenant, request, options).await?;
+    run_body::respond(handle, mode, &api.engine, &tenant).await
 }
 
 /// Show an execution, or follow its events
@@ -102,7 +102,7 @@ async fn show(
     };
     let after = events::last_read(&headers)?;
     if events::is_wanted(&headers) {
-        order::end_with_client(&extensions);
+        run_body::end_with_client(&extensions);
         let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
         let account = api.engine.account(&tenant);
         return Ok(events::respond(reader, std::future::ready(()), account));
@@ -120,7 +120,7 @@ async fn interrupt(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-) -> Answered<InterruptReply> {
+) -> ApiResult<InterruptReply> {
     Ok(Answer(api.engine.interrupt(&tenant, &id).await?))
 }
 
@@ -133,7 +133,7 @@ async fn complete(
     Caller(tenant): Caller,
     Id(id): Id,
     Json(request, _reserved): Json<ProbeRequest>,
-) -> Answered<CompleteReply> {
+) -> ApiResult<CompleteReply> {
     Ok(Answer(api.engine.complete(&tenant, &id, request).await?))
 }
 
@@ -146,6 +146,6 @@ async fn inspect(
     Caller(tenant): Caller,
     Id(id): Id,
     Json(request, _reserved): Json<ProbeRequest>,
-) -> Answered<InspectReply> {
+) -> ApiResult<InspectReply> {
     Ok(Answer(api.engine.inspect(&tenant, &id, request).await?))
 }

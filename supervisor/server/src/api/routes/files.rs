@@ -13,17 +13,17 @@ use vivarium_api_types::{FileList, FilePage, FilesWritten};
 use vivarium_engine::EngineError;
 use vivarium_engine::session::transfer::Reading;
 
-use super::{Answered, Part};
+use super::{ApiResult, Part};
 use crate::api::auth::Caller;
 use crate::api::extract::{FilePath, Id, Params};
 use crate::api::{Problem, Shared};
 
-mod asked;
+mod conditional;
 mod content;
 mod headers;
 mod receive;
 
-use asked::{Asked, Decision, Extent, Version};
+use conditional::{ByteRange, ConditionalRequest, Decision, Version};
 use content::Content;
 
 /// How often a file that changes while it is being opened is opened again.
@@ -58,7 +58,7 @@ async fn list(
     Caller(tenant): Caller,
     Id(id): Id,
     Params(page): Params<FilePage>,
-) -> Answered<FileList> {
+) -> ApiResult<FileList> {
     Ok(Answer(api.engine.list_files(&tenant, &id, page).await?))
 }
 
@@ -80,11 +80,11 @@ async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let is_head = method == Method::HEAD;
-    let asked = Asked::new(&headers, is_head);
-    let (decision, reading) = open(&api, &tenant, &id, &path, &asked, is_head).await?;
+    let conditional = ConditionalRequest::new(&headers, is_head);
+    let (decision, reading) = open(&api, &tenant, &id, &path, &conditional, is_head).await?;
     let entry = reading.entry();
     let (size, version) = (entry.size_bytes, Version::of(entry));
-    let (status, extent) = match decision {
+    let (status, range) = match decision {
         Decision::NotModified => {
             let validators = headers::validators(&version);
             return Ok((StatusCode::NOT_MODIFIED, validators).into_response());
@@ -96,10 +96,10 @@ async fn download(
             let range = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
             return Ok((range, problem).into_response());
         }
-        Decision::Send(extent) if extent.is_part => (StatusCode::PARTIAL_CONTENT, extent),
-        Decision::Send(extent) => (StatusCode::OK, extent),
+        Decision::Send(range) if range.is_part => (StatusCode::PARTIAL_CONTENT, range),
+        Decision::Send(range) => (StatusCode::OK, range),
     };
-    let about = headers::of_content(&path, &extent, size);
+    let about = headers::of_content(&path, &range, size);
     let body = if is_head { Body::empty() } else { Body::new(Content::new(reading)) };
     Ok((status, headers::validators(&version), about, body).into_response())
 }
@@ -111,16 +111,17 @@ async fn open(
     tenant: &str,
     id: &str,
     path: &str,
-    asked: &Asked,
+    conditional: &ConditionalRequest,
     is_head: bool,
 ) -> Result<(Decision, Reading), Problem> {
-    let mut wanted = asked.first_guess();
+    let mut wanted = conditional.first_guess();
     for _ in 0..ATTEMPTS {
         let (offset, length) = if is_head { (0, Some(0)) } else { wanted };
         let opened = api.engine.read_file(tenant, id, path, offset, length).await;
         let reading = opened.map_err(hint)?;
-        let decision = asked.decide(&Version::of(reading.entry()), reading.entry().size_bytes);
-        let Decision::Send(Extent { start, length, .. }) = decision else {
+        let decision =
+            conditional.decide(&Version::of(reading.entry()), reading.entry().size_bytes);
+        let Decision::Send(ByteRange { start, length, .. }) = decision else {
             return Ok((decision, reading));
         };
         if is_head || (start, length) == (offset, reading.length()) {

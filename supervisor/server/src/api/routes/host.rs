@@ -11,7 +11,7 @@ use utoipa::{OpenApi, ToSchema};
 use vivarium_api_types::HostInfo;
 use vivarium_engine::EngineError;
 
-use super::{Answered, Part};
+use super::{ApiResult, Part};
 use crate::api::auth::Caller;
 use crate::api::{Problem, Shared, metrics};
 
@@ -52,7 +52,7 @@ async fn healthz() -> Answer<Health> {
 /// Whether the daemon takes new work
 #[utoipa::path(get, path = "/readyz", tag = "host",
     responses((status = 200, body = Health), (status = 503, body = Problem)))]
-async fn readyz(State(api): State<Shared>) -> Answered<Health> {
+async fn readyz(State(api): State<Shared>) -> ApiResult<Health> {
     if api.engine.is_draining() {
         return Err(EngineError::Draining.into());
     }

@@ -10,10 +10,10 @@ use utoipa::OpenApi;
 use vivarium_api_types::{KeepaliveReply, Page, ResetReply, SessionInfo, SessionPage, SessionSpec};
 use vivarium_engine::Created;
 
-use super::{Answered, Part};
+use super::{ApiResult, Part};
 use crate::api::auth::Caller;
 use crate::api::extract::{Id, Params};
-use crate::api::order::{self, Keyed};
+use crate::api::run_body::{self, Keyed};
 use crate::api::{Problem, Shared};
 
 #[derive(OpenApi)]
@@ -30,17 +30,17 @@ pub(super) fn part() -> Part {
 }
 
 /// Make a session
-#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(order::KeyHeader),
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(run_body::KeyHeader),
     request_body = Option<SessionSpec>,
-    responses(order::Made, (status = "default", body = Problem)))]
+    responses(run_body::Made, (status = "default", body = Problem)))]
 async fn create(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    Keyed(spec, once, _reserved): Keyed<SessionSpec>,
+    Keyed(spec, key, _reserved): Keyed<SessionSpec>,
 ) -> Result<Response, Problem> {
     // Nothing may be waited for between this and the answer: the session has its owner now.
-    let Created { info, is_replay } = api.engine.create_once(&tenant, spec, once).await?;
-    Ok(order::replayed((StatusCode::CREATED, Answer(info)).into_response(), is_replay))
+    let Created { info, is_replay } = api.engine.create_once(&tenant, spec, key).await?;
+    Ok(run_body::replayed((StatusCode::CREATED, Answer(info)).into_response(), is_replay))
 }
 
 /// List sessions
@@ -50,7 +50,7 @@ async fn list(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Params(page): Params<Page>,
-) -> Answered<SessionPage> {
+) -> ApiResult<SessionPage> {
     Ok(Answer(api.engine.list(&tenant, &page)?))
 }
 
@@ -61,7 +61,7 @@ async fn show(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-) -> Answered<SessionInfo> {
+) -> ApiResult<SessionInfo> {
     Ok(Answer(api.engine.get(&tenant, &id).await?))
 }
 
@@ -85,7 +85,7 @@ async fn reset(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-) -> Answered<ResetReply> {
+) -> ApiResult<ResetReply> {
     Ok(Answer(api.engine.reset(&tenant, &id).await?))
 }
 
@@ -97,6 +97,6 @@ async fn keepalive(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-) -> Answered<KeepaliveReply> {
+) -> ApiResult<KeepaliveReply> {
     Ok(Answer(api.engine.keepalive(&tenant, &id)?))
 }

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use vivarium_engine::media;
 
-use super::asked::{Extent, Version};
+use super::conditional::{ByteRange, Version};
 
 /// What tells one version from another, also of one that is not sent.
 pub(super) fn validators(version: &Version) -> HeaderMap {
@@ -17,14 +17,14 @@ pub(super) fn validators(version: &Version) -> HeaderMap {
 }
 
 /// What is said of the content.
-pub(super) fn of_content(path: &str, extent: &Extent, size: u64) -> HeaderMap {
+pub(super) fn of_content(path: &str, range: &ByteRange, size: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     insert(&mut headers, header::CONTENT_TYPE, media::of_name(path));
-    insert(&mut headers, header::CONTENT_LENGTH, extent.length.to_string());
+    insert(&mut headers, header::CONTENT_LENGTH, range.length.to_string());
     insert(&mut headers, header::ACCEPT_RANGES, "bytes");
-    if extent.is_part {
-        let last = extent.start + extent.length.saturating_sub(1);
-        let range = format!("bytes {}-{last}/{size}", extent.start);
+    if range.is_part {
+        let last = range.start + range.length.saturating_sub(1);
+        let range = format!("bytes {}-{last}/{size}", range.start);
         insert(&mut headers, header::CONTENT_RANGE, range);
     }
     insert(&mut headers, header::CONTENT_DISPOSITION, disposition(path));

@@ -18,8 +18,7 @@ use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{CommandRequest, ExecuteRequest, RunRequest, SessionSpec};
 use vivarium_engine::budget::Reservation;
-use vivarium_engine::session::execution_log::EventNumber;
-use vivarium_engine::{Delivery, Engine, Once, Ticket};
+use vivarium_engine::{Engine, ExecutionHandle, ExecutionOptions, IdempotencyKey, ResponseMode};
 
 use super::connections::Activity;
 use super::{Problem, Shared, events, extract, reply};
@@ -57,7 +56,7 @@ pub(super) struct KeyHeader {
 
 /// A request for a session: what is asked for, the key to do so once, and what it takes of the
 /// daemon's memory.
-pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<Once>, pub(super) Reservation);
+pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<IdempotencyKey>, pub(super) Reservation);
 
 /// A request that may have no meaning without the client that sent it.
 pub(super) trait Attended {
@@ -103,54 +102,44 @@ impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
-        let once = once(&parts.headers, &parts.method, &parts.uri, &body)?;
+        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body)?;
         let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
-        if once.is_none() && spec.ends_with_client() {
+        if key.is_none() && spec.ends_with_client() {
             end_with_client(&parts.extensions);
         }
-        Ok(Self(spec, once, reservation))
+        Ok(Self(spec, key, reservation))
     }
 }
 
-/// A request to run something.
-pub(super) struct Order<T> {
-    request: T,
-    delivery: Delivery,
-    after: Option<EventNumber>,
+/// A request to run something: the parsed body, and what its headers ask for.
+pub(super) struct RunBody<T> {
+    pub(super) request: T,
+    pub(super) options: ExecutionOptions,
 }
 
-/// How an answer is wanted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    streamed: bool,
-    after: Option<EventNumber>,
-}
-
-impl<T: DeserializeOwned + Attended> FromRequest<Shared> for Order<T> {
+impl<T: DeserializeOwned + Attended> FromRequest<Shared> for RunBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_json(&mut parts, body, state).await?;
-        let delivery = Delivery {
-            streamed: events::is_wanted(&parts.headers),
-            once: once(&parts.headers, &parts.method, &parts.uri, &body)?,
-            reservation: Some(reservation),
-        };
-        let after = events::last_read(&parts.headers)?;
+        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body)?;
+        let last_read = events::last_read(&parts.headers)?;
+        let is_streamed = events::is_wanted(&parts.headers);
         let request: T = extract::parse(&body)?;
-        if delivery.streamed || request.ends_with_client() {
+        if is_streamed || request.ends_with_client() {
             end_with_client(&parts.extensions);
         }
-        Ok(Self { request, delivery, after })
-    }
-}
-
-impl<T> Order<T> {
-    /// What is asked for, how it is to be delivered, and how the answer is wanted.
-    pub(super) fn take(self) -> (T, Delivery, Wanted) {
-        let wanted = Wanted { streamed: self.delivery.streamed, after: self.after };
-        (self.request, self.delivery, wanted)
+        let options = ExecutionOptions {
+            response: if is_streamed {
+                ResponseMode::Events(last_read)
+            } else {
+                ResponseMode::Outcome
+            },
+            idempotency_key: key,
+            reservation: Some(reservation),
+        };
+        Ok(Self { request, options })
     }
 }
 
@@ -163,12 +152,12 @@ pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
 }
 
 /// The key of a request, with what tells it from another: method, path and body.
-fn once(
+fn idempotency_key(
     headers: &HeaderMap,
     method: &Method,
     uri: &Uri,
     body: &[u8],
-) -> Result<Option<Once>, Problem> {
+) -> Result<Option<IdempotencyKey>, Problem> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
     let mut hash = Sha256::new();
@@ -176,32 +165,36 @@ fn once(
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    Ok(Some(Once::new(&String::from_utf8_lossy(key.as_bytes()), hash.finalize().into())?))
+    let key = String::from_utf8_lossy(key.as_bytes());
+    Ok(Some(IdempotencyKey::new(&key, hash.finalize().into())?))
 }
 
-/// Answers with what comes of it.
-pub(super) async fn deliver(
-    ticket: Ticket,
-    wanted: Wanted,
+/// Answers with the outcome or the events of an execution.
+pub(super) async fn respond(
+    handle: ExecutionHandle,
+    mode: ResponseMode,
     engine: &Engine,
     tenant: &str,
 ) -> Result<Response, Problem> {
-    let is_replay = ticket.is_replay;
-    let response = if wanted.streamed {
-        // Of an execution that has only just begun nobody can have read anything.
-        let (reader, gone) = ticket.follow(wanted.after.filter(|_| is_replay))?;
-        events::respond(reader, gone, engine.account(tenant))
-    } else {
-        let outcome = ticket.outcome().await?;
-        reply::json(engine, tenant, outcome.weight_bytes(), &*outcome).await?
+    let is_replay = handle.is_replay;
+    let response = match mode {
+        ResponseMode::Events(last_read) => {
+            // Nobody can have read events of an execution that has only just begun.
+            let (reader, gone) = handle.follow(last_read.filter(|_| is_replay))?;
+            events::respond(reader, gone, engine.account(tenant))
+        }
+        ResponseMode::Outcome => {
+            let outcome = handle.outcome().await?;
+            reply::json(engine, tenant, outcome.weight_bytes(), &*outcome).await?
+        }
     };
     Ok(replayed(response, is_replay))
 }
 
 /// What may come of it, for the description of the API.
-pub(super) struct Delivered;
+pub(super) struct OutcomeOrEvents;
 
-impl IntoResponses for Delivered {
+impl IntoResponses for OutcomeOrEvents {
     fn responses() -> BTreeMap<String, RefOr<Described>> {
         let outcome = ContentBuilder::new().schema(Some(Ref::from_schema_name("Outcome"))).build();
         let response = ResponseBuilder::new()

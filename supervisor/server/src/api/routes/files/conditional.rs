@@ -1,4 +1,4 @@
-//! What a client asked for of a file: a range, and only if it has (not) changed (RFC 9110,
+//! Conditional and range requests for a file (RFC 9110,
 //! sections 13 and 14).
 
 use axum::http::{HeaderMap, HeaderName, header};
@@ -21,7 +21,7 @@ pub(super) struct Version {
 
 /// One range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Range {
+enum RangeSpec {
     /// From this byte to the end.
     From(u64),
     /// From the first byte to the last, both included.
@@ -32,8 +32,8 @@ enum Range {
 
 /// The headers that matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    range: Option<Range>,
+pub(super) struct ConditionalRequest {
+    range: Option<RangeSpec>,
     if_range: Option<String>,
     if_none_match: Option<String>,
     if_modified_since: Option<Timestamp>,
@@ -41,7 +41,7 @@ pub(super) struct Asked {
 
 /// Which bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(super) struct ByteRange {
     pub(super) start: u64,
     pub(super) length: u64,
     /// Whether a range was asked for.
@@ -52,7 +52,7 @@ pub(super) struct Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     /// These bytes.
-    Send(Extent),
+    Send(ByteRange),
     /// The client has them.
     NotModified,
     /// The file has no such bytes.
@@ -86,7 +86,7 @@ impl Version {
     }
 }
 
-impl Asked {
+impl ConditionalRequest {
     pub(super) fn new(headers: &HeaderMap, is_head: bool) -> Self {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let tags: Vec<_> = headers
@@ -109,10 +109,10 @@ impl Asked {
     pub(super) const fn first_guess(&self) -> (u64, Option<u64>) {
         match self.range {
             None => (0, None),
-            Some(Range::From(start)) => (start, None),
-            Some(Range::Span(first, last)) => (first, (last - first).checked_add(1)),
+            Some(RangeSpec::From(start)) => (start, None),
+            Some(RangeSpec::Span(first, last)) => (first, (last - first).checked_add(1)),
             // Its size decides where that is.
-            Some(Range::Last(_)) => (0, Some(0)),
+            Some(RangeSpec::Last(_)) => (0, Some(0)),
         }
     }
 
@@ -121,7 +121,7 @@ impl Asked {
         if self.has(version) {
             return Decision::NotModified;
         }
-        let whole = Decision::Send(Extent { start: 0, length: size, is_part: false });
+        let whole = Decision::Send(ByteRange { start: 0, length: size, is_part: false });
         let Some(range) = self.range else { return whole };
         // Dates are no strong validators here, so one never matches and all is sent.
         let is_same = |tag: &String| version.is_strong && *tag == version.tag;
@@ -129,14 +129,14 @@ impl Asked {
             return whole;
         }
         let (start, end) = match range {
-            Range::From(start) => (start, size),
-            Range::Span(first, last) => (first, size.min(last.saturating_add(1))),
-            Range::Last(count) => (size.saturating_sub(count), size),
+            RangeSpec::From(start) => (start, size),
+            RangeSpec::Span(first, last) => (first, size.min(last.saturating_add(1))),
+            RangeSpec::Last(count) => (size.saturating_sub(count), size),
         };
         if start >= end {
             return Decision::Unsatisfiable;
         }
-        Decision::Send(Extent { start, length: end - start, is_part: true })
+        Decision::Send(ByteRange { start, length: end - start, is_part: true })
     }
 
     /// Whether the client has this version.
@@ -152,7 +152,7 @@ impl Asked {
 }
 
 /// One range. Anything else is ignored, as if it had not been asked for.
-fn parse_range(text: &str) -> Option<Range> {
+fn parse_range(text: &str) -> Option<RangeSpec> {
     let (unit, ranges) = text.split_once('=')?;
     let (first, last) = ranges.trim().split_once('-')?;
     let number = |digits: &str| match digits {
@@ -167,9 +167,9 @@ fn parse_range(text: &str) -> Option<Range> {
         return None;
     }
     match (number(first)?, number(last)?) {
-        (Some(first), None) => Some(Range::From(first)),
-        (Some(first), Some(last)) if first <= last => Some(Range::Span(first, last)),
-        (None, Some(count)) => Some(Range::Last(count)),
+        (Some(first), None) => Some(RangeSpec::From(first)),
+        (Some(first), Some(last)) if first <= last => Some(RangeSpec::Span(first, last)),
+        (None, Some(count)) => Some(RangeSpec::Last(count)),
         _ => None,
     }
 }

@@ -20,14 +20,14 @@ fn version(modified_ms: i64) -> Version {
 }
 
 fn decide(pairs: &[(&'static str, &str)]) -> Decision {
-    Asked::new(&headers(pairs), false).decide(&version(0), 100)
+    ConditionalRequest::new(&headers(pairs), false).decide(&version(0), 100)
 }
 
 const fn part(start: u64, length: u64) -> Decision {
-    Decision::Send(Extent { start, length, is_part: true })
+    Decision::Send(ByteRange { start, length, is_part: true })
 }
 
-const WHOLE: Decision = Decision::Send(Extent { start: 0, length: 100, is_part: false });
+const WHOLE: Decision = Decision::Send(ByteRange { start: 0, length: 100, is_part: false });
 
 #[test]
 fn ranges_are_those_of_rfc_9110() {
@@ -55,16 +55,17 @@ fn ranges_are_those_of_rfc_9110() {
     ] {
         assert_eq!(decide(&[("range", range)]), expected, "{range}");
     }
-    let of_empty = Asked::new(&headers(&[("range", "bytes=0-")]), false);
+    let of_empty = ConditionalRequest::new(&headers(&[("range", "bytes=0-")]), false);
     assert_eq!(of_empty.decide(&version(0), 0), Decision::Unsatisfiable);
-    let head = Asked::new(&headers(&[("range", "bytes=0-0")]), true);
+    let head = ConditionalRequest::new(&headers(&[("range", "bytes=0-0")]), true);
     assert_eq!(head.decide(&version(0), 100), WHOLE);
 }
 
 #[test]
 fn the_first_guess_is_most_often_right() {
-    let guess = |range: &str| Asked::new(&headers(&[("range", range)]), false).first_guess();
-    assert_eq!(Asked::default().first_guess(), (0, None));
+    let guess =
+        |range: &str| ConditionalRequest::new(&headers(&[("range", range)]), false).first_guess();
+    assert_eq!(ConditionalRequest::default().first_guess(), (0, None));
     assert_eq!(guess("bytes=5-"), (5, None));
     assert_eq!(guess("bytes=5-9"), (5, Some(5)));
     assert_eq!(guess("bytes=0-18446744073709551615"), (0, None));
@@ -116,6 +117,6 @@ fn a_range_of_another_version_is_all_of_this_one() {
     }
     // A version that may not be the only one with its tag.
     let fresh = version(9000);
-    let asked = Asked::new(&headers(&[range, ("if-range", &fresh.etag())]), false);
+    let asked = ConditionalRequest::new(&headers(&[range, ("if-range", &fresh.etag())]), false);
     assert_eq!(asked.decide(&fresh, 100), WHOLE);
 }

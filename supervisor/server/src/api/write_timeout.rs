@@ -14,12 +14,12 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::allowed_for;
 
-/// A stream whose writes fail when they have been waited for too long: once for all of its
-/// patience, or altogether for more than what was written allows.
+/// A stream whose writes fail when they have been waited for too long: for `limit` at once,
+/// or altogether for more than what was written allows.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    limit: Duration,
     /// Made by the first wait, and then moved: to make one wakes the runtime.
     timer: Option<Pin<Box<Sleep>>>,
     /// Since when a write waits.
@@ -29,10 +29,10 @@ pub(super) struct Patient<S> {
     written: u64,
 }
 
-impl<S> Patient<S> {
-    pub(super) const fn new(stream: S, patience: Duration) -> Self {
+impl<S> WriteTimeout<S> {
+    pub(super) const fn new(stream: S, limit: Duration) -> Self {
         let (timer, since, waited, written) = (None, None, Duration::ZERO, 0);
-        Self { stream, patience, timer, since, waited, written }
+        Self { stream, limit, timer, since, waited, written }
     }
 
     /// What came of an attempt to write, or that it has been waited for long enough.
@@ -47,7 +47,7 @@ impl<S> Patient<S> {
             }
             return attempt;
         }
-        let left = allowed_for(self.written).saturating_sub(self.waited).min(self.patience);
+        let left = allowed_for(self.written).saturating_sub(self.waited).min(self.limit);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(left)));
         if self.since.is_none() {
             let now = Instant::now();
@@ -73,7 +73,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -83,7 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -126,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_reads_is_waited_for() {
         let (ours, mut theirs) = duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_secs(3600));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(3600));
         let writing = tokio::spawn(async move { ours.write_all(&[7; 100]).await });
         let mut bytes = [0; 100];
         theirs.read_exact(&mut bytes).await.unwrap();
@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_a_byte_now_and_then_is_given_up() {
         let (ours, mut theirs) = duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_secs(30));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
         let reading = tokio::spawn(async move {
             while theirs.read_u8().await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(10)).await;
@@ -152,7 +152,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_does_not_is_given_up() {
         let (ours, _theirs) = duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_millis(20));
+        let mut ours = WriteTimeout::new(ours, Duration::from_millis(20));
         let error = ours.write_all(&[7; 100]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -1,1 +1,0 @@
-../../../../supervisor/engine/src/engine/request/plain_name.rs

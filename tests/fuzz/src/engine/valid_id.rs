@@ -1,0 +1,1 @@
+../../../../supervisor/engine/src/engine/request/valid_id.rs
