@@ -9,10 +9,10 @@ pub mod duration;
 pub mod environment;
 mod error;
 mod file;
-mod given;
 mod host;
 mod key;
 pub mod keys;
+mod raw_setting;
 mod reload;
 mod render;
 mod suggest;
@@ -22,16 +22,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use error::{ConfigError, ConfigErrors, Origin};
 pub use file::{DEFAULT_PATH, File, ReadError, load};
-pub use given::Given;
 pub use host::Host;
-pub use key::{Key, Kind, Preset, Section, Setter};
+pub use key::{DefaultValue, Key, Kind, Section, Setter};
+pub use raw_setting::RawSetting;
 pub use reload::{Reloaded, reload};
 pub use render::{markdown, sample, show, show_json};
 pub use value::{Value, ValueError};
 
 use vivarium_engine::settings::Settings;
 
-use given::{DEFAULT_ENVIRONMENT, Said};
+use raw_setting::{DEFAULT_ENVIRONMENT, ParsedSource};
 
 /// Where values come from.
 #[derive(Debug, Clone, Default)]
@@ -43,16 +43,16 @@ pub struct Sources {
     /// Our environment.
     pub variables: Vec<(String, String)>,
     /// Values from flags.
-    pub flags: Vec<Given>,
+    pub flags: Vec<RawSetting>,
 }
 
 /// Values from a repeated or single flag, for [`Sources::flags`].
 ///
 /// Nothing if `texts` is empty or no key has this flag.
 #[must_use]
-pub fn flag(flag: &'static str, texts: &[String]) -> Option<Given> {
+pub fn flag(flag: &'static str, texts: &[String]) -> Option<RawSetting> {
     let key = keys::all().find(|key| key.flag == Some(flag))?;
-    given::from_flag(key, flag, texts)
+    raw_setting::from_flag(key, flag, texts)
 }
 
 /// One key's value as it is in effect.
@@ -90,15 +90,15 @@ pub struct Config {
 /// # Errors
 /// All that is wrong, in every source, also in values that another source overrides.
 pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
-    let mut said = vec![];
-    said.extend(sources.file.as_ref().map(file::read));
-    said.push(environment::read(&sources.variables));
-    said.push(Said { given: sources.flags.clone(), ..Said::default() });
+    let mut parsed: Vec<ParsedSource> = vec![];
+    parsed.extend(sources.file.as_ref().map(file::read));
+    parsed.push(environment::read(&sources.variables));
+    parsed.push(ParsedSource { settings: sources.flags.clone(), ..ParsedSource::default() });
 
-    let mut merge = Merge::new(&sources.host, &said);
-    for said in said {
-        merge.errors.extend(said.errors);
-        for given in said.given {
+    let mut merge = Merge::new(&sources.host, &parsed);
+    for source in parsed {
+        merge.errors.extend(source.errors);
+        for given in source.settings {
             merge.apply(given);
         }
     }
@@ -114,38 +114,39 @@ struct Merge {
 
 impl Merge {
     /// Every key, also of every environment and tenant named, with its default.
-    fn new(host: &Host, said: &[Said]) -> Self {
-        let environments = said.iter().flat_map(|said| &said.environments).map(String::as_str);
+    fn new(host: &Host, parsed: &[ParsedSource]) -> Self {
+        let environments =
+            parsed.iter().flat_map(|source| &source.environments).map(String::as_str);
         let environments: BTreeSet<_> = environments.chain([DEFAULT_ENVIRONMENT]).collect();
-        let tenants: BTreeSet<_> = said.iter().flat_map(|said| &said.tenants).collect();
+        let tenants: BTreeSet<_> = parsed.iter().flat_map(|source| &source.tenants).collect();
         let mut merge = Self { settings: keys::blank(), entries: vec![], errors: vec![] };
         for key in keys::all() {
             if let Setter::Settings(_) = key.set {
-                merge.preset(host, key, None);
+                merge.set_default(host, key, None);
             }
         }
         for name in environments {
             merge.settings.environments.insert(name.to_owned(), Default::default());
             for key in keys::of(Section::Environments) {
-                merge.preset(host, key, Some(name));
+                merge.set_default(host, key, Some(name));
             }
         }
         for name in tenants {
             merge.settings.tenants.insert(name.clone(), Default::default());
             for key in keys::of(Section::Tenant) {
-                merge.preset(host, key, Some(name));
+                merge.set_default(host, key, Some(name));
             }
         }
         merge
     }
 
-    fn preset(&mut self, host: &Host, key: &'static Key, of: Option<&str>) {
-        let value = match key.preset {
-            Preset::Toml(text) => {
+    fn set_default(&mut self, host: &Host, key: &'static Key, of: Option<&str>) {
+        let value = match key.default {
+            DefaultValue::Toml(text) => {
                 toml::de::DeValue::parse(text).ok().map(|value| Value::from_toml(value.get_ref()))
             }
-            Preset::Unset(_) | Preset::Required(_) => None,
-            Preset::Host { value, .. } => Some(value(host)),
+            DefaultValue::Unset(_) | DefaultValue::Required(_) => None,
+            DefaultValue::Host { value, .. } => Some(value(host)),
         };
         self.entries.push(Entry {
             key,
@@ -155,12 +156,12 @@ impl Merge {
         });
         if let Some(value) = value {
             let of = of.map(str::to_owned);
-            self.apply(Given { key, of, value, origin: Origin::Default });
+            self.apply(RawSetting { key, of, value, origin: Origin::Default });
         }
     }
 
-    fn apply(&mut self, given: Given) {
-        let Given { key, of, value, origin } = given;
+    fn apply(&mut self, given: RawSetting) {
+        let RawSetting { key, of, value, origin } = given;
         let name = || of.clone().unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
         let set = match key.set {
             Setter::Settings(set) => set(&mut self.settings, &value),

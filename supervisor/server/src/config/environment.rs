@@ -1,8 +1,8 @@
 //! The configuration's variables: `VIVARIUM_<SECTION>_<KEY>`.
 
 use crate::config::error::Origin;
-use crate::config::given::{self, DEFAULT_ENVIRONMENT, Said};
 use crate::config::key::Section;
+use crate::config::raw_setting::{self, DEFAULT_ENVIRONMENT, ParsedSource};
 use crate::config::{keys, suggest};
 
 /// What every variable of ours begins with.
@@ -22,23 +22,23 @@ pub(crate) const OTHERS: [(&str, &str); 5] = [
 
 /// Reads the variables. An unknown one with our prefix is an error: a misspelt limit would
 /// otherwise be a limit that is not there.
-pub(crate) fn read(variables: &[(String, String)]) -> Said {
-    let mut said = Said::default();
+pub(crate) fn read(variables: &[(String, String)]) -> ParsedSource {
+    let mut parsed = ParsedSource::default();
     for (name, text) in variables {
         if !name.starts_with(PREFIX) || OTHERS.iter().any(|(other, _)| other == name) {
             continue;
         }
         let origin = Origin::Variable(name.clone());
         if let Some((key, environment)) = find(name) {
-            said.given.push(given::from_text(key, environment.as_deref(), text, origin));
-            said.environments.extend(environment);
+            parsed.settings.push(raw_setting::from_text(key, environment.as_deref(), text, origin));
+            parsed.environments.extend(environment);
         } else {
-            said.error(&origin, format!("no such variable{}", suggest::hint(name, known())));
+            parsed.error(&origin, format!("no such variable{}", suggest::hint(name, known())));
         }
     }
     // The short form first, so that the full name overrides it.
-    said.given.sort_by_key(|given| given.origin != Origin::Variable(SANDBOX.to_owned()));
-    said
+    parsed.settings.sort_by_key(|given| given.origin != Origin::Variable(SANDBOX.to_owned()));
+    parsed
 }
 
 /// The key a variable sets, and of which environment.
@@ -57,7 +57,8 @@ fn find(name: &str) -> Option<(&'static crate::config::key::Key, Option<String>)
             .strip_prefix("VIVARIUM_ENVIRONMENTS_")
             .and_then(|rest| rest.strip_suffix(&format!("_{}", key.name.to_uppercase())))
             .map(str::to_lowercase);
-        if let Some(environment) = environment.filter(|name| given::is_environment_name(name)) {
+        if let Some(environment) = environment.filter(|name| raw_setting::is_environment_name(name))
+        {
             return Some((key, Some(environment)));
         }
     }

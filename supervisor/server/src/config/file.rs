@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 use vivarium_engine::is_valid_id;
 
 use crate::config::error::Origin;
-use crate::config::given::{self, Given, Said};
-use crate::config::key::{Key, Preset, Section};
+use crate::config::key::{DefaultValue, Key, Section};
+use crate::config::raw_setting::{self, ParsedSource, RawSetting};
 use crate::config::value::Value;
 use crate::config::{keys, suggest};
 
@@ -47,8 +47,8 @@ pub fn load(path: Option<&Path>) -> Result<Option<File>, ReadError> {
 }
 
 /// Takes a file apart, as far as it can be.
-pub(crate) fn read(file: &File) -> Said {
-    let mut reader = Reader { file, said: Said::default() };
+pub(crate) fn read(file: &File) -> ParsedSource {
+    let mut reader = Reader { file, parsed: ParsedSource::default() };
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     for error in errors {
         let at = error.span().map_or(0, |span| span.start);
@@ -56,16 +56,16 @@ pub(crate) fn read(file: &File) -> Said {
     }
     reader.root(table.get_ref());
     // A table is a map: give errors back in the order in which they are read.
-    reader.said.errors.sort_by_key(|error| match error.origin {
+    reader.parsed.errors.sort_by_key(|error| match error.origin {
         Origin::File { line, .. } => line,
         _ => 0,
     });
-    reader.said
+    reader.parsed
 }
 
 struct Reader<'a> {
     file: &'a File,
-    said: Said,
+    parsed: ParsedSource,
 }
 
 impl Reader<'_> {
@@ -77,7 +77,7 @@ impl Reader<'_> {
 
     fn error(&mut self, at: usize, message: impl Into<String>) {
         let origin = self.origin(at);
-        self.said.error(&origin, message);
+        self.parsed.error(&origin, message);
     }
 
     fn root(&mut self, root: &DeTable<'_>) {
@@ -111,7 +111,7 @@ impl Reader<'_> {
         for (name, value) in table {
             let at = name.span().start;
             let name = name.get_ref().as_ref();
-            if !given::is_environment_name(name) {
+            if !raw_setting::is_environment_name(name) {
                 self.error(
                     at,
                     format!(
@@ -121,7 +121,7 @@ impl Reader<'_> {
                 );
                 continue;
             }
-            self.said.environments.push(name.to_owned());
+            self.parsed.environments.push(name.to_owned());
             match value.get_ref() {
                 DeValue::Table(table) => self.section(Section::Environments, Some(name), table),
                 _ => self.error(
@@ -157,17 +157,17 @@ impl Reader<'_> {
                 return;
             }
         };
-        if self.said.tenants.contains(&name) {
+        if self.parsed.tenants.contains(&name) {
             self.error(at, format!("tenant.name: there already is a tenant {name:?}"));
             return;
         }
         self.section(Section::Tenant, Some(&name), table);
         for key in keys::of(Section::Tenant) {
-            if matches!(key.preset, Preset::Required(_)) && !table.contains_key(key.name) {
+            if matches!(key.default, DefaultValue::Required(_)) && !table.contains_key(key.name) {
                 self.error(at, format!("{}: is missing", key.path(Some(&name))));
             }
         }
-        self.said.tenants.push(name);
+        self.parsed.tenants.push(name);
     }
 
     fn section(&mut self, section: Section, of: Option<&str>, table: &DeTable<'_>) {
@@ -184,7 +184,7 @@ impl Reader<'_> {
     }
 
     fn give(&mut self, key: &'static Key, of: Option<&str>, value: &Spanned<DeValue<'_>>) {
-        self.said.given.push(Given {
+        self.parsed.settings.push(RawSetting {
             key,
             of: of.map(str::to_owned),
             value: Value::from_toml(value.get_ref()),

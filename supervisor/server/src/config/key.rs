@@ -156,7 +156,7 @@ impl fmt::Display for Kind {
 
 /// What holds where nothing is said.
 #[derive(Debug, Clone, Copy)]
-pub enum Preset {
+pub enum DefaultValue {
     /// This, as TOML.
     Toml(&'static str),
     /// Nothing, which means this.
@@ -193,7 +193,7 @@ pub struct Key {
     /// How its value is written.
     pub kind: Kind,
     /// What holds where nothing is said.
-    pub preset: Preset,
+    pub default: DefaultValue,
     /// The flag that sets it, if one does.
     pub flag: Option<&'static str>,
     /// Whether SIGHUP reloads it.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use vivarium_engine::settings::Settings;
 
-use crate::config::{Config, ConfigErrors, Entry, Given, Merge, Section, Value};
+use crate::config::{Config, ConfigErrors, Entry, Merge, RawSetting, Section, Value};
 
 /// The configuration after a reload.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
         }
         match &entry.value {
             Some(value) if entry.key.reloads && is_there(running, entry) => {
-                merge.apply(Given {
+                merge.apply(RawSetting {
                     key: entry.key,
                     of: entry.of.clone(),
                     value: value.clone(),
@@ -80,11 +80,11 @@ fn take_pools(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
     }
     for entry in merge.entries.iter_mut().filter(|entry| is_pools(entry)) {
         let path = entry.path();
-        let Some(said) = new.entries.iter().find(|said| said.path() == path) else { continue };
-        if value(old, &path) != said.value.as_ref() {
+        let Some(now) = new.entries.iter().find(|now| now.path() == path) else { continue };
+        if value(old, &path) != now.value.as_ref() {
             changed.push(path);
         }
-        *entry = said.clone();
+        *entry = now.clone();
     }
     changed
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use crate::config::environment::OTHERS;
-use crate::config::given::DEFAULT_ENVIRONMENT;
-use crate::config::key::{Key, Preset, Section};
+use crate::config::key::{DefaultValue, Key, Section};
+use crate::config::raw_setting::DEFAULT_ENVIRONMENT;
 use crate::config::{Config, Entry, keys};
 
 /// Columns of the sample file's comments.
@@ -31,11 +31,11 @@ pub fn sample() -> String {
         for key in keys::of(section) {
             text.push('\n');
             comment(&mut text, key.doc);
-            match key.preset {
-                Preset::Toml(value) | Preset::Required(value) => {
+            match key.default {
+                DefaultValue::Toml(value) | DefaultValue::Required(value) => {
                     line(&mut text, &format!("{mark}{} = {value}", key.name));
                 }
-                Preset::Unset(doc) | Preset::Host { doc, .. } => {
+                DefaultValue::Unset(doc) | DefaultValue::Host { doc, .. } => {
                     comment(&mut text, &format!("Default: {doc}."));
                     comment(&mut text, &format!("Takes: {}.", key.kind));
                     line(&mut text, &format!("# {} = …", key.name));
@@ -70,10 +70,10 @@ pub fn markdown() -> String {
 
 fn describe(text: &mut String, key: &Key) {
     let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
-    let default = match key.preset {
-        Preset::Toml(value) => format!("Default: `{value}`"),
-        Preset::Unset(doc) | Preset::Host { doc, .. } => format!("Default: {doc}"),
-        Preset::Required(value) => format!("Required, for example `{value}`"),
+    let default = match key.default {
+        DefaultValue::Toml(value) => format!("Default: `{value}`"),
+        DefaultValue::Unset(doc) | DefaultValue::Host { doc, .. } => format!("Default: {doc}"),
+        DefaultValue::Required(value) => format!("Required, for example `{value}`"),
     };
     let variable = key.section.has_variables().then(|| key.variable(environment));
     let names = variable.iter().map(String::as_str).chain(key.flag);
@@ -102,9 +102,9 @@ pub fn show(config: &Config) -> String {
             line(&mut text, &format!("{gap}{header}"));
             table = Some((entry.key.section, &entry.of));
         }
-        let shown = match (&entry.value, entry.key.preset) {
+        let shown = match (&entry.value, entry.key.default) {
             (Some(value), _) => format!("{} = {value}", entry.key.name),
-            (None, Preset::Unset(doc)) => format!("# {}: {doc}", entry.key.name),
+            (None, DefaultValue::Unset(doc)) => format!("# {}: {doc}", entry.key.name),
             (None, _) => format!("# {}", entry.key.name),
         };
         line(&mut text, &format!("{shown:<48} # {}", entry.origin));

@@ -139,7 +139,7 @@ fn every_key_is_documented_once_and_its_default_fits() {
         assert!(seen.insert(key.path(None)), "{} twice", key.path(None));
         assert!(key.doc.ends_with('.') && key.doc.len() > 20, "{}", key.path(None));
         assert!(keys::LATER.iter().all(|(later, _)| *later != key.path(None)));
-        if let Preset::Toml(text) = key.preset {
+        if let DefaultValue::Toml(text) = key.default {
             assert!(toml::de::DeValue::parse(text).is_ok(), "{}", key.path(None));
         }
     }

@@ -1,6 +1,6 @@
 //! `[environments.<name>]`
 
-use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
 use crate::config::value::ValueError;
 
 /// Whether kernels are forked.
@@ -17,7 +17,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "interpreter",
         kind: Kind::Path,
-        preset: Preset::Unset("the first `python3` on PATH that a session can read"),
+        default: DefaultValue::Unset("the first `python3` on PATH that a session can read"),
         flag: Some("--code-exec-python"),
         reloads: false,
         doc: "The Python to run, 3.9 or later; a virtual environment's `bin/python` works. Its \
@@ -32,7 +32,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "read_paths",
         kind: Kind::Paths,
-        preset: Preset::Toml("[]"),
+        default: DefaultValue::Toml("[]"),
         flag: None,
         reloads: false,
         doc: "Further host directories that sessions can read, each at its own path. Sockets and \
@@ -49,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "extra_env",
         kind: Kind::Texts,
-        preset: Preset::Toml("[]"),
+        default: DefaultValue::Toml("[]"),
         flag: None,
         reloads: false,
         doc: "Names of the daemon's environment variables to pass to kernels. All code in all \
@@ -69,7 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "template",
         kind: Kind::Choice(TEMPLATES),
-        preset: Preset::Toml("\"auto\""),
+        default: DefaultValue::Toml("\"auto\""),
         flag: None,
         reloads: true,
         doc: "Whether kernels are forked from a template, a process in which Python has started \
@@ -89,7 +89,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "preimport",
         kind: Kind::Texts,
-        preset: Preset::Toml("[]"),
+        default: DefaultValue::Toml("[]"),
         flag: None,
         reloads: true,
         doc: "Modules that the template imports, in this order, such as `[\"numpy\", \"pandas\", \
@@ -117,7 +117,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "warmup",
         kind: Kind::Text,
-        preset: Preset::Toml("\"\""),
+        default: DefaultValue::Toml("\"\""),
         flag: None,
         reloads: true,
         doc: "Python code that the template runs once, after its imports. Whatever it leaves in \
@@ -137,7 +137,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "pool_size",
         kind: Kind::CountOrZero,
-        preset: Preset::Toml("0"),
+        default: DefaultValue::Toml("0"),
         flag: None,
         reloads: true,
         doc: "Sessions to start ahead of demand, for each tenant that uses the environment; 0 \
@@ -156,7 +156,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Environments,
         name: "pool_low",
         kind: Kind::Count,
-        preset: Preset::Unset("half of `pool_size`, rounded up"),
+        default: DefaultValue::Unset("half of `pool_size`, rounded up"),
         flag: None,
         reloads: true,
         doc: "When fewer ready sessions than this are left, more are started until there are \

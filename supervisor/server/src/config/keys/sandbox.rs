@@ -4,7 +4,7 @@ use vivarium_engine::settings::Mode;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Network;
 
-use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
 use crate::config::value::ValueError;
 
 const MODES: &[&str] = &["auto", "on", "off"];
@@ -16,7 +16,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "mode",
         kind: Kind::Choice(MODES),
-        preset: Preset::Toml("\"auto\""),
+        default: DefaultValue::Toml("\"auto\""),
         flag: Some("--sandbox"),
         reloads: false,
         doc: "How much of the sandbox is mandatory. `auto`: use every layer that the host offers \
@@ -37,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "disable_layers",
         kind: Kind::Texts,
-        preset: Preset::Toml("[]"),
+        default: DefaultValue::Toml("[]"),
         flag: None,
         reloads: false,
         doc: "Layers to switch off, by their names in docs/sandbox-layers.md. For finding out \
@@ -51,7 +51,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "require",
         kind: Kind::Texts,
-        preset: Preset::Unset("`[\"mounts\"]`, and `[]` in mode `off`"),
+        default: DefaultValue::Unset("`[\"mounts\"]`, and `[]` in mode `off`"),
         flag: Some("--sandbox-require"),
         reloads: false,
         doc: "Layers without which nothing starts, whatever the mode. `partial` is enough here; \
@@ -69,7 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_memory_mb",
         kind: Kind::Limit,
-        preset: Preset::Toml("2048"),
+        default: DefaultValue::Toml("2048"),
         flag: Some("--sb-max-memory-mb"),
         reloads: true,
         doc: "Memory of the whole session, in MiB. There is no swap.",
@@ -82,7 +82,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_cpu_secs",
         kind: Kind::Limit,
-        preset: Preset::Toml("300"),
+        default: DefaultValue::Toml("300"),
         flag: Some("--sb-max-cpu-secs"),
         reloads: true,
         doc: "CPU time of one execution, in seconds, summed over all its processes.",
@@ -95,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_procs",
         kind: Kind::Limit,
-        preset: Preset::Toml("64"),
+        default: DefaultValue::Toml("64"),
         flag: Some("--sb-max-procs"),
         reloads: true,
         doc: "Processes and threads of the session's code.",
@@ -108,7 +108,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_open_fds",
         kind: Kind::Limit,
-        preset: Preset::Toml("1024"),
+        default: DefaultValue::Toml("1024"),
         flag: None,
         reloads: true,
         doc: "Open file descriptors per process.",
@@ -121,7 +121,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_file_size_mb",
         kind: Kind::Limit,
-        preset: Preset::Toml("256"),
+        default: DefaultValue::Toml("256"),
         flag: None,
         reloads: true,
         doc: "Largest file, in MiB.",
@@ -134,7 +134,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_disk_mb",
         kind: Kind::Limit,
-        preset: Preset::Toml("512"),
+        default: DefaultValue::Toml("512"),
         flag: None,
         reloads: true,
         doc: "Size of workdir, /tmp and /dev/shm of a session together, in MiB.",
@@ -147,7 +147,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_inodes",
         kind: Kind::Limit,
-        preset: Preset::Toml("65536"),
+        default: DefaultValue::Toml("65536"),
         flag: None,
         reloads: true,
         doc: "Files, directories and links in workdir, /tmp and /dev/shm together.",
@@ -160,7 +160,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "cpu_cores",
         kind: Kind::Cores,
-        preset: Preset::Toml("1.0"),
+        default: DefaultValue::Toml("1.0"),
         flag: None,
         reloads: true,
         doc: "CPU cores of the session: 0.5 is half of one.",
@@ -173,7 +173,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_output_bytes",
         kind: Kind::Limit,
-        preset: Preset::Toml("10485760"),
+        default: DefaultValue::Toml("10485760"),
         flag: None,
         reloads: true,
         doc: "Bytes kept of each of stdout and stderr, per execution. The rest is counted and \
@@ -187,7 +187,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "max_result_bytes",
         kind: Kind::Limit,
-        preset: Preset::Toml("33554432"),
+        default: DefaultValue::Toml("33554432"),
         flag: None,
         reloads: true,
         doc: "Bytes of results, displays and files, per execution.",
@@ -200,7 +200,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "network",
         kind: Kind::Choice(NETWORKS),
-        preset: Preset::Toml("\"loopback\""),
+        default: DefaultValue::Toml("\"loopback\""),
         flag: Some("--sandbox-network"),
         reloads: true,
         doc: "What a session can reach unless its request says otherwise. `none`: nothing. \
@@ -216,7 +216,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "allowed_networks",
         kind: Kind::Texts,
-        preset: Preset::Toml("[\"none\", \"loopback\"]"),
+        default: DefaultValue::Toml("[\"none\", \"loopback\"]"),
         flag: None,
         reloads: true,
         doc: "Networks that a request may ask for. Must include `sandbox.network`.",
@@ -230,7 +230,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "network_fallback",
         kind: Kind::Choice(FALLBACKS),
-        preset: Preset::Toml("\"none\""),
+        default: DefaultValue::Toml("\"none\""),
         flag: None,
         reloads: true,
         doc: "Replaces `loopback` where the `network` layer is missing and the only loopback is \
@@ -250,7 +250,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "workdir",
         kind: Kind::Path,
-        preset: Preset::Toml("\"/workspace\""),
+        default: DefaultValue::Toml("\"/workspace\""),
         flag: Some("--code-exec-workdir"),
         reloads: false,
         doc: "Where the working directory appears inside a session. It is an in-memory file \
@@ -264,7 +264,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Sandbox,
         name: "cgroup_root",
         kind: Kind::Path,
-        preset: Preset::Unset("the cgroup the daemon is started in"),
+        default: DefaultValue::Unset("the cgroup the daemon is started in"),
         flag: None,
         reloads: false,
         doc: "The cgroup v2 directory for the sessions' scopes. It must be delegated to the \

@@ -6,7 +6,7 @@ use std::path::Path;
 use vivarium_api_types::ListenAddr;
 use vivarium_engine::settings::LogFormat;
 
-use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
 use crate::config::value::{Value, ValueError};
 
 const UNIX: &str = "unix:";
@@ -16,7 +16,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "listen",
         kind: Kind::Texts,
-        preset: Preset::Toml("[\"127.0.0.1:8470\"]"),
+        default: DefaultValue::Toml("[\"127.0.0.1:8470\"]"),
         flag: Some("--listen"),
         reloads: false,
         doc: "Addresses of the API: `ADDRESS:PORT`, or `unix:/path/of/socket` (created with mode \
@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "state_dir",
         kind: Kind::Path,
-        preset: Preset::Host {
+        default: DefaultValue::Host {
             doc: "`$STATE_DIRECTORY`; else `/var/lib/vivarium` for root, `vivarium` in the \
                   user's state directory for others",
             value: super::super::host::Host::state_dir,
@@ -50,7 +50,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "runtime_dir",
         kind: Kind::Path,
-        preset: Preset::Host {
+        default: DefaultValue::Host {
             doc: "`$RUNTIME_DIRECTORY`; else `/run/vivarium` for root, `vivarium` in \
                   `$XDG_RUNTIME_DIR` or a private directory in the temporary one for others",
             value: super::super::host::Host::runtime_dir,
@@ -68,7 +68,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "user",
         kind: Kind::Text,
-        preset: Preset::Host {
+        default: DefaultValue::Host {
             doc: "`vivarium` if there is such a user, else `nobody`",
             value: super::super::host::Host::user,
         },
@@ -85,7 +85,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "max_body_bytes",
         kind: Kind::Count,
-        preset: Preset::Toml("33554432"),
+        default: DefaultValue::Toml("33554432"),
         flag: None,
         reloads: false,
         doc: "Largest request body, in bytes, at most 41943040. A larger one is refused with 413 \
@@ -99,7 +99,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "max_connections",
         kind: Kind::Count,
-        preset: Preset::Toml("1024"),
+        default: DefaultValue::Toml("1024"),
         flag: None,
         reloads: false,
         doc: "Open connections per listener. When the listener is full, the connection that has \
@@ -116,7 +116,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "max_buffered_mb",
         kind: Kind::Count,
-        preset: Preset::Toml("512"),
+        default: DefaultValue::Toml("512"),
         flag: None,
         reloads: false,
         doc: "Memory, in MiB, that the daemon itself may hold for all tenants together: request \
@@ -133,7 +133,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "max_tenant_buffered_mb",
         kind: Kind::Count,
-        preset: Preset::Toml("256"),
+        default: DefaultValue::Toml("256"),
         flag: None,
         reloads: false,
         doc: "The same for one tenant, whose requests are then refused with 429, `no_room`. The \
@@ -149,7 +149,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Server,
         name: "log_format",
         kind: Kind::Choice(&["auto", "json", "text"]),
-        preset: Preset::Toml("\"auto\""),
+        default: DefaultValue::Toml("\"auto\""),
         flag: None,
         reloads: false,
         doc: "Format of log lines: `json`, one object per line; `text`, for people; `auto`, \

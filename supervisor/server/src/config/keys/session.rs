@@ -1,6 +1,6 @@
 //! `[session]`
 
-use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
 use crate::config::value::{Value, ValueError};
 
 /// How large the buffer of an execution's events may be. It holds what the agent says at once.
@@ -17,7 +17,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "exec_timeout",
         kind: Kind::Duration,
-        preset: Preset::Toml("\"30s\""),
+        default: DefaultValue::Toml("\"30s\""),
         flag: Some("--code-exec-timeout"),
         reloads: true,
         doc: "Time of one execution unless its request says otherwise; then the code gets \
@@ -31,7 +31,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "max_exec_timeout",
         kind: Kind::Duration,
-        preset: Preset::Toml("\"1h\""),
+        default: DefaultValue::Toml("\"1h\""),
         flag: None,
         reloads: true,
         doc: "The longest time that a request may ask for.",
@@ -44,7 +44,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "interrupt_grace",
         kind: Kind::Duration,
-        preset: Preset::Toml("\"3s\""),
+        default: DefaultValue::Toml("\"3s\""),
         flag: None,
         reloads: true,
         doc: "Time between SIGINT and the moment the kernel is killed and replaced.",
@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "start_timeout",
         kind: Kind::Duration,
-        preset: Preset::Toml("\"30s\""),
+        default: DefaultValue::Toml("\"30s\""),
         flag: None,
         reloads: true,
         doc: "Time in which a new session or a replaced kernel must become ready.",
@@ -70,7 +70,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "idle_timeout",
         kind: Kind::Duration,
-        preset: Preset::Toml("\"1h\""),
+        default: DefaultValue::Toml("\"1h\""),
         flag: None,
         reloads: true,
         doc: "A session is deleted after this time without an execution or a keepalive.",
@@ -83,7 +83,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "reap_interval",
         kind: Kind::Duration,
-        preset: Preset::Toml("\"5m\""),
+        default: DefaultValue::Toml("\"5m\""),
         flag: None,
         reloads: false,
         doc: "How often the daemon looks for sessions that are idle or too old.",
@@ -96,7 +96,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "max_lifetime",
         kind: Kind::DurationOrUnlimited,
-        preset: Preset::Toml("\"unlimited\""),
+        default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "A session is deleted after this time, whatever it does.",
@@ -109,7 +109,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "max_sessions",
         kind: Kind::Limit,
-        preset: Preset::Toml("256"),
+        default: DefaultValue::Toml("256"),
         flag: None,
         reloads: true,
         doc: "Sessions at one time, of all tenants. Another one is refused with 429.",
@@ -122,7 +122,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "queue_depth",
         kind: Kind::Count,
-        preset: Preset::Toml("32"),
+        default: DefaultValue::Toml("32"),
         flag: None,
         reloads: true,
         doc: "Executions that may wait in one session, not counting the running one. Another one \
@@ -138,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "results_kept",
         kind: Kind::DurationOrZero,
-        preset: Preset::Toml("\"10m\""),
+        default: DefaultValue::Toml("\"10m\""),
         flag: None,
         reloads: true,
         doc: "How long the result of an execution, its last events and its Idempotency-Key are \
@@ -153,7 +153,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "event_buffer_bytes",
         kind: Kind::Count,
-        preset: Preset::Toml("1048576"),
+        default: DefaultValue::Toml("1048576"),
         flag: None,
         reloads: true,
         doc: "Bytes of each execution's events that are kept for clients that follow it, from \
@@ -173,7 +173,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "memory_reserve_mb",
         kind: Kind::Count,
-        preset: Preset::Toml("256"),
+        default: DefaultValue::Toml("256"),
         flag: None,
         reloads: true,
         doc: "Memory, in MiB, that sessions leave free on the host, or below the limit of the \
@@ -188,7 +188,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "max_memory_pressure_percent",
         kind: Kind::Count,
-        preset: Preset::Toml("40"),
+        default: DefaultValue::Toml("40"),
         flag: None,
         reloads: true,
         doc: "New sessions are refused with 503, `no_capacity`, while processes of the host wait \
@@ -204,7 +204,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "pool_cpu_share",
         kind: Kind::Share,
-        preset: Preset::Toml("0.5"),
+        default: DefaultValue::Toml("0.5"),
         flag: None,
         reloads: true,
         doc: "The share of all CPUs that starting sessions for pools may take. It bounds how \
@@ -218,7 +218,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Session,
         name: "pool_memory_pressure_percent",
         kind: Kind::Count,
-        preset: Preset::Toml("10"),
+        default: DefaultValue::Toml("10"),
         flag: None,
         reloads: true,
         doc: "While processes of the host wait for memory more than this share of the time \

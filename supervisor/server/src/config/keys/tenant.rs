@@ -2,7 +2,7 @@
 
 use vivarium_api_types::TokenHash;
 
-use crate::config::key::{Key, Kind, Preset, Section, Setter};
+use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
 use crate::config::value::{Value, ValueError};
 
 /// The weights that the kernel takes (`CGROUP_WEIGHT_MAX`).
@@ -13,7 +13,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "name",
         kind: Kind::Text,
-        preset: Preset::Required("\"team\""),
+        default: DefaultValue::Required("\"team\""),
         flag: None,
         reloads: true,
         doc: "Name of the tenant: 1 to 64 of `A-Z a-z 0-9 _ -`, not beginning with `_`. It names \
@@ -25,7 +25,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "token_sha256",
         kind: Kind::Texts,
-        preset: Preset::Required("[\"64 hexadecimal digits\"]"),
+        default: DefaultValue::Required("[\"64 hexadecimal digits\"]"),
         flag: None,
         reloads: true,
         doc: "SHA-256 hashes, 64 hexadecimal digits each, of the tenant's tokens. Give several \
@@ -40,7 +40,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "max_sessions",
         kind: Kind::Limit,
-        preset: Preset::Toml("\"unlimited\""),
+        default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "Sessions of the tenant at one time, within `session.max_sessions` of all tenants. \
@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "cpu_weight",
         kind: Kind::Count,
-        preset: Preset::Toml("100"),
+        default: DefaultValue::Toml("100"),
         flag: None,
         reloads: true,
         doc: "The tenant's share of the CPU when tenants together want more than there is, 1 to \
@@ -71,7 +71,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "cpu_cores",
         kind: Kind::Cores,
-        preset: Preset::Toml("\"unlimited\""),
+        default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "CPU cores of all the tenant's sessions together (`cpu.max`).",
@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "max_memory_mb",
         kind: Kind::Limit,
-        preset: Preset::Toml("\"unlimited\""),
+        default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "Memory of all the tenant's sessions together, in MiB (`memory.max`). There is no \
@@ -99,7 +99,7 @@ pub(super) const KEYS: &[Key] = &[
         section: Section::Tenant,
         name: "max_procs",
         kind: Kind::Limit,
-        preset: Preset::Toml("\"unlimited\""),
+        default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "Processes and threads of all the tenant's sessions together, including one agent \

@@ -1,4 +1,4 @@
-//! Values as the sources give them, before they are merged.
+//! Settings as the sources give them, before they are merged.
 
 use crate::config::error::{ConfigError, Origin};
 use crate::config::key::{Key, Kind};
@@ -6,7 +6,7 @@ use crate::config::value::Value;
 
 /// One value for one key, from one source.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct RawSetting {
     /// Which key.
     pub key: &'static Key,
     /// Of which environment or tenant, if it is a key of those.
@@ -19,8 +19,8 @@ pub struct Given {
 
 /// All that one source says, and all that is wrong with how it says it.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
-    pub(crate) given: Vec<Given>,
+pub(crate) struct ParsedSource {
+    pub(crate) settings: Vec<RawSetting>,
     /// Environments named, if only by an empty table.
     pub(crate) environments: Vec<String>,
     /// Tenants named.
@@ -28,7 +28,7 @@ pub(crate) struct Said {
     pub(crate) errors: Vec<ConfigError>,
 }
 
-impl Said {
+impl ParsedSource {
     pub(crate) fn error(&mut self, origin: &Origin, message: impl Into<String>) {
         self.errors.push(ConfigError { origin: origin.clone(), message: message.into() });
     }
@@ -45,14 +45,23 @@ pub(crate) fn is_environment_name(name: &str) -> bool {
 
 /// A value given by text, unquoted, in a variable or after a flag.
 #[must_use]
-pub(crate) fn from_text(key: &'static Key, of: Option<&str>, text: &str, origin: Origin) -> Given {
+pub(crate) fn from_text(
+    key: &'static Key,
+    of: Option<&str>,
+    text: &str,
+    origin: Origin,
+) -> RawSetting {
     let value = key.kind.read(text);
-    Given { key, of: of.map(str::to_owned), value, origin }
+    RawSetting { key, of: of.map(str::to_owned), value, origin }
 }
 
 /// A value given by a flag, which for lists can be repeated.
 #[must_use]
-pub(crate) fn from_flag(key: &'static Key, flag: &'static str, texts: &[String]) -> Option<Given> {
+pub(crate) fn from_flag(
+    key: &'static Key,
+    flag: &'static str,
+    texts: &[String],
+) -> Option<RawSetting> {
     let last = texts.last()?;
     let environment =
         matches!(key.set, super::key::Setter::Environment(_)).then_some(DEFAULT_ENVIRONMENT);
