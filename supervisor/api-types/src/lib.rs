@@ -10,6 +10,7 @@ mod command;
 mod event;
 mod files;
 mod kept;
+mod limits;
 mod listen_addr;
 mod object;
 mod probe;
@@ -22,18 +23,19 @@ pub use command::CommandRequest;
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{FileInfo, FileList, FilePage, FilesWritten};
 pub use kept::{ExecutionInfo, Progress};
+pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
 pub use object::Object;
 pub use probe::{CompleteReply, InspectReply, Match, ProbeRequest};
 pub use request::{
-    ExecuteRequest, FileFormat, FileSpec, LimitsSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page,
-    RunRequest, SessionSpec,
+    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, RunRequest,
+    SessionSpec,
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
-    InterruptReply, KeepaliveReply, KernelInfo, LimitsInfo, MemoryCapacity, MimeBundle, Outcome,
-    OutputFile, PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState,
-    SessionUsage, TemplateInfo, ValueInfo,
+    InterruptReply, KeepaliveReply, KernelInfo, MemoryCapacity, MimeBundle, Outcome, OutputFile,
+    PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState, SessionUsage,
+    TemplateInfo, ValueInfo,
 };
 pub use scalar::{Cores, CoresError};
 pub use token::{Token, TokenError, TokenHash};

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
-use vivarium_protocol::units::Limit;
 
-use super::Cores;
+use super::LimitsSpec;
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -72,52 +71,6 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing)]
     #[schema(ignore)]
     pub home: Option<NotYet>,
-}
-
-/// Limits to tighten. Each is a positive integer or `"unlimited"`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsSpec {
-    /// Memory of the whole session, in MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_memory_mb: Option<Limit>,
-    /// CPU time of one execution, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_cpu_secs: Option<Limit>,
-    /// Processes and threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_procs: Option<Limit>,
-    /// Open file descriptors per process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_open_fds: Option<Limit>,
-    /// Largest file, in MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_file_size_mb: Option<Limit>,
-    /// Workdir and temporary files together, in MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_disk_mb: Option<Limit>,
-    /// Files, directories and links together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_inodes: Option<Limit>,
-    /// CPU cores, such as 0.5.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::cores_schema)]
-    pub cpu_cores: Option<Cores>,
-    /// Bytes kept of each of stdout and stderr, per execution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_output_bytes: Option<Limit>,
-    /// Bytes of results, displays and files, per execution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::limit_schema)]
-    pub max_result_bytes: Option<Limit>,
 }
 
 /// A file to put into the workdir before the code runs: `text`, or `data` in base64.

@@ -8,10 +8,9 @@ use utoipa::ToSchema;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
-use vivarium_protocol::policy::{Limits, Network};
-use vivarium_protocol::units::Limit;
+use vivarium_protocol::policy::Network;
 
-use super::{Cores, FileFormat};
+use super::{FileFormat, LimitsInfo};
 
 mod host;
 mod schema;
@@ -279,58 +278,6 @@ pub struct SessionPage {
     pub sessions: Vec<SessionInfo>,
     /// What to give as `after` for the next part; null if this was the last.
     pub next: Option<String>,
-}
-
-/// The limits of a session: each a positive integer or `"unlimited"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LimitsInfo {
-    /// Memory of the whole session, in MiB.
-    #[schema(schema_with = limit_schema)]
-    pub max_memory_mb: Limit,
-    /// CPU time of one execution, in seconds.
-    #[schema(schema_with = limit_schema)]
-    pub max_cpu_secs: Limit,
-    /// Processes and threads.
-    #[schema(schema_with = limit_schema)]
-    pub max_procs: Limit,
-    /// Open file descriptors per process.
-    #[schema(schema_with = limit_schema)]
-    pub max_open_fds: Limit,
-    /// Largest file, in MiB.
-    #[schema(schema_with = limit_schema)]
-    pub max_file_size_mb: Limit,
-    /// Workdir and temporary files together, in MiB.
-    #[schema(schema_with = limit_schema)]
-    pub max_disk_mb: Limit,
-    /// Files, directories and links together.
-    #[schema(schema_with = limit_schema)]
-    pub max_inodes: Limit,
-    /// CPU cores.
-    #[schema(schema_with = cores_schema)]
-    pub cpu_cores: Cores,
-    /// Bytes kept of each of stdout and stderr, per execution.
-    #[schema(schema_with = limit_schema)]
-    pub max_output_bytes: Limit,
-    /// Bytes of results, displays and files, per execution.
-    #[schema(schema_with = limit_schema)]
-    pub max_result_bytes: Limit,
-}
-
-impl From<Limits> for LimitsInfo {
-    fn from(limits: Limits) -> Self {
-        Self {
-            max_memory_mb: limits.max_memory_mb,
-            max_cpu_secs: limits.max_cpu_secs,
-            max_procs: limits.max_procs,
-            max_open_fds: limits.max_open_fds,
-            max_file_size_mb: limits.max_file_size_mb,
-            max_disk_mb: limits.max_disk_mb,
-            max_inodes: limits.max_inodes,
-            cpu_cores: Cores(limits.cpu_cores),
-            max_output_bytes: limits.max_output_bytes,
-            max_result_bytes: limits.max_result_bytes,
-        }
-    }
 }
 
 /// What became of an interrupt.

@@ -43,6 +43,18 @@ impl Cores {
     }
 }
 
+impl From<CpuCores> for Cores {
+    fn from(cores: CpuCores) -> Self {
+        Self(cores)
+    }
+}
+
+impl From<Cores> for CpuCores {
+    fn from(cores: Cores) -> Self {
+        cores.0
+    }
+}
+
 impl fmt::Display for Cores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.milli {

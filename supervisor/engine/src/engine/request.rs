@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vivarium_api_types::{LimitsSpec, MAX_METADATA_BYTES};
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::policy::{CpuCores, Limits, Network};
+use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use super::EngineError;
@@ -44,53 +44,14 @@ pub(super) fn limits(
     configured: &Limits,
     asked: Option<LimitsSpec>,
 ) -> Result<Limits, EngineError> {
-    let asked = asked.unwrap_or_default();
-    let tighten = |name: &str, own: Limit, asked: Option<Limit>| match asked {
-        Some(asked) if !asked.is_within(own) => Err(EngineError::invalid(
-            format!("limits.{name}"),
-            format!("{asked} is more than the {own} that is configured"),
-        )),
-        asked => Ok(asked.unwrap_or(own)),
-    };
-    let own = configured;
-    let wanted = tightened(own, asked, tighten)?;
-    match too_low(&wanted) {
-        Some((name, reason)) => Err(EngineError::invalid(format!("limits.{name}"), reason)),
-        None => Ok(wanted),
+    let invalid =
+        |(name, reason): (&str, String)| EngineError::invalid(format!("limits.{name}"), reason);
+    let mut limits = asked.unwrap_or_default().tighten(configured).map_err(invalid)?;
+    limits.max_disk_mb = disk_within(limits.max_memory_mb, limits.max_disk_mb);
+    match too_low(&limits) {
+        Some(low) => Err(invalid(low)),
+        None => Ok(limits),
     }
-}
-
-fn tightened(
-    own: &Limits,
-    asked: LimitsSpec,
-    tighten: impl Fn(&str, Limit, Option<Limit>) -> Result<Limit, EngineError>,
-) -> Result<Limits, EngineError> {
-    let max_memory_mb = tighten("max_memory_mb", own.max_memory_mb, asked.max_memory_mb)?;
-    let max_disk_mb = tighten("max_disk_mb", own.max_disk_mb, asked.max_disk_mb)?;
-    Ok(Limits {
-        max_memory_mb,
-        max_cpu_secs: tighten("max_cpu_secs", own.max_cpu_secs, asked.max_cpu_secs)?,
-        max_procs: tighten("max_procs", own.max_procs, asked.max_procs)?,
-        max_open_fds: tighten("max_open_fds", own.max_open_fds, asked.max_open_fds)?,
-        max_file_size_mb: tighten(
-            "max_file_size_mb",
-            own.max_file_size_mb,
-            asked.max_file_size_mb,
-        )?,
-        max_disk_mb: disk_within(max_memory_mb, max_disk_mb),
-        max_inodes: tighten("max_inodes", own.max_inodes, asked.max_inodes)?,
-        cpu_cores: cores(own.cpu_cores, asked.cpu_cores.map(|cores| cores.0))?,
-        max_output_bytes: tighten(
-            "max_output_bytes",
-            own.max_output_bytes,
-            asked.max_output_bytes,
-        )?,
-        max_result_bytes: tighten(
-            "max_result_bytes",
-            own.max_result_bytes,
-            asked.max_result_bytes,
-        )?,
-    })
 }
 
 /// Files are kept in memory, and stay when a kernel dies: they may take half of the session's, so
@@ -98,18 +59,6 @@ fn tightened(
 fn disk_within(memory_mb: Limit, disk_mb: Limit) -> Limit {
     let half = memory_mb.get().and_then(|memory_mb| Limit::new((memory_mb / 2).max(1)).ok());
     half.filter(|half| !disk_mb.is_within(*half)).unwrap_or(disk_mb)
-}
-
-fn cores(own: CpuCores, asked: Option<CpuCores>) -> Result<CpuCores, EngineError> {
-    let milli = |cores: CpuCores| cores.milli.unwrap_or(u32::MAX);
-    match asked {
-        Some(asked) if milli(asked) > milli(own) => {
-            let (asked, own) = (vivarium_api_types::Cores(asked), vivarium_api_types::Cores(own));
-            let reason = format!("{asked} is more than the {own} that is configured");
-            Err(EngineError::invalid("limits.cpu_cores", reason))
-        }
-        asked => Ok(asked.unwrap_or(own)),
-    }
 }
 
 /// What a session can reach.

@@ -1,0 +1,99 @@
+//! The limits of a session, declared once: what a request may tighten, what a reply shows, and how
+//! both relate to the policy of the session.
+
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vivarium_protocol::policy::Limits;
+use vivarium_protocol::units::Limit;
+
+use super::Cores;
+
+macro_rules! limits {
+    ($($doc:literal $name:ident: $type:ident, $schema:ident;)+) => {
+        /// Limits to tighten. Each is a positive integer or `"unlimited"`.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct LimitsSpec {
+            $(
+                #[doc = $doc]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                #[schema(schema_with = super::response::$schema)]
+                pub $name: Option<$type>,
+            )+
+        }
+
+        /// The limits of a session: each a positive integer or `"unlimited"`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        pub struct LimitsInfo {
+            $(
+                #[doc = $doc]
+                #[schema(schema_with = super::response::$schema)]
+                pub $name: $type,
+            )+
+        }
+
+        impl From<Limits> for LimitsInfo {
+            fn from(limits: Limits) -> Self {
+                Self { $($name: limits.$name.into(),)+ }
+            }
+        }
+
+        impl LimitsSpec {
+            /// The configured limits, tightened by these.
+            ///
+            /// # Errors
+            /// The name of the first limit that is more than the configured one, and the reason.
+            pub fn tighten(self, configured: &Limits) -> Result<Limits, (&'static str, String)> {
+                Ok(Limits {
+                    $($name: tighten(stringify!($name), configured.$name.into(), self.$name)?,)+
+                })
+            }
+        }
+    };
+}
+
+limits! {
+    "Memory of the whole session, in MiB." max_memory_mb: Limit, limit_schema;
+    "CPU time of one execution, in seconds." max_cpu_secs: Limit, limit_schema;
+    "Processes and threads." max_procs: Limit, limit_schema;
+    "Open file descriptors per process." max_open_fds: Limit, limit_schema;
+    "Largest file, in MiB." max_file_size_mb: Limit, limit_schema;
+    "Workdir and temporary files together, in MiB." max_disk_mb: Limit, limit_schema;
+    "Files, directories and links together." max_inodes: Limit, limit_schema;
+    "CPU cores, such as 0.5." cpu_cores: Cores, cores_schema;
+    "Bytes kept of each of stdout and stderr, per execution."
+        max_output_bytes: Limit, limit_schema;
+    "Bytes of results, displays and files, per execution." max_result_bytes: Limit, limit_schema;
+}
+
+trait Within: Copy + Display {
+    fn is_within(self, other: Self) -> bool;
+}
+
+impl Within for Limit {
+    fn is_within(self, other: Self) -> bool {
+        Self::is_within(self, other)
+    }
+}
+
+impl Within for Cores {
+    fn is_within(self, other: Self) -> bool {
+        let milli = |cores: Self| cores.0.milli.unwrap_or(u32::MAX);
+        milli(self) <= milli(other)
+    }
+}
+
+fn tighten<T: Within + Into<U>, U>(
+    name: &'static str,
+    configured: T,
+    asked: Option<T>,
+) -> Result<U, (&'static str, String)> {
+    match asked {
+        Some(asked) if !asked.is_within(configured) => {
+            Err((name, format!("{asked} is more than the {configured} that is configured")))
+        }
+        asked => Ok(asked.unwrap_or(configured).into()),
+    }
+}
