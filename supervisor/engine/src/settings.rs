@@ -1,6 +1,6 @@
 //! What the configuration means here: checked, with every default filled in.
 //!
-//! What the file says is [`crate::config`]; this is what the rest of the program reads.
+//! The server reads the file, the variables and the flags; this is what the engine reads.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
