@@ -26,7 +26,7 @@ use crate::observe::{Observer, Refusal};
 use crate::pools::Pools;
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
-use crate::session::transfer::Room;
+use crate::session::transfer::TransferLimiter;
 use crate::session::{Command, Results};
 use crate::settings::Settings;
 
@@ -96,7 +96,7 @@ struct Inner {
     pools: Arc<Pools>,
     memory: Arc<Memory>,
     draining: AtomicBool,
-    transfers: Room,
+    transfers: TransferLimiter,
     /// Requests that are carried out once.
     keys: Arc<Keys>,
 }

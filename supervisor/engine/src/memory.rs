@@ -21,8 +21,8 @@ mod reading;
 mod shortage;
 
 use ledger::Ledger;
-pub use ledger::{Advice, Terms};
-pub use reading::{Reading, Sources, Stock};
+pub use ledger::{MemoryPolicy, PoolAction};
+pub use reading::{Available, Reading, Sources};
 pub use shortage::Shortage;
 
 /// Time between two readings while sessions are made.
@@ -50,7 +50,7 @@ struct Shared {
 
 /// What holds for an environment now.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outlook {
+pub struct MemoryStatus {
     /// What sessions may still take, the reserve left out; `None` where nothing tells.
     pub available_bytes: Option<u64>,
     /// What one more takes.
@@ -64,14 +64,14 @@ pub struct Outlook {
 /// Memory that is promised to a session that starts, until this is dropped and there is a reading
 /// that shows what it took.
 #[derive(Debug)]
-pub struct Promise {
+pub struct MemoryReservation {
     shared: Arc<Shared>,
     bytes: u64,
 }
 
-impl Drop for Promise {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.shared.lock().settle(self.bytes);
+        self.shared.lock().release(self.bytes);
     }
 }
 
@@ -107,39 +107,43 @@ impl Memory {
     ///
     /// # Errors
     /// [`Shortage`] if there is not as much, or if the host is short of memory.
-    pub fn admit(&self, environment: &str, terms: Terms) -> Result<Promise, Shortage> {
-        self.want();
-        let bytes = self.shared.lock().admit(environment, terms)?;
-        Ok(Promise { shared: Arc::clone(&self.shared), bytes })
+    pub fn admit(
+        &self,
+        environment: &str,
+        policy: MemoryPolicy,
+    ) -> Result<MemoryReservation, Shortage> {
+        self.request_reading();
+        let bytes = self.shared.lock().admit(environment, policy)?;
+        Ok(MemoryReservation { shared: Arc::clone(&self.shared), bytes })
     }
 
     /// Takes it, whatever there is: for a pool that was advised to fill.
     #[must_use]
-    pub fn promise(&self, environment: &str) -> Promise {
-        self.want();
-        let bytes = self.shared.lock().promise(environment);
-        Promise { shared: Arc::clone(&self.shared), bytes }
+    pub fn reserve(&self, environment: &str) -> MemoryReservation {
+        self.request_reading();
+        let bytes = self.shared.lock().reserve(environment);
+        MemoryReservation { shared: Arc::clone(&self.shared), bytes }
     }
 
     /// What a pool is to do.
     #[must_use]
-    pub fn advise(&self, environment: &str, terms: Terms) -> Advice {
-        self.shared.lock().advise(environment, terms)
+    pub fn pool_action(&self, environment: &str, policy: MemoryPolicy) -> PoolAction {
+        self.shared.lock().pool_action(environment, policy)
     }
 
     /// What there is for an environment.
     #[must_use]
-    pub fn outlook(&self, environment: &str, terms: Terms) -> Outlook {
-        self.shared.lock().outlook(environment, terms)
+    pub fn status(&self, environment: &str, policy: MemoryPolicy) -> MemoryStatus {
+        self.shared.lock().status(environment, policy)
     }
 
     /// A session of an environment was found to have this proportional set size.
-    pub fn learn(&self, environment: &str, pss_bytes: u64) {
+    pub fn record_usage(&self, environment: &str, pss_bytes: u64) {
         self.shared.lock().learn(environment, pss_bytes);
     }
 
     /// Asks for a reading soon.
-    pub fn want(&self) {
+    pub fn request_reading(&self) {
         self.shared.wanted.notify_one();
     }
 
@@ -151,9 +155,9 @@ impl Memory {
 
     /// Waits for a reading that is begun from now on: at most for two, and for the time between
     /// them. Whether there is one: where nobody reads there never is.
-    pub async fn read_anew(&self) -> bool {
+    pub async fn fresh_reading(&self) -> bool {
         let (asked, mut readings) = (Instant::now(), self.readings());
-        self.want();
+        self.request_reading();
         let is_read = readings.wait_for(|begun| *begun >= asked);
         self.reader.is_some() && matches!(timeout(READ_AT_LEAST_EVERY, is_read).await, Ok(Ok(_)))
     }
@@ -194,7 +198,7 @@ impl Shared {
 
     /// Notes a reading. What settles while it is made may not be in it.
     fn note(&self, read: impl FnOnce() -> Reading) {
-        let (begun, shown) = (Instant::now(), self.lock().settled_bytes());
+        let (begun, shown) = (Instant::now(), self.lock().released_bytes());
         let reading = read();
         self.lock().note(reading, shown);
         self.readings.send_replace(begun);

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::policy::Policy;
 
-use crate::memory::{Memory, Terms};
+use crate::memory::{Memory, MemoryPolicy};
 use crate::session::registry::Registry;
 use crate::session::{LaunchPlan, PooledSession};
 use crate::settings::Environment;
@@ -63,7 +63,7 @@ pub struct Bounds {
     /// The part of all CPUs that starting sessions may take.
     pub cpu_share: f64,
     /// What of the host's memory they leave.
-    pub memory: Terms,
+    pub memory: MemoryPolicy,
     /// How long one session may take to start.
     pub start_timeout: Duration,
     /// How long a tenant's pool is kept that nobody uses.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vivarium_api_types::{MemoryCapacity, SessionSpec};
 
 use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
-use crate::memory::{Shortage, Terms};
+use crate::memory::{MemoryPolicy, Shortage};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
 use crate::session::{self, Identity, LaunchPlan, Session, Timing};
@@ -45,7 +45,7 @@ impl Engine {
             match self.try_add(tenant, spec.clone()) {
                 Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
                 Err(EngineError::NoCapacity(_))
-                    if !is_read && self.inner.memory.read_anew().await =>
+                    if !is_read && self.inner.memory.fresh_reading().await =>
                 {
                     is_read = true;
                 }
@@ -98,8 +98,8 @@ impl Engine {
                 EngineError::NotStarted(session::internal_failure(&error.to_string()))
             })?;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
-        let terms = memory_terms(&settings);
-        let make = || self.take_or_start(identity, timing, plan, has_pool, terms);
+        let policy = memory_policy(&settings);
+        let make = || self.take_or_start(identity, timing, plan, has_pool, policy);
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => {
                 if has_pool {
@@ -126,7 +126,7 @@ impl Engine {
         timing: Timing,
         plan: LaunchPlan,
         has_pool: bool,
-        terms: Terms,
+        policy: MemoryPolicy,
     ) -> Result<Arc<Session>, Shortage> {
         let (registry, pools) = (Arc::clone(&self.inner.registry), Arc::clone(&self.inner.pools));
         let on_gone = move |gone: &Session| {
@@ -140,7 +140,7 @@ impl Engine {
             metrics.pool.taken(environment, true);
             return Ok(session::from_pooled(identity, timing, pooled, on_gone));
         }
-        let promise = self.inner.memory.admit(environment, terms)?;
+        let reservation = self.inner.memory.admit(environment, policy)?;
         if has_pool {
             metrics.pool.taken(environment, false);
         }
@@ -149,7 +149,7 @@ impl Engine {
         tokio::spawn(async move {
             // Whether or not it did start.
             starting.started().await.unwrap_or_default();
-            drop(promise);
+            drop(reservation);
         });
         Ok(session)
     }
@@ -158,17 +158,17 @@ impl Engine {
 impl Engine {
     /// How much memory there is for sessions, as far as this is known without asking.
     pub(super) fn memory_capacity(&self, settings: &Settings) -> MemoryCapacity {
-        let outlook = self.inner.memory.outlook(DEFAULT_ENVIRONMENT, memory_terms(settings));
+        let memory = self.inner.memory.status(DEFAULT_ENVIRONMENT, memory_policy(settings));
         MemoryCapacity {
-            available_bytes: outlook.available_bytes,
-            session_estimate_bytes: outlook.estimate_bytes,
+            available_bytes: memory.available_bytes,
+            session_estimate_bytes: memory.estimate_bytes,
         }
     }
 }
 
 /// What sessions leave of the host's memory.
-pub(super) const fn memory_terms(settings: &Settings) -> Terms {
-    Terms {
+pub(super) const fn memory_policy(settings: &Settings) -> MemoryPolicy {
+    MemoryPolicy {
         reserve_bytes: reserve_bytes(settings),
         max_pressure_percent: settings.session.max_memory_pressure_percent,
     }

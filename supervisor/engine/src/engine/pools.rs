@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vivarium_api_types::PoolInfo;
 
 use super::{DEFAULT_TENANT, Engine, admission, request, trial};
-use crate::memory::Terms;
+use crate::memory::MemoryPolicy;
 use crate::pools::{Bounds, Key, PoolSpec, Watermarks};
 use crate::settings::Settings;
 
@@ -14,7 +14,7 @@ pub(super) const fn bounds(settings: &Settings) -> Bounds {
     let session = &settings.session;
     Bounds {
         cpu_share: session.pool_cpu_share,
-        memory: Terms {
+        memory: MemoryPolicy {
             reserve_bytes: admission::reserve_bytes(settings),
             max_pressure_percent: session.pool_memory_pressure_percent,
         },
@@ -51,7 +51,7 @@ impl Engine {
         }
         self.inner.pools.arrange(bounds(&settings), &permanent, |key| self.spec(key));
         // They may have to give up some now.
-        self.inner.memory.want();
+        self.inner.memory.request_reading();
     }
 
     /// Sees to it that the tenant's next session in this environment can come from a pool.

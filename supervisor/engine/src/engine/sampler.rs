@@ -40,7 +40,7 @@ async fn sample(session: &Session, memory: &Memory) {
         && kernel_pss_bytes > 0
     {
         let pss_bytes = agent_pss_bytes.saturating_add(kernel_pss_bytes);
-        memory.learn(&session.identity.environment, pss_bytes);
+        memory.record_usage(&session.identity.environment, pss_bytes);
     }
 }
 

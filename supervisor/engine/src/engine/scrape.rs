@@ -97,17 +97,17 @@ impl Engine {
     }
 
     fn show_memory(&self, to: &Families) {
-        let terms = admission::memory_terms(&self.settings());
+        let policy = admission::memory_policy(&self.settings());
         for environment in self.inner.environments.keys() {
-            let outlook = self.inner.memory.outlook(environment, terms);
-            if let Some(bytes) = outlook.available_bytes {
+            let memory = self.inner.memory.status(environment, policy);
+            if let Some(bytes) = memory.available_bytes {
                 to.memory.is_available(bytes);
             }
-            if let Some(percent) = outlook.pressure_percent {
+            if let Some(percent) = memory.pressure_percent {
                 to.memory.is_waited_for(percent / 100.0);
             }
-            to.memory.is_expected_to_take(environment, outlook.estimate_bytes);
-            to.memory.refuses(environment, outlook.refuses);
+            to.memory.is_expected_to_take(environment, memory.estimate_bytes);
+            to.memory.refuses(environment, memory.refuses);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::pools::Pools;
 use crate::recover;
 use crate::session::Results;
 use crate::session::registry::Registry;
-use crate::session::transfer::Room;
+use crate::session::transfer::TransferLimiter;
 use crate::settings::{Mode, Settings};
 
 impl Engine {
@@ -72,7 +72,7 @@ impl Engine {
             memory,
             draining: AtomicBool::new(false),
             keys: Arc::default(),
-            transfers: Room::default(),
+            transfers: TransferLimiter::default(),
         });
         tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval));
         Self { inner }

@@ -12,7 +12,7 @@ use crate::cgroup::{Headroom, Support, Tree};
 
 /// Memory that is left, of how much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stock {
+pub struct Available {
     /// What can be had without swapping.
     pub available_bytes: u64,
     /// Of all there is, or may be used.
@@ -23,7 +23,7 @@ pub struct Stock {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reading {
     /// `None` where nothing tells.
-    pub memory: Option<Stock>,
+    pub memory: Option<Available>,
     /// The part of the last 10 s in which some processes waited for memory, in percent.
     pub pressure_percent: Option<f64>,
 }
@@ -33,8 +33,9 @@ impl Reading {
     /// than a quarter of it is free, they wait in a limit of their own, and that is no reason to
     /// refuse others.
     pub(super) fn is_pressed(&self, percent: f64) -> bool {
-        let is_scarce =
-            self.memory.is_none_or(|stock| stock.available_bytes < stock.total_bytes / 4);
+        let is_scarce = self
+            .memory
+            .is_none_or(|available| available.available_bytes < available.total_bytes / 4);
         is_scarce && self.is_waiting(percent)
     }
 
@@ -78,16 +79,16 @@ impl Sources {
         let host = fs::read_to_string(&self.meminfo).ok().and_then(|text| {
             let (available_bytes, total_bytes) =
                 (bytes(&text, "MemAvailable:")?, bytes(&text, "MemTotal:")?);
-            Some(Stock { available_bytes, total_bytes })
+            Some(Available { available_bytes, total_bytes })
         });
         let own = self.tree.as_ref().and_then(|tree| tree.headroom());
-        let own = own.map(|Headroom { left_bytes, limit_bytes }| Stock {
+        let own = own.map(|Headroom { left_bytes, limit_bytes }| Available {
             available_bytes: left_bytes,
             total_bytes: limit_bytes,
         });
         let pressure = fs::read_to_string(&self.pressure).ok();
         Reading {
-            memory: host.into_iter().chain(own).min_by_key(|stock| stock.available_bytes),
+            memory: host.into_iter().chain(own).min_by_key(|available| available.available_bytes),
             pressure_percent: pressure.as_deref().and_then(some_avg10_percent),
         }
     }
@@ -125,8 +126,8 @@ mod tests {
             "some avg10=12.34 avg60=90.00 avg300=0.00 total=7\nfull avg10=99.00\n",
         )
         .unwrap();
-        let stock = Stock { available_bytes: 1 << 20, total_bytes: 4 << 20 };
-        let expected = Reading { memory: Some(stock), pressure_percent: Some(12.34) };
+        let available = Available { available_bytes: 1 << 20, total_bytes: 4 << 20 };
+        let expected = Reading { memory: Some(available), pressure_percent: Some(12.34) };
         assert_eq!(sources.read(), expected);
         for nothing in ["full avg10=99.00", "some avg10=x", "some total=1"] {
             fs::write(&pressure, nothing).unwrap();
@@ -139,14 +140,14 @@ mod tests {
     fn this_host_tells() {
         let missing = crate::cgroup::Missing { why: "a test".into(), fix: String::new() };
         let read = Sources::of_this_host(&Support::Unavailable(missing)).read();
-        let stock = read.memory.unwrap();
-        assert!((1..stock.total_bytes).contains(&stock.available_bytes), "{stock:?}");
+        let available = read.memory.unwrap();
+        assert!((1..available.total_bytes).contains(&available.available_bytes), "{available:?}");
     }
 
     #[test]
     fn waiting_counts_where_memory_is_scarce() {
         let at = |available_bytes| Reading {
-            memory: Some(Stock { available_bytes, total_bytes: 400 }),
+            memory: Some(Available { available_bytes, total_bytes: 400 }),
             pressure_percent: Some(50.0),
         };
         assert!(at(99).is_pressed(49.0));

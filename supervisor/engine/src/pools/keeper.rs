@@ -13,7 +13,7 @@ use vivarium_protocol::message::Failure;
 
 use super::pace::Pace;
 use super::{Key, Shared, State};
-use crate::memory::{Advice, Memory};
+use crate::memory::{Memory, PoolAction};
 use crate::session::{PooledSession, internal_failure};
 use crate::template::Template;
 
@@ -147,12 +147,12 @@ impl Keeper {
             if let Err(again) = self.pace.may_start(bounds.cpu_share, self.starts.len(), now) {
                 return earliest(wake, again);
             }
-            let may_fill = self.memory.advise(&key.1, bounds.memory) == Advice::Fill;
+            let may_fill = self.memory.pool_action(&key.1, bounds.memory) == PoolAction::Fill;
             let mut state = shared.lock();
             state.pause(!may_fill);
             if !may_fill {
                 // Each reading wakes us.
-                self.memory.want();
+                self.memory.request_reading();
                 return wake;
             }
             self.start(&mut state, key);
@@ -167,17 +167,17 @@ impl Keeper {
         }
         let mut state = self.shared.lock();
         for _ in 0..GIVEN_UP_AT_ONCE {
-            let terms = state.bounds.memory;
+            let policy = state.bounds.memory;
             let State { pools, dead, .. } = &mut *state;
             let full = pools.iter_mut().filter(|(_, pool)| pool.len() > 0);
             let Some((key, pool)) = full.max_by(|a, b| a.1.order(0, b.1, 0)) else { return };
-            if self.memory.advise(&key.1, terms) != Advice::Shrink {
+            if self.memory.pool_action(&key.1, policy) != PoolAction::Shrink {
                 return;
             }
             dead.extend(pool.give_up());
             self.shared.metrics.pool.gave_up(&key.1);
             self.shared.changed.notify_one();
-            self.memory.want();
+            self.memory.request_reading();
         }
     }
 
@@ -204,9 +204,9 @@ impl Keeper {
         pool.turn = self.turns;
         let (plan, generation) = (pool.plan(), pool.generation);
         let (tenant, shared) = (key.0.clone(), Arc::clone(&self.shared));
-        let promise = self.memory.promise(&key.1);
+        let reservation = self.memory.reserve(&key.1);
         let started = self.starts.spawn(async move {
-            let _until_ready = promise;
+            let _until_ready = reservation;
             let until = async {
                 tokio::select! {
                     () = sleep(within) => "no kernel became ready in time",

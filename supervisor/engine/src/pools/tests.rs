@@ -10,7 +10,7 @@ use vivarium_protocol::policy::Network;
 
 use super::*;
 use crate::backend::fake::{Fake, FakeAgent};
-use crate::memory::{Reading, Stock as Left};
+use crate::memory::{Available as Left, Reading};
 use crate::session::tests::launch_plan;
 
 mod filling;
@@ -24,7 +24,7 @@ fn bounds() -> Bounds {
     let cpus = std::thread::available_parallelism().unwrap().get();
     Bounds {
         cpu_share: 1.0 / f64::from(u32::try_from(cpus).unwrap()),
-        memory: Terms { reserve_bytes: 100 << 20, max_pressure_percent: 100 },
+        memory: MemoryPolicy { reserve_bytes: 100 << 20, max_pressure_percent: 100 },
         start_timeout: HOUR,
         idle_timeout: HOUR,
     }

@@ -60,20 +60,20 @@ pub enum TransferError {
     Socket(io::Error),
 }
 
-/// Room for the transfers of all sessions. Clones share it.
+/// TransferLimiter for the transfers of all sessions. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct TransferLimiter {
     all: Arc<Semaphore>,
     tenants: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
-impl Default for Room {
+impl Default for TransferLimiter {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(MAX_TRANSFERS_OF_ALL)), tenants: Arc::default() }
     }
 }
 
-impl Room {
+impl TransferLimiter {
     /// The right to one more transfer of this session.
     fn permit(&self, session: &Session) -> Result<Permit, TransferError> {
         let of_tenant = {
@@ -155,10 +155,10 @@ impl Session {
     /// [`TransferError`].
     pub async fn list_files(
         &self,
-        room: &Room,
+        limiter: &TransferLimiter,
         operation: FileOperation,
     ) -> Result<(Vec<FileEntry>, bool), TransferError> {
-        match self.operate(room, operation).await? {
+        match self.operate(limiter, operation).await? {
             FileReply::Listed { entries, more } => Ok((entries, more)),
             _ => Err(TransferError::OutOfTurn),
         }
@@ -168,8 +168,12 @@ impl Session {
     ///
     /// # Errors
     /// [`TransferError`].
-    pub async fn delete_file(&self, room: &Room, path: String) -> Result<(), TransferError> {
-        match self.operate(room, FileOperation::Delete { path }).await? {
+    pub async fn delete_file(
+        &self,
+        limiter: &TransferLimiter,
+        path: String,
+    ) -> Result<(), TransferError> {
+        match self.operate(limiter, FileOperation::Delete { path }).await? {
             FileReply::Deleted => Ok(()),
             _ => Err(TransferError::OutOfTurn),
         }
@@ -181,13 +185,13 @@ impl Session {
     /// [`TransferError`].
     pub async fn read_file(
         self: &Arc<Self>,
-        room: &Room,
+        limiter: &TransferLimiter,
         path: String,
         offset: u64,
         length: Option<u64>,
     ) -> Result<Reading, TransferError> {
         let operation = FileOperation::Read { path, offset, length };
-        let (stream, answer) = self.begin(room, operation).await?;
+        let (stream, answer) = self.begin(limiter, operation).await?;
         match outcome_of(answer.await)? {
             (FileReply::Reading { entry, length }, permit) => {
                 Ok(Reading::new(Arc::clone(self), stream, entry, length, permit))
@@ -202,10 +206,10 @@ impl Session {
     /// [`TransferError`].
     pub async fn write_file(
         self: &Arc<Self>,
-        room: &Room,
+        limiter: &TransferLimiter,
         operation: FileOperation,
     ) -> Result<Writing, TransferError> {
-        let (stream, answer) = self.begin(room, operation).await?;
+        let (stream, answer) = self.begin(limiter, operation).await?;
         Ok(Writing::new(Arc::clone(self), stream, answer))
     }
 
@@ -225,10 +229,10 @@ impl Session {
     /// An operation without content.
     async fn operate(
         &self,
-        room: &Room,
+        limiter: &TransferLimiter,
         operation: FileOperation,
     ) -> Result<FileReply, TransferError> {
-        let permit = room.permit(self)?;
+        let permit = limiter.permit(self)?;
         let answer = self.send_operation(operation, None, permit).await?;
         outcome_of(answer.await).map(|(reply, _)| reply)
     }
@@ -236,10 +240,10 @@ impl Session {
     /// An operation with content: our end of its socket, and where the answer comes.
     async fn begin(
         &self,
-        room: &Room,
+        limiter: &TransferLimiter,
         operation: FileOperation,
     ) -> Result<(UnixStream, oneshot::Receiver<Answer>), TransferError> {
-        let permit = room.permit(self)?;
+        let permit = limiter.permit(self)?;
         let (ours, theirs) = pair().map_err(TransferError::Socket)?;
         let answer = self.send_operation(operation, Some(theirs), permit).await?;
         Ok((ours, answer))
@@ -263,7 +267,7 @@ impl Session {
 fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     for end in [&ours, &theirs] {
-        // Room for a whole chunk, as far as the host's kernel allows it (`net.core.wmem_max`): by
+        // TransferLimiter for a whole chunk, as far as the host's kernel allows it (`net.core.wmem_max`): by
         // default there is less, and the two sides would work by turns and not at one time.
         setsockopt(end, sockopt::SndBuf, &BUFFER_BYTES)?;
     }

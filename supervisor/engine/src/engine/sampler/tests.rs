@@ -6,7 +6,7 @@ use vivarium_protocol::message::{FromAgent, ToAgent};
 
 use super::*;
 use crate::engine::DEFAULT_ENVIRONMENT;
-use crate::engine::admission::memory_terms;
+use crate::engine::admission::memory_policy;
 use crate::engine::testing::{echoing, engine, settings};
 
 fn named(id: &str) -> SessionSpec {
@@ -61,8 +61,8 @@ async fn what_an_agent_tells_is_learnt() {
             agent.send(FromAgent::Described(description)).await;
         };
         tokio::join!(sample(&session, &engine.inner.memory), answer);
-        let terms = memory_terms(&settings());
-        let outlook = engine.inner.memory.outlook(DEFAULT_ENVIRONMENT, terms);
-        assert_eq!(outlook.estimate_bytes, expected);
+        let policy = memory_policy(&settings());
+        let memory = engine.inner.memory.status(DEFAULT_ENVIRONMENT, policy);
+        assert_eq!(memory.estimate_bytes, expected);
     }
 }

@@ -207,7 +207,8 @@ async fn a_deletion_ends_what_runs_and_rejects_what_waits() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_answer_a_ping_is_given_up() {
     let mut bench = Bench::started(PATIENT).await;
-    let (session, room) = (Arc::clone(&bench.session), crate::session::transfer::Room::default());
+    let (session, room) =
+        (Arc::clone(&bench.session), crate::session::transfer::TransferLimiter::default());
     let deleted = tokio::spawn(async move { session.delete_file(&room, "a".into()).await });
     bench.agent.file().await;
     // It hears nothing more, and so no ping.

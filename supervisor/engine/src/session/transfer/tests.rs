@@ -18,9 +18,9 @@ fn entry(size_bytes: u64) -> FileEntry {
 }
 
 /// A read that is under way. The agent has been asked and has not answered.
-fn read(bench: &Bench, room: &Room) -> JoinHandle<Result<Reading, TransferError>> {
-    let (session, room) = (Arc::clone(&bench.session), room.clone());
-    tokio::spawn(async move { session.read_file(&room, "a".into(), 0, None).await })
+fn read(bench: &Bench, limiter: &TransferLimiter) -> JoinHandle<Result<Reading, TransferError>> {
+    let (session, limiter) = (Arc::clone(&bench.session), limiter.clone());
+    tokio::spawn(async move { session.read_file(&limiter, "a".into(), 0, None).await })
 }
 
 fn write() -> FileOperation {
@@ -60,7 +60,7 @@ async fn a_content_comes_whole_or_with_an_error() {
         (content.clone(), (1 << 20) + 1, Err(io::ErrorKind::UnexpectedEof)),
         (vec![], 1, Err(io::ErrorKind::UnexpectedEof)),
     ] {
-        let reading = read(&bench, &Room::default());
+        let reading = read(&bench, &TransferLimiter::default());
         let (transfer, operation) = bench.agent.file().await;
         let expected_operation = FileOperation::Read { path: "a".into(), offset: 0, length: None };
         assert_eq!(operation, expected_operation);
@@ -78,37 +78,37 @@ async fn a_content_comes_whole_or_with_an_error() {
 
 #[tokio::test]
 async fn a_tenant_has_only_so_many_transfers_and_others_have_theirs() {
-    let room = Room::default();
+    let limiter = TransferLimiter::default();
     let mut benches = Vec::new();
     let mut waiting = Vec::new();
     for _ in 0..MAX_TRANSFERS_OF_TENANT / MAX_TRANSFERS as usize {
         let mut bench = Bench::started(PATIENT).await;
         for _ in 0..MAX_TRANSFERS {
-            waiting.push(read(&bench, &room));
+            waiting.push(read(&bench, &limiter));
             bench.agent.file().await;
         }
         benches.push(bench);
     }
     let another = Bench::started(PATIENT).await;
-    let refused = another.session.read_file(&room, "a".into(), 0, None).await;
+    let refused = another.session.read_file(&limiter, "a".into(), 0, None).await;
     assert!(matches!(refused, Err(TransferError::TooMany)), "the tenant has as many as it may");
     let mut identity = another.session.identity.clone();
     identity.tenant = "other".to_owned();
     let (others, _) = Session::new(identity, PATIENT);
-    assert!(room.permit(&others).is_ok(), "there are more for others");
+    assert!(limiter.permit(&others).is_ok(), "there are more for others");
     drop(benches);
     for reading in waiting {
         assert!(matches!(reading.await.unwrap(), Err(TransferError::Over)));
     }
-    assert!(room.permit(&another.session).is_ok());
+    assert!(limiter.permit(&another.session).is_ok());
 }
 
 #[tokio::test]
 async fn a_content_goes_in_chunks_with_an_end() {
     let mut bench = Bench::started(PATIENT).await;
-    let room = Room::default();
+    let limiter = TransferLimiter::default();
     let content: Vec<u8> = (0..600_000_u32).map(|number| number.to_le_bytes()[1]).collect();
-    let writing = bench.session.write_file(&room, write()).await.unwrap();
+    let writing = bench.session.write_file(&limiter, write()).await.unwrap();
     let (transfer, operation) = bench.agent.file().await;
     assert_eq!(operation, write());
     let socket = bench.agent.socket();
@@ -143,7 +143,7 @@ async fn a_content_goes_in_chunks_with_an_end() {
 #[tokio::test]
 async fn a_content_that_is_given_up_has_no_end() {
     let mut bench = Bench::started(PATIENT).await;
-    let writing = bench.session.write_file(&Room::default(), write()).await.unwrap();
+    let writing = bench.session.write_file(&TransferLimiter::default(), write()).await.unwrap();
     bench.agent.file().await;
     let socket = bench.agent.socket();
     let sending =
@@ -158,9 +158,9 @@ async fn a_content_that_is_given_up_has_no_end() {
 #[tokio::test]
 async fn a_refusal_is_heard_while_nobody_takes_the_content() {
     let mut bench = Bench::started(PATIENT).await;
-    let room = Room::default();
+    let limiter = TransferLimiter::default();
     for closes in [false, true] {
-        let writing = bench.session.write_file(&room, write()).await.unwrap();
+        let writing = bench.session.write_file(&limiter, write()).await.unwrap();
         let sending = tokio::spawn(async move { writing.send(&vec![7; 8 << 20]).await });
         let (transfer, _) = bench.agent.file().await;
         let socket = bench.agent.socket();
@@ -178,17 +178,17 @@ async fn a_refusal_is_heard_while_nobody_takes_the_content() {
 #[tokio::test]
 async fn the_end_of_a_session_ends_its_transfers() {
     let mut bench = Bench::started(PATIENT).await;
-    let room = Room::default();
-    let reading = read(&bench, &room);
+    let limiter = TransferLimiter::default();
+    let reading = read(&bench, &limiter);
     let (transfer, _) = bench.agent.file().await;
     let from = bench.agent.socket();
     let reply = FileReply::Reading { entry: entry(9), length: 9 };
     bench.agent.file_done(transfer, Ok(reply)).await;
     from.write(b"1234".to_vec()).await;
     let reading = reading.await.unwrap().unwrap();
-    let writing = bench.session.write_file(&room, write()).await.unwrap();
+    let writing = bench.session.write_file(&limiter, write()).await.unwrap();
     bench.agent.file().await;
-    let unanswered = read(&bench, &room);
+    let unanswered = read(&bench, &limiter);
     bench.agent.file().await;
 
     drop((from, bench.agent.socket(), bench.agent.socket()));
@@ -197,20 +197,20 @@ async fn the_end_of_a_session_ends_its_transfers() {
     assert!(matches!(writing.finish().await, Err(TransferError::Over)));
     assert!(matches!(unanswered.await.unwrap(), Err(TransferError::Over)));
     bench.session.gone().await;
-    let late = bench.session.write_file(&room, write()).await;
+    let late = bench.session.write_file(&limiter, write()).await;
     assert!(matches!(late, Err(TransferError::Over)));
 }
 
 #[tokio::test]
 async fn transfers_are_bounded_until_the_agent_is_done_with_them() {
     let mut bench = Bench::started(PATIENT).await;
-    let room = Room::default();
+    let limiter = TransferLimiter::default();
     let mut under_way = Vec::new();
     for _ in 0..MAX_TRANSFERS {
-        let reading = read(&bench, &room);
+        let reading = read(&bench, &limiter);
         under_way.push((bench.agent.file().await.0, reading));
     }
-    let one_more = || bench.session.delete_file(&room, "a".into());
+    let one_more = || bench.session.delete_file(&limiter, "a".into());
     assert!(matches!(one_more().await, Err(TransferError::TooMany)));
     // A client that goes away leaves the agent busy.
     let (transfer, client) = under_way.pop().unwrap();
@@ -220,8 +220,8 @@ async fn transfers_are_bounded_until_the_agent_is_done_with_them() {
     let reply = FileReply::Reading { entry: entry(9), length: 9 };
     bench.agent.file_done(transfer, Ok(reply.clone())).await;
     bench.works().await; // everything said before has been heard
-    let (session, room) = (Arc::clone(&bench.session), room.clone());
-    let deleting = tokio::spawn(async move { session.delete_file(&room, "a".into()).await });
+    let (session, limiter) = (Arc::clone(&bench.session), limiter.clone());
+    let deleting = tokio::spawn(async move { session.delete_file(&limiter, "a".into()).await });
     let (transfer, operation) = bench.agent.file().await;
     assert_eq!(operation, FileOperation::Delete { path: "a".into() });
     bench.agent.file_done(transfer, Ok(FileReply::Deleted)).await;
@@ -232,12 +232,12 @@ async fn transfers_are_bounded_until_the_agent_is_done_with_them() {
 async fn transfers_of_all_sessions_are_bounded_together() {
     let one = || Arc::new(Semaphore::new(1));
     let tenants = || Arc::new(Mutex::new(BTreeMap::from([("t".to_owned(), one())])));
-    let full = Room { all: one(), tenants: Arc::default() };
-    let full_for_tenant = Room { tenants: tenants(), ..Room::default() };
+    let full = TransferLimiter { all: one(), tenants: Arc::default() };
+    let full_for_tenant = TransferLimiter { tenants: tenants(), ..TransferLimiter::default() };
     let (first, second) = (Bench::started(PATIENT).await, Bench::started(PATIENT).await);
-    for room in [full, full_for_tenant] {
-        let held = first.session.write_file(&room, write()).await.unwrap();
-        let refused = second.session.write_file(&room, write()).await;
+    for limiter in [full, full_for_tenant] {
+        let held = first.session.write_file(&limiter, write()).await.unwrap();
+        let refused = second.session.write_file(&limiter, write()).await;
         assert!(matches!(refused, Err(TransferError::TooMany)));
         drop(held);
     }
@@ -246,8 +246,8 @@ async fn transfers_of_all_sessions_are_bounded_together() {
 #[tokio::test]
 async fn a_drain_waits_for_transfers() {
     let mut bench = Bench::started(PATIENT).await;
-    let room = Room::default();
-    let reading = read(&bench, &room);
+    let limiter = TransferLimiter::default();
+    let reading = read(&bench, &limiter);
     let (transfer, _) = bench.agent.file().await;
     let reply = FileReply::Reading { entry: entry(0), length: 0 };
     bench.agent.file_done(transfer, Ok(reply)).await;
@@ -256,7 +256,7 @@ async fn a_drain_waits_for_transfers() {
     let mut waiting = pending(async move { session.transfers_ended().await }).await;
     drop(reading);
     (&mut waiting).await.unwrap();
-    let late = bench.session.delete_file(&room, "a".into()).await;
+    let late = bench.session.delete_file(&limiter, "a".into()).await;
     assert!(matches!(late, Err(TransferError::TooMany)));
 }
 
@@ -272,14 +272,14 @@ async fn pending(future: impl Future<Output = ()> + Send + 'static) -> JoinHandl
 async fn files_are_there_while_something_runs() {
     let mut bench = Bench::started(PATIENT).await;
     let (execution, reply) = bench.running(std::time::Duration::from_secs(3600)).await;
-    let (session, room) = (Arc::clone(&bench.session), Room::default());
+    let (session, limiter) = (Arc::clone(&bench.session), TransferLimiter::default());
     let operation = FileOperation::List {
         path: String::new(),
         recursive: false,
         after: String::new(),
         limit: 1,
     };
-    let listing = tokio::spawn(async move { session.list_files(&room, operation).await });
+    let listing = tokio::spawn(async move { session.list_files(&limiter, operation).await });
     let (transfer, _) = bench.agent.file().await;
     let listed = FileReply::Listed { entries: vec![entry(1)], more: true };
     bench.agent.file_done(transfer, Ok(listed)).await;
@@ -291,12 +291,12 @@ async fn files_are_there_while_something_runs() {
 #[tokio::test]
 async fn answers_that_do_not_fit_are_not_believed() {
     let mut bench = Bench::started(PATIENT).await;
-    let reading = read(&bench, &Room::default());
+    let reading = read(&bench, &TransferLimiter::default());
     let (transfer, _) = bench.agent.file().await;
     bench.agent.file_done(transfer, Ok(FileReply::Deleted)).await;
     assert!(matches!(reading.await.unwrap(), Err(TransferError::OutOfTurn)));
     // Before the end was sent.
-    let writing = bench.session.write_file(&Room::default(), write()).await.unwrap();
+    let writing = bench.session.write_file(&TransferLimiter::default(), write()).await.unwrap();
     let (transfer, _) = bench.agent.file().await;
     bench.agent.file_done(transfer, Ok(FileReply::Written { files: 1, bytes: 0 })).await;
     bench.works().await;
