@@ -1,5 +1,7 @@
 //! Waiting for events. The only sleeps of the tests are in here.
 
+#![allow(clippy::disallowed_methods)] // sleep
+
 use std::time::{Duration, Instant};
 
 /// Long enough for a busy machine and for an emulated one. Only a failing test waits this long.

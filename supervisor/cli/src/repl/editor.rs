@@ -51,6 +51,7 @@ impl LineEditor {
     /// Starts the thread. It reads keys only after [`LineEditor::prompt`].
     pub(super) fn start(history: History, has_colour: bool) -> Result<Self, Failure> {
         let (prompts, prompted) = mpsc::channel();
+        #[expect(clippy::disallowed_methods, reason = "each answers a prompt or a key")]
         let (sender, events) = from_thread::unbounded_channel();
         let terminal_mode = TerminalMode::of_stdin();
         let started = thread::Builder::new().name("editor".to_owned()).spawn(move || {

@@ -171,6 +171,7 @@ mod tests {
 
     #[test]
     fn highlighting_adds_only_colours() {
+        #[expect(clippy::disallowed_methods, reason = "nothing is sent")]
         let (events, _events) = tokio::sync::mpsc::unbounded_channel();
         let helper = Helper::new(events, true);
         let code = "for x in '''a\nb''': # é\n 1";

@@ -37,6 +37,7 @@ pub struct Fake {
 impl Fake {
     /// A backend, and where the agents that it launches come out.
     pub fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<FakeAgent>) {
+        #[expect(clippy::disallowed_methods, reason = "as many as a test launches")]
         let (agents, launched) = mpsc::unbounded_channel();
         (Arc::new(Self { agents, killed: AtomicUsize::new(0) }), launched)
     }
