@@ -126,7 +126,7 @@ impl Resources {
             }
         }
         if let Some(workdir) = workdir {
-            remove_workdir(&workdir);
+            remove_workdir(workdir).await;
         }
         match lease {
             Some(lease) if !is_gone => {
@@ -182,7 +182,9 @@ async fn try_launch(
     }
 }
 
-/// Gives them what they need.
+/// Gives them what they need. Scope, workdir and ids stay on the runtime's thread: a few bounded calls
+/// into cgroupfs, /proc and the runtime directory, which a change of threads for every session would
+/// not make faster.
 fn equip(
     scope_name: ScopeName<'_>,
     mut policy: Policy,
@@ -268,9 +270,12 @@ pub(super) fn internal(reason: &str) -> Failure {
     }
 }
 
-/// Removes a workdir.
-fn remove_workdir(dir: &std::path::Path) {
-    match crate::recover::remove_tree(dir) {
+/// Removes a workdir, in which tenant code may have left any number of files: not on the runtime's
+/// threads.
+async fn remove_workdir(dir: PathBuf) {
+    let path = dir.clone();
+    let removed = tokio::task::spawn_blocking(move || crate::recover::remove_tree(&path)).await;
+    match removed.unwrap_or_else(|error| Err(error.into())) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, workdir = %dir.display(), "a workdir is left behind");
         }
