@@ -15,6 +15,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::discard::discard;
+
 mod estimate;
 mod ledger;
 mod reading;
@@ -184,8 +186,8 @@ impl Shared {
 
     async fn keep_reading(self: Arc<Self>, sources: Arc<Sources>) {
         loop {
-            // Whether asked for or not.
-            timeout(READ_AT_LEAST_EVERY, self.wanted.notified()).await.unwrap_or_default();
+            let wanted = timeout(READ_AT_LEAST_EVERY, self.wanted.notified()).await;
+            discard(wanted, "a reading is due, wanted or not");
             let (shared, sources) = (Arc::clone(&self), Arc::clone(&sources));
             let read = move || shared.note(|| sources.read());
             // The kernel may have to sum up over many cgroups.

@@ -132,7 +132,7 @@ pub struct Session {
     /// When it began to end, if it had started. Outlives the session.
     ended: Arc<OnceLock<Instant>>,
     gone: watch::Sender<bool>,
-    /// TransferLimiter for its transfers.
+    /// The right to each of its transfers.
     transfers: Arc<Semaphore>,
 }
 

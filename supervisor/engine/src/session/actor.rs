@@ -31,6 +31,7 @@ use super::transfer::Transfers;
 use super::{Command, Identity, NewExecution, Session, Timing};
 use crate::budget::Reservation;
 use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
+use crate::discard::discard;
 
 mod answer;
 mod cgroup_events;
@@ -334,7 +335,9 @@ impl Actor {
             self.wait_for(Awaited::Handover)?;
         }
         if self.running.is_none() && self.queue.is_empty() {
-            self.idle_waiters.drain(..).for_each(|waiter| waiter.send(()).unwrap_or(()));
+            for waiter in self.idle_waiters.drain(..) {
+                discard(waiter.send(()), "nobody waits any more");
+            }
         }
         self.note_queue();
         Step::Continue(())

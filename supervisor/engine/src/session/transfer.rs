@@ -21,6 +21,7 @@ use vivarium_protocol::message::{
 };
 
 use super::{Command, Session};
+use crate::discard::discard;
 
 mod reading;
 #[cfg(test)]
@@ -60,7 +61,7 @@ pub enum TransferError {
     Socket(io::Error),
 }
 
-/// TransferLimiter for the transfers of all sessions. Clones share it.
+/// Limits the transfers of a session, a tenant and the daemon. Clones are the same limiter.
 #[derive(Debug, Clone)]
 pub struct TransferLimiter {
     all: Arc<Semaphore>,
@@ -142,8 +143,7 @@ impl Transfers {
         let Some(Waiting { reply: to, permit }) = self.waiting.remove(&transfer) else {
             return false;
         };
-        // A client that went away misses its answer, and the permit is free again.
-        to.send((reply, permit)).unwrap_or_else(drop);
+        discard(to.send((reply, permit)), "the client may be gone; the permit is free again");
         true
     }
 }
@@ -267,7 +267,7 @@ impl Session {
 fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     for end in [&ours, &theirs] {
-        // TransferLimiter for a whole chunk, as far as the host's kernel allows it (`net.core.wmem_max`): by
+        // Room for a whole chunk, as far as the host's kernel allows it (`net.core.wmem_max`): by
         // default there is less, and the two sides would work by turns and not at one time.
         setsockopt(end, sockopt::SndBuf, &BUFFER_BYTES)?;
     }

@@ -15,6 +15,7 @@ use super::process::{Process, TemplateError};
 use super::{Build, State, Template};
 use crate::backend::Backend;
 use crate::backoff::Backoff;
+use crate::discard::discard;
 use crate::recover::remove_tree;
 
 /// A template that was there for longer has no part in a row of faults.
@@ -143,8 +144,7 @@ fn directories(scratch: &Path) -> impl Iterator<Item = (String, String)> {
 
 /// Resolves when something else is wanted, or nothing.
 async fn changed(wanted: &mut watch::Receiver<Option<Build>>) {
-    // Its sender lives as long as the template, which holds this task.
-    wanted.changed().await.unwrap_or_default();
+    discard(wanted.changed().await, "the template holds the sender, and this task");
 }
 
 /// What tells a program from the one that an upgrade puts in its place.

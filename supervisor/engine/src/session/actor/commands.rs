@@ -9,6 +9,7 @@ use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::{Actor, End, QueuedExecution, Reset, Step, Stop};
+use crate::discard::discard;
 use crate::session::execution::Kind;
 use crate::session::state::Event;
 use crate::session::transfer::FileCommand;
@@ -98,14 +99,14 @@ impl Actor {
 
     fn interrupt(&mut self, reply: oneshot::Sender<Option<Interrupted>>) -> Step {
         let Some(running) = &mut self.running else {
-            reply.send(None).unwrap_or(());
+            discard(reply.send(None), "who asked may be gone");
             return Step::Continue(());
         };
         let (sender, ended) = oneshot::channel();
         running.interrupts.push(sender);
         running.stop.get_or_insert(Stop::User);
         let execution = running.number;
-        reply.send(Some(Interrupted { execution, ended })).unwrap_or(());
+        discard(reply.send(Some(Interrupted { execution, ended })), "who asked may be gone");
         self.send_interrupt()
     }
 

@@ -8,6 +8,7 @@ use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::{Actor, End, Step, Stop};
 use crate::budget::Reservation;
+use crate::discard::discard;
 use crate::session::cause;
 use crate::session::channel::ChannelError;
 use crate::session::deadlines::Awaited;
@@ -58,7 +59,7 @@ impl Actor {
             }
             FromAgent::Described(description) => {
                 for asked in self.describes.drain(..) {
-                    asked.send(description.clone()).unwrap_or(());
+                    discard(asked.send(description.clone()), "who asked may be gone");
                 }
                 Step::Continue(())
             }
@@ -142,7 +143,7 @@ impl Actor {
         self.context.observer.kernel_started(origin);
         self.kernels.ready();
         for reset in self.resets.drain(..) {
-            reset.reply.send(reset.ended).unwrap_or(());
+            discard(reset.reply.send(reset.ended), "who asked may be gone");
         }
         if let Some(running) = &mut self.running {
             // It was on its way while the last kernel died, and runs in this one.
