@@ -125,9 +125,7 @@ pub enum LaunchError {
     /// The program could not be executed.
     #[error("execute {}", path.display())]
     Execute {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

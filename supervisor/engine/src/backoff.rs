@@ -10,7 +10,6 @@ const FIRST: Duration = Duration::from_secs(1);
 /// After many.
 const LAST: Duration = Duration::from_mins(1);
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,

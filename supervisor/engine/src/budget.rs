@@ -325,9 +325,7 @@ impl Drop for Reservation {
 /// Bytes with their reservation, which lasts as long as anybody has a part of them.
 #[derive(Debug)]
 pub struct Reserved {
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Theirs.
     pub reservation: Reservation,
 }
 

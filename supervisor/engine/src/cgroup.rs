@@ -59,7 +59,6 @@ pub enum Support {
 /// Why there is no subtree for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Why.
     pub why: String,
     /// What an operator can do.
     pub fix: String,

@@ -17,7 +17,6 @@ mod tenants;
 
 pub use tenants::{Ceilings, DEFAULT_TENANT, Tenant};
 
-/// All settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the daemon listens and keeps things.
@@ -121,7 +120,6 @@ pub enum Mode {
     Auto,
     /// Every layer, or no start.
     On,
-    /// None.
     Off,
 }
 

@@ -27,7 +27,6 @@ mod socket;
 
 pub use socket::FakeSocket;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Fake {
     agents: mpsc::UnboundedSender<FakeAgent>,

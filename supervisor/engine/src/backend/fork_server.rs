@@ -40,7 +40,6 @@ const FORKED_WITHIN: Duration = Duration::from_secs(1);
 /// How long it may take for those that it has when no more come.
 const RETIRED_WITHIN: Duration = Duration::from_secs(10);
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct ForkServer(Mutex<Option<Server>>);
 

@@ -48,7 +48,6 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The ids.
     #[must_use]
     pub const fn ids(&self) -> SubordinateIds {
         self.ids

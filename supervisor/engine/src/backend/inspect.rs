@@ -28,9 +28,7 @@ pub enum InspectError {
     /// It, or the agent that asks it, can not be executed.
     #[error("inspect the interpreter {}: {reason}", path.display())]
     Failed {
-        /// Which.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// None on PATH works.

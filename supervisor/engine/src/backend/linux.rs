@@ -30,7 +30,6 @@ const FOLLOW_WITHIN: Duration = Duration::from_secs(2);
 /// Bytes of a session's standard error that are logged; the rest is read and dropped.
 const MAX_LOGGED_BYTES: usize = 16 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub struct Linux {
     agent: AgentBinary,

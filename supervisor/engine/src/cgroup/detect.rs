@@ -16,7 +16,6 @@ pub enum Layout {
 /// What `/proc/self/mountinfo` and `/proc/self/cgroup` say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
-    /// How.
     pub layout: Layout,
     /// This process's own v2 cgroup as a directory, if the mount shows it.
     pub own: Option<PathBuf>,

@@ -13,9 +13,7 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {}", path.display())]
 pub struct CgroupError {
-    /// What was tried.
     pub operation: String,
-    /// On which file.
     pub path: PathBuf,
     /// What the kernel said.
     #[source]

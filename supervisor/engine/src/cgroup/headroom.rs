@@ -10,7 +10,6 @@ use super::tree::Tree;
 pub struct Headroom {
     /// Until it is reached.
     pub left_bytes: u64,
-    /// It.
     pub limit_bytes: u64,
 }
 

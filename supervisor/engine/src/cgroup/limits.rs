@@ -12,18 +12,14 @@ use super::files::{self, CgroupError};
 /// A controller that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
-    /// `memory`
     Memory,
-    /// `pids`
     Pids,
-    /// `cpu`
     Cpu,
     /// `io`: no limit needs it, it counts.
     Io,
 }
 
 impl Controller {
-    /// All that are used.
     pub const ALL: [Self; 4] = [Self::Memory, Self::Pids, Self::Cpu, Self::Io];
 
     /// Its name in `cgroup.controllers`.

@@ -13,9 +13,7 @@ use super::files;
 /// RAID) counts as well as the one below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Io {
-    /// Read.
     pub read_bytes: u64,
-    /// Written.
     pub write_bytes: u64,
 }
 
@@ -52,7 +50,6 @@ pub struct Used {
     pub cpu_us: Option<u64>,
     /// Highest memory charged to the session.
     pub memory_peak_bytes: Option<u64>,
-    /// Disks.
     pub io: Option<Io>,
 }
 

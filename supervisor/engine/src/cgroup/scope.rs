@@ -42,7 +42,6 @@ pub struct ScopeUsage {
     pub memory_peak_bytes: Option<u64>,
     /// The most processes and threads of tenant code there were at one time (Linux 6.1).
     pub processes_peak: Option<u64>,
-    /// Disks.
     pub io: Option<Io>,
 }
 

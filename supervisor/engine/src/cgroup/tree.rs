@@ -102,7 +102,6 @@ impl Tree {
         &self.fix
     }
 
-    /// Our directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -9,7 +9,6 @@ use super::tree::{TENANTS, Tree};
 /// A tenant's use of the host. `None` where the kernel does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantUsage {
-    /// Whose.
     pub tenant: String,
     /// CPU time so far, also of sessions that are gone.
     pub cpu: Option<Duration>,

@@ -34,7 +34,6 @@ impl Watched {
         watched.map(Self).map_err(tokio::io::unix::AsyncFdRegisterError::into_parts)
     }
 
-    /// The file, to be read.
     pub(super) fn file(&self) -> &File {
         self.0.get_ref()
     }

@@ -19,7 +19,6 @@ const MOST_BYTES: u64 = 256 * MIB;
 /// How many are remembered.
 const SAMPLES: usize = 32;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Estimate {
     samples: VecDeque<u64>,

@@ -28,7 +28,6 @@ pub enum PoolAction {
     Shrink,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Ledger {
     reading: Reading,

@@ -19,7 +19,6 @@ pub struct Available {
     pub total_bytes: u64,
 }
 
-/// What was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reading {
     /// `None` where nothing tells.

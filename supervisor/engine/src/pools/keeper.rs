@@ -29,7 +29,6 @@ struct Start {
     began: Instant,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Keeper {
     shared: Arc<Shared>,

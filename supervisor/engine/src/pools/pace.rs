@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Pace {
     cpus: u32,

@@ -11,7 +11,6 @@ use crate::budget::Reservation;
 /// Something to run.
 #[derive(Debug)]
 pub struct NewExecution {
-    /// What.
     pub work: Work,
     /// Files to put into the workdir first.
     pub files: Vec<InputFile>,
@@ -66,7 +65,6 @@ pub enum Refusal {
 /// An execution that was told to stop.
 #[derive(Debug)]
 pub struct Interrupted {
-    /// Which.
     pub execution: ExecutionNumber,
     /// Resolves when it has ended.
     pub ended: tokio::sync::oneshot::Receiver<()>,

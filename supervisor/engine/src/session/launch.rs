@@ -78,11 +78,9 @@ pub(super) struct ScopeName<'a> {
 pub(super) struct Resources {
     /// For log lines.
     pub(super) name: String,
-    /// Its processes.
     pub(super) launched: Launched,
     /// Its scope, also for those who read its usage.
     pub(super) scope: Option<Arc<Scope>>,
-    /// Its ids.
     lease: Option<Lease>,
     /// Its workdir on the host.
     workdir: Option<PathBuf>,

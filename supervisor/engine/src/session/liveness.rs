@@ -13,7 +13,6 @@ pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// What to do when the time is up.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Nothing.
     Fine,
     /// Ask the agent whether it is there.
     Ask,

@@ -25,7 +25,6 @@ struct Key {
     number: ExecutionNumber,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct Results {
     inner: Mutex<Inner>,

@@ -30,7 +30,6 @@ pub(super) struct Impossible {
     event: Event,
 }
 
-/// The next state.
 pub(super) const fn next(state: SessionState, event: Event) -> Result<SessionState, Impossible> {
     use SessionState::{Closed, Idle, Interrupting, Replacing, Running, Starting};
     Ok(match (state, event) {

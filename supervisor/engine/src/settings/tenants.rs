@@ -11,7 +11,6 @@ use super::Settings;
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// One tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
     /// What its tokens are known by.
@@ -34,9 +33,7 @@ impl Default for Tenant {
 pub struct Ceilings {
     /// Its share of a busy CPU against other tenants', from 1 to 10000.
     pub cpu_weight: u16,
-    /// CPU cores.
     pub cpu_cores: CpuCores,
-    /// Memory, in MiB.
     pub max_memory_mb: Limit,
     /// Processes and threads, agents included.
     pub max_procs: Limit,

@@ -7,7 +7,6 @@ use std::os::fd::RawFd;
 use nix::sys::socket::{MsgFlags, recv, send};
 use tokio::task::spawn_blocking;
 
-/// See the module.
 #[derive(Debug)]
 pub struct FakeSocket(RawFd);
 

@@ -11,7 +11,6 @@ use crate::session::execution::Kind;
 use crate::session::output::Collected;
 use crate::session::{Session, millis};
 
-/// See the module.
 pub(super) struct Answer {
     pub(super) number: ExecutionNumber,
     pub(super) kind: Kind,

@@ -6,7 +6,6 @@ use vivarium_protocol::outcome::Cause;
 
 use crate::session::cause;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Kernels {
     /// Kernels that were ready so far.

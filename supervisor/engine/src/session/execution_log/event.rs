@@ -16,23 +16,18 @@ const EVENT_BYTES: usize = 128;
 /// is not forgotten in too large parts.
 const MERGED_BYTES: usize = 16 << 10;
 
-/// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its number.
     pub number: EventNumber,
-    /// What.
     pub kind: EventKind,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
     /// It began to run.
     Started {
         /// Its id within the session.
         execution_id: String,
-        /// The session.
         session_id: String,
     },
     /// It printed.

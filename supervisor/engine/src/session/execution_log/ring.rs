@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::event::{Event, EventKind, EventNumber};
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     events: VecDeque<Arc<Event>>,

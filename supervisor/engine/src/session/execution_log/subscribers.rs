@@ -10,7 +10,6 @@ use super::event::EventNumber;
 /// How long a reader may hold the execution back without taking as much as is kept.
 pub(super) const MAX_STALL: Duration = Duration::from_secs(2);
 
-/// A reader's key.
 pub(super) type SubscriberKey = u64;
 
 /// Subscribers of one log.

@@ -24,10 +24,8 @@ pub enum NoSuchEvent {
     },
 }
 
-/// What comes next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Batch {
-    /// These events.
     Events(Vec<Arc<Event>>),
     /// Nothing: the last event has been read.
     End,

@@ -12,7 +12,6 @@ use super::mime;
 /// What a display takes besides its content, in bytes.
 const DISPLAY_BYTES: usize = 256;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     displays: Vec<Arc<Display>>,

@@ -43,7 +43,6 @@ fn begun_len(bytes: &[u8]) -> usize {
     0
 }
 
-/// One stream of an execution.
 #[derive(Debug)]
 pub(super) struct Printed {
     decoder: Decoder,

@@ -12,10 +12,8 @@ use vivarium_protocol::message::FileReply;
 use super::{Answer, BUFFER_BYTES, TransferError, outcome_of};
 use crate::session::Session;
 
-/// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
