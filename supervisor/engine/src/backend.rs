@@ -17,11 +17,11 @@ use self::fork_server::Forked;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fake;
 pub mod fork_server;
+pub mod id_namespace;
 pub mod ids;
 pub mod inspect;
 pub mod linux;
 pub mod program;
-pub mod range;
 
 /// Makes and ends sessions.
 pub trait Backend: std::fmt::Debug + Send + Sync {
@@ -40,12 +40,12 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// [`LaunchError`] if not even its first process could be started.
     fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>>;
 
-    /// Starts what makes the namespace of the subordinate ids ([`range`]), without waiting for it;
+    /// Starts what makes the namespace of the subordinate ids ([`id_namespace`]), without waiting for it;
     /// `None` if this backend needs none.
     ///
     /// # Errors
     /// [`LaunchError`] if it could not be started.
-    fn range(&self) -> Result<Option<Launched>, LaunchError>;
+    fn id_namespace(&self) -> Result<Option<Launched>, LaunchError>;
 
     /// Starts a template, for the log by this name, without waiting for it; `None` if this backend
     /// has none.

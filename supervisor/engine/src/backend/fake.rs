@@ -60,7 +60,7 @@ impl Backend for Fake {
         })
     }
 
-    fn range(&self) -> Result<Option<Launched>, LaunchError> {
+    fn id_namespace(&self) -> Result<Option<Launched>, LaunchError> {
         Ok(None)
     }
 

@@ -1,7 +1,7 @@
 //! Subordinate ids: a pair of host ids for each session, where the host grants some.
 //!
 //! `subuid(5)` and `subgid(5)` grant ranges; `newuidmap(1)` and `newgidmap(1)` write them into a
-//! namespace of the daemon's once ([`super::range`]), and launchers from there into a session's. An id is used for user and group alike, so only what both files grant counts.
+//! namespace of the daemon's once ([`super::id_namespace`]), and launchers from there into a session's. An id is used for user and group alike, so only what both files grant counts.
 //! Host id 0 and our own id are never given out.
 
 mod claims;

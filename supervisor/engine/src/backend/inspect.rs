@@ -27,10 +27,7 @@ const MAX_ANSWER_BYTES: u64 = 8 << 20;
 pub enum InspectError {
     /// It, or the agent that asks it, can not be executed.
     #[error("inspect the interpreter {}: {reason}", path.display())]
-    Failed {
-        path: PathBuf,
-        reason: String,
-    },
+    Failed { path: PathBuf, reason: String },
     /// None on PATH works.
     #[error(
         "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"

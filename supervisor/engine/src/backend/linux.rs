@@ -93,8 +93,9 @@ impl Backend for Linux {
         })
     }
 
-    fn range(&self) -> Result<Option<Launched>, LaunchError> {
-        self.start("range", "range of subordinate ids".to_owned()).map(|range| Some(range.into()))
+    fn id_namespace(&self) -> Result<Option<Launched>, LaunchError> {
+        self.start("range", "range of subordinate ids".to_owned())
+            .map(|started| Some(started.into()))
     }
 
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError> {

@@ -14,7 +14,7 @@ use super::environment::Prepared;
 use super::{Engine, Host, Inner, StartError, pools, reaper, sampler, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
-use crate::backend::{Backend, ids::IdPool, range};
+use crate::backend::{Backend, id_namespace, ids::IdPool};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::memory::{Memory, Sources};
@@ -130,7 +130,7 @@ async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<A
         return None;
     }
     let ids = IdPool::of_this_host()?;
-    match range::make(backend, ids.ranges()).await {
+    match id_namespace::make(backend, ids.ranges()).await {
         Ok(namespace) => {
             if let Some(namespace) = namespace {
                 ids.are_in(namespace);

@@ -21,7 +21,7 @@ impl Backend for Slow {
         Box::pin(async { Ok(Launched { stream: None, outermost: None }) })
     }
 
-    fn range(&self) -> Result<Option<Launched>, LaunchError> {
+    fn id_namespace(&self) -> Result<Option<Launched>, LaunchError> {
         Ok(None)
     }
 

@@ -19,7 +19,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 
 /// Why there are no subordinate ids although they are granted.
 #[derive(Debug, thiserror::Error)]
-pub enum RangeError {
+pub enum IdNamespaceError {
     /// It could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -40,29 +40,29 @@ pub enum RangeError {
 /// Makes it; `None` if this backend has no such thing.
 ///
 /// # Errors
-/// [`RangeError`].
+/// [`IdNamespaceError`].
 pub async fn make(
     backend: &dyn Backend,
     ranges: &[(u32, u32)],
-) -> Result<Option<OwnedFd>, RangeError> {
-    let Some(mut launched) = backend.range()? else { return Ok(None) };
+) -> Result<Option<OwnedFd>, IdNamespaceError> {
+    let Some(mut launched) = backend.id_namespace()? else { return Ok(None) };
     let made = timeout(WITHIN, ask(&mut launched, ranges)).await;
     backend.kill(launched).await;
-    made.unwrap_or(Err(RangeError::TimedOut(WITHIN))).map(Some)
+    made.unwrap_or(Err(IdNamespaceError::TimedOut(WITHIN))).map(Some)
 }
 
-async fn ask(launched: &mut Launched, ranges: &[(u32, u32)]) -> Result<OwnedFd, RangeError> {
+async fn ask(launched: &mut Launched, ranges: &[(u32, u32)]) -> Result<OwnedFd, IdNamespaceError> {
     let closed = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
     let stream = launched.stream.as_mut().ok_or_else(closed)?;
     let order = CreateIdNamespace { protocol_version: PROTOCOL_VERSION, ranges: ranges.to_vec() };
     stream.write_all(&encode(&order, MAX_SMALL_FRAME_BYTES)?).await?;
     let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-    match recv::<_, RangeError>(stream, &mut decoder).await? {
+    match recv::<_, IdNamespaceError>(stream, &mut decoder).await? {
         // The process is there, and its number its own, until the socket is closed.
         Some(FromIdNamespace::Created { pid }) => {
             Ok(File::open(format!("/proc/{pid}/ns/user"))?.into())
         }
-        Some(FromIdNamespace::Failed(failure)) => Err(RangeError::Failed(failure)),
+        Some(FromIdNamespace::Failed(failure)) => Err(IdNamespaceError::Failed(failure)),
         None => Err(closed().into()),
     }
 }
