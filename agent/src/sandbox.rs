@@ -241,7 +241,6 @@ fn report(code: &dyn LayerCode, context: &Context) -> Result<Report, Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::path::Path;
 
     use nix::sys::prctl;

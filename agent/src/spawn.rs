@@ -223,7 +223,6 @@ pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::sync::mpsc;
 
     use vivarium_protocol::policy::{CgroupPlacement, Network};

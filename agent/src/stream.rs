@@ -104,7 +104,6 @@ pub(crate) fn receive_with<T: DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use std::os::fd::AsRawFd;
     use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;

@@ -67,7 +67,6 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::frame::write_prefix;
 

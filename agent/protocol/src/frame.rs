@@ -141,7 +141,6 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::message::{Stream, ToAgent, Work};
     use proptest::prelude::*;

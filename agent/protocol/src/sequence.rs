@@ -125,7 +125,6 @@ const fn name(message: &FromAgent) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::message::{Origin, Stream};
     use crate::outcome::{Display, DisplayKind, Exception, OutputFile, Value};

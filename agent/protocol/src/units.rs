@@ -143,7 +143,6 @@ impl de::Visitor<'_> for LimitVisitor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

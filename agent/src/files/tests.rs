@@ -1,5 +1,4 @@
 //! Names that are traps, and what is put there all the same.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -109,7 +109,6 @@ fn plain(name: &[u8]) -> Result<PathBuf, FileError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -1,5 +1,4 @@
 //! Interpreters, real and pretended.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 

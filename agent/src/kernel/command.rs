@@ -204,7 +204,6 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Read;
 

@@ -148,7 +148,6 @@ pub(crate) fn is_retry(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     fn pending() -> (PendingProcess, UnixStream) {

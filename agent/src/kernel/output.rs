@@ -126,7 +126,6 @@ fn count_of(len: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn pipe(cap: u64) -> (Output, OwnedFd) {

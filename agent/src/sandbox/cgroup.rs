@@ -94,7 +94,6 @@ fn in_v2(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use vivarium_protocol::policy::Network;
 
     use super::super::landlock::fixture;

@@ -112,7 +112,6 @@ fn report(context: &Context, status: &OwnStatus) -> Report {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::super::landlock::fixture;
     use super::*;
 

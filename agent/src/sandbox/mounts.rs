@@ -200,7 +200,6 @@ fn mount_fs(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use vivarium_protocol::policy::Network;
 
     use super::super::landlock::fixture;

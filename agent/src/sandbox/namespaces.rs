@@ -211,7 +211,6 @@ fn sysctl(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::path::Path;
 
     use super::super::landlock::fixture;

@@ -213,7 +213,6 @@ fn read(resource: Resource) -> Result<(rlim_t, rlim_t), LayerError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::path::Path;
 
     use vivarium_protocol::layer::Status;

@@ -172,7 +172,6 @@ fn search_path(environment: &[CString]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -108,7 +108,6 @@ impl StartedWith {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::unix::ffi::OsStrExt;
 

@@ -157,7 +157,6 @@ impl<'de> de::Visitor<'de> for UniqueMapVisitor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

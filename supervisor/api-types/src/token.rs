@@ -95,7 +95,6 @@ impl fmt::Display for TokenHash {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// FIPS 180-2, appendix B.1.

@@ -126,7 +126,6 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use clap::CommandFactory;
 

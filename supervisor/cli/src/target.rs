@@ -116,7 +116,6 @@ impl From<EngineError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use serde::de::IgnoredAny;
     use vivarium_api_types::ListenAddr;

@@ -49,7 +49,6 @@ fn data<T: DeserializeOwned>(event: &SseEvent) -> Result<T, SseError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use vivarium_protocol::outcome::{DisplayKind, State, Status};
 

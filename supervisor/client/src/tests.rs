@@ -1,5 +1,4 @@
 //! The client against a server of a few lines, which counts its connections.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

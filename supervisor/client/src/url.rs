@@ -123,7 +123,6 @@ impl FromStr for Url {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -180,7 +180,6 @@ const fn cause_name(cause: Cause) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -144,7 +144,6 @@ fn try_clear_stale(runtime_dir: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

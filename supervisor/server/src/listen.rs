@@ -197,7 +197,6 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::unix::fs::MetadataExt;
 

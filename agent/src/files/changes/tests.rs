@@ -1,5 +1,4 @@
 //! What is told of a workdir in which all sorts of things are done.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,4 @@
 //! Archives as programs make them, and as none should.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use proptest::prelude::{any, prop, prop_assert_eq};
 

@@ -1,5 +1,5 @@
 //! Frames as the kernel sends them, and as no kernel should.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_truncation)]
 
 use proptest::prelude::{any, prop, prop_assert};
 use vivarium_protocol::outcome::{DisplayKind, MimePart};

@@ -136,7 +136,6 @@ impl AsFd for Control<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::stream;
     use std::os::fd::AsRawFd;

@@ -96,7 +96,6 @@ fn read(workdir: &Workdir, name: &str, left: u64) -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
     use std::path::Path;
 

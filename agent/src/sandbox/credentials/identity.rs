@@ -152,7 +152,6 @@ pub(super) fn left_groups(context: &Context, status: &OwnStatus) -> Option<(Stri
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::path::Path;
 
     use vivarium_protocol::policy::{Network, SubordinateIds};

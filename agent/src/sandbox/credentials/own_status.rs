@@ -78,7 +78,6 @@ fn hexadecimal(text: &str, name: &str) -> Result<u64, LayerError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     const KERNEL: &str = "Name:\tpython3\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\n\

@@ -1,5 +1,4 @@
 //! For tests of layers that can not be undone: a session's context, and a process to spoil.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

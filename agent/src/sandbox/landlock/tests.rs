@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used)]
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;

@@ -61,7 +61,6 @@ fn own_files(context: &Context) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use vivarium_protocol::layer::Layer;
 
     use super::*;

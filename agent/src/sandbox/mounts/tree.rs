@@ -228,7 +228,6 @@ fn c_path(path: &Path) -> Result<CString, LayerError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// `MOUNT_ATTR_*` of linux/mount.h.

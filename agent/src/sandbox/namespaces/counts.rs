@@ -95,7 +95,6 @@ fn is(path: &Path, expected: u64, text: &str) -> Result<(), LayerError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
 
     use vivarium_protocol::policy::Network;

@@ -135,7 +135,6 @@ impl Assembly {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::super::tests::decide;
     use super::*;
 

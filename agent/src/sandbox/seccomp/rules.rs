@@ -163,7 +163,6 @@ fn offset(argument: u8) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use seccompiler::BpfProgram;
 
     use super::super::tests::{ALLOW, NOT_PERMITTED, decide, with};

@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)] // a call's registers
 use std::collections::BTreeSet;
 use std::ffi::c_long;

@@ -140,7 +140,6 @@ fn number_or_unlimited(kind: Type, minimum: f64) -> Schema {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde::Deserialize;
     use vivarium_protocol::{layer, message, outcome, policy};

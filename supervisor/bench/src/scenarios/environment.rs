@@ -52,7 +52,6 @@ pub(super) async fn scientific_interpreter(default: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     #[test]

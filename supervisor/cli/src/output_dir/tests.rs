@@ -1,5 +1,4 @@
 //! What becomes of what was shown.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 

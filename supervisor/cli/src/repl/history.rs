@@ -84,7 +84,6 @@ fn default_path() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::unix::fs::MetadataExt;
 

@@ -208,7 +208,6 @@ pub(super) fn tab(before_cursor: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 

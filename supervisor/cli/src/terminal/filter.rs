@@ -97,7 +97,6 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 

@@ -1,5 +1,4 @@
 //! Following an execution on a server that breaks its connections wherever it is told to.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

@@ -1,5 +1,4 @@
 //! Every stream is read the same wherever it is cut.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
 

@@ -218,7 +218,6 @@ fn intersect(users: &[(u32, u32)], groups: &[(u32, u32)]) -> Vec<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -42,7 +42,6 @@ impl ProgramFile {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::unix::fs::FileExt;
 

@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used)]
 use futures_util::FutureExt;
 
 use super::*;

@@ -112,7 +112,6 @@ fn warn_once(error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::{AsRawFd, OwnedFd};
     use std::time::Duration;

@@ -117,7 +117,6 @@ pub(super) fn remove_all(path: &Path) -> Result<(), CgroupError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -37,7 +37,6 @@ fn of(dir: &Path) -> Option<Headroom> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
 
     use super::*;

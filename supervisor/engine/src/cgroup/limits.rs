@@ -136,7 +136,6 @@ pub(super) fn settings(limits: &Limits) -> Vec<(CgroupNode, Setting)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::fs;
     use std::os::unix::fs::symlink;
 

@@ -140,7 +140,6 @@ impl Io {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
 

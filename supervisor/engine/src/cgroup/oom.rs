@@ -72,7 +72,6 @@ impl OomCounter {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
 

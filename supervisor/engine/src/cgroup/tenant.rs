@@ -121,7 +121,6 @@ fn wanted(ceilings: &Ceilings) -> [Wanted; 5] {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use vivarium_protocol::policy::CpuCores;
     use vivarium_protocol::units::Limit;

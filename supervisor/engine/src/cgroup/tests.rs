@@ -1,6 +1,6 @@
 //! Against this host's own cgroupfs, where it lets us. One at a time, since taking a tree moves
 //! the whole process.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::print_stderr)]
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

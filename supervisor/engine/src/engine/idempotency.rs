@@ -241,7 +241,6 @@ impl Earlier {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use crate::session::execution_log::tests::outcome;
 

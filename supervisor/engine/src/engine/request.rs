@@ -137,7 +137,6 @@ pub(super) fn env(
 
 #[cfg(test)]
 pub(super) mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::engine::testing::settings;
 

@@ -157,7 +157,6 @@ const fn status_name(status: Status) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
     use vivarium_protocol::layer::Layer;

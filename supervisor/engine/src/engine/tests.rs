@@ -1,5 +1,4 @@
 //! The engine on a backend of the test's own.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,4 @@
 //! Admission on hosts whose memory the test tells.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
 

@@ -1,5 +1,4 @@
 //! Pools of sessions whose agents are played by the test.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::atomic::Ordering;
 

@@ -144,7 +144,6 @@ pub(super) fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::session::output::tests::limits;
 

@@ -180,7 +180,6 @@ fn key(who: &Identity, number: ExecutionNumber) -> Key {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::engine::testing::settings;
     use crate::session::execution_log::{LogWriter, tests::outcome};

@@ -51,7 +51,6 @@ pub(super) const fn next(state: SessionState, event: Event) -> Result<SessionSta
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use SessionState::{Closed, Idle, Interrupting, Replacing, Running, Starting};
 

@@ -2,7 +2,6 @@
 //!
 //! Durations here are either so long that they never pass, or so short that waiting for them
 //! is waiting for the event they cause; nothing is asserted about how long anything took.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -63,7 +63,6 @@ fn refuse(challenge: Challenge, detail: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use vivarium_engine::testing::{settings, tenant};
 

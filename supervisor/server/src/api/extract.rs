@@ -204,7 +204,6 @@ fn refuse(path: &str, error: &serde_json::Error) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use vivarium_api_types::{RunRequest, SessionSpec};
 

@@ -98,7 +98,6 @@ fn is_this_host(host: &str, own: Option<IpAddr>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn code(local: Option<Local>, pairs: &[(&'static str, &str)]) -> Option<String> {

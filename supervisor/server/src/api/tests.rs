@@ -1,5 +1,4 @@
 //! The API over real sockets, on an engine whose sessions echo.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::net::SocketAddr;
 

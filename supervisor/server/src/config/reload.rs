@@ -115,7 +115,6 @@ fn value<'a>(config: &'a Config, wanted: &str) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::config::{File, Sources, resolve};
     use std::time::Duration;

@@ -1,5 +1,4 @@
 //! The declarations against what they promise.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -240,7 +240,6 @@ fn absolute(text: &str) -> Result<PathBuf, ValueError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -113,7 +113,6 @@ pub(super) fn warning(message: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
     use tracing_subscriber::layer::SubscriberExt;

@@ -133,7 +133,6 @@ impl<'a> MakeWriter<'a> for Lines {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::io::Read;
 
     use super::*;

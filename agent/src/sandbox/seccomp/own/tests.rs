@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::panic)]
 #![allow(clippy::cast_sign_loss)] // a call's registers
 use std::collections::BTreeSet;
 use std::process::Command;

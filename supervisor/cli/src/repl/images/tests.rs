@@ -1,5 +1,4 @@
 //! The control sequences that draw an image, and how a terminal's protocol is found.
-#![allow(clippy::unwrap_used)]
 
 use super::*;
 

@@ -1,5 +1,4 @@
 //! On ordinary directories, which take and hold what is written, and are not cgroups.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;

@@ -1,5 +1,4 @@
 //! Requests on a host that is short of memory.
-#![allow(clippy::unwrap_used)]
 
 use vivarium_api_types::{ExecuteRequest, RunRequest};
 

@@ -1,5 +1,4 @@
 //! Requests that can have a session from a pool, and those that can not.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

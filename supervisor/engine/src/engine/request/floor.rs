@@ -30,7 +30,6 @@ pub fn too_low(limits: &Limits) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::engine::testing::settings;
 

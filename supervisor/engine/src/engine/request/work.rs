@@ -222,7 +222,6 @@ fn output_files(outputs: Vec<OutputSpec>) -> Result<Vec<OutputSpec>, EngineError
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::engine::request::tests::field;
     use crate::engine::testing::settings;

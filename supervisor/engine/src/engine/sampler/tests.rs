@@ -1,5 +1,4 @@
 //! Which sessions are asked, and what is learnt.
-#![allow(clippy::unwrap_used)]
 
 use vivarium_api_types::SessionSpec;
 use vivarium_protocol::message::{FromAgent, ToAgent};

@@ -89,7 +89,6 @@ impl Actor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
 

@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 use std::io::Write;
 use std::os::unix::net::UnixStream as Pair;
 

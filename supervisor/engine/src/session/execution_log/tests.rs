@@ -1,5 +1,4 @@
 //! Records under a clock that stands still until everybody waits for it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::time::Duration;
 

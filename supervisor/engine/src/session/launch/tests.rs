@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used)]
 use tokio::sync::watch;
 
 use super::*;

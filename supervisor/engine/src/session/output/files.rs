@@ -83,7 +83,6 @@ fn describe(spec: &OutputSpec, size_bytes: u64, content: Vec<u8>) -> FileInfo {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn spec(name: &str, format: Option<FileFormat>) -> OutputSpec {

@@ -97,7 +97,6 @@ fn images(displays: &[Arc<Display>]) -> Vec<EncodedImage> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use vivarium_protocol::outcome::MimePart;
 

@@ -1,5 +1,4 @@
 //! Messages of an agent in, events and an outcome out.
-#![allow(clippy::unwrap_used)]
 
 use vivarium_protocol::message::{Completion, FileEntry, FileKind};
 use vivarium_protocol::outcome::{DisplayKind, MimePart, Usage};

@@ -1,5 +1,4 @@
 //! Clients that follow an execution, are slow, or go away.
-#![allow(clippy::indexing_slicing)]
 
 use vivarium_protocol::message::Stream;
 

@@ -1,11 +1,6 @@
 //! Transfers of a session whose agent the test plays. How the agent does its part is tested
 //! where it is.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![allow(clippy::cast_possible_truncation)]
 
 use tokio::task::JoinHandle;
 use vivarium_protocol::message::{FileKind, FileProblemKind};

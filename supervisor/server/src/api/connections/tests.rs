@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 use std::net::Ipv4Addr;
 
 use futures_util::FutureExt;

@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used)]
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 

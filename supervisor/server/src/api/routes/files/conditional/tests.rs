@@ -1,4 +1,3 @@
-#![allow(clippy::unwrap_used)]
 use vivarium_protocol::message::FileKind;
 
 use super::*;
