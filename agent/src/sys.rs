@@ -248,7 +248,6 @@ pub(crate) fn place_descriptors(
     Ok(Placed { fds: (0..above).map(Some).collect() })
 }
 
-/// /dev/null, for reading.
 pub(crate) fn open_null() -> io::Result<OwnedFd> {
     Ok(std::fs::File::open("/dev/null")?.into())
 }

@@ -149,7 +149,6 @@ impl ChangeTracker {
         }
     }
 
-    /// An execution begins.
     pub(crate) fn begin(&mut self, workdir: &Workdir) {
         if self.stage == TrackingStage::Reported {
             self.watch_all(workdir, Changed::SinceReported);

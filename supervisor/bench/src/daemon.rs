@@ -28,7 +28,6 @@ pub enum DaemonError {
     Prepare { path: PathBuf, source: io::Error },
     #[error("cannot run {program}")]
     Run { program: PathBuf, source: io::Error },
-    /// Its log is on standard error.
     #[error("it was not ready within {0:?}")]
     NotReady(Duration),
 }

@@ -56,7 +56,6 @@ pub struct Plan {
     pub stream_bytes: u64,
     /// Images of each size.
     pub images: usize,
-    /// Uploads, and downloads.
     pub transfers: usize,
     /// The size of each, in bytes.
     pub transfer_bytes: u64,
@@ -110,7 +109,6 @@ pub enum BenchError {
     Memory(#[from] MemoryError),
     #[error("cannot run {interpreter} for comparison")]
     Interpreter { interpreter: String, source: std::io::Error },
-    /// An execution gave another result than it has to.
     #[error("{what} gave {found}")]
     Unexpected { what: &'static str, found: String },
 }

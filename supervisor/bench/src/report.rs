@@ -143,7 +143,6 @@ pub enum Bound {
 #[derive(Debug, Clone, Serialize)]
 pub struct Bar {
     pub name: String,
-    /// The measured value.
     pub found: f64,
     pub bound: Bound,
     pub limit: f64,

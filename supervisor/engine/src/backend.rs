@@ -65,7 +65,6 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// What a backend needs to know, besides the policy that goes over the stream.
 #[derive(Debug, Clone)]
 pub struct LaunchSpec {
-    /// For log lines.
     pub session_id: String,
 }
 
@@ -107,7 +106,6 @@ pub enum Outermost {
 /// A template that is starting.
 #[derive(Debug)]
 pub struct TemplateParts {
-    /// Its process.
     pub launched: Launched,
     /// The library that it is to load.
     pub library: OwnedFd,

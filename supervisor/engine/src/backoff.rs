@@ -7,7 +7,6 @@ use tokio::time::Instant;
 /// After the first.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// After many.
 const LAST: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
@@ -17,14 +16,12 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// One has failed.
     pub(crate) fn failed(&mut self, now: Instant) {
         let wait = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LAST);
         self.failures = self.failures.saturating_add(1);
         self.until = Some(now + wait);
     }
 
-    /// One has not.
     pub(crate) const fn succeeded(&mut self) {
         self.failures = 0;
         self.until = None;

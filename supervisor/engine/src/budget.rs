@@ -52,7 +52,6 @@ impl Pot {
 /// Whose bytes are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// The tenant's.
     Tenant {
         /// How many MiB it has.
         max_mib: usize,
@@ -121,7 +120,6 @@ impl Budget {
         }))
     }
 
-    /// A tenant's part.
     #[must_use]
     pub fn of(&self, tenant: &str) -> Account {
         let mut tenants = self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner);

@@ -34,7 +34,6 @@ mod tests;
 use keeper::Keeper;
 use pool::Pool;
 
-/// Tenant and environment.
 pub type Key = (String, String);
 
 /// How many sessions there are to be.
@@ -53,7 +52,6 @@ pub struct PoolSpec {
     pub plan: LaunchPlan,
     /// What the environment is configured to have. Sessions of another one do not belong there.
     pub environment: Environment,
-    /// How many.
     pub watermarks: Watermarks,
 }
 

@@ -57,7 +57,6 @@ pub struct Identity {
     pub id: String,
     /// Whose it is, a plain name too.
     pub tenant: String,
-    /// Its environment's name.
     pub environment: String,
     /// What it may use.
     pub limits: Limits,
@@ -93,7 +92,6 @@ pub enum Command {
     Interrupt(oneshot::Sender<Option<Interrupted>>),
     /// Replace the kernel; answers with the execution that was ended by it.
     Reset(oneshot::Sender<Option<ExecutionNumber>>),
-    /// Ask the agent.
     Describe(oneshot::Sender<Description>),
     /// Have the agent do something with files.
     File(transfer::FileCommand),
@@ -120,7 +118,6 @@ pub(crate) struct SessionStatus {
 /// Everybody's hold on a session.
 #[derive(Debug)]
 pub struct Session {
-    /// What it is.
     pub identity: Identity,
     timing: Timing,
     created: Instant,

@@ -21,7 +21,6 @@ pub use tenants::{Ceilings, DEFAULT_TENANT, Tenant};
 pub struct Settings {
     /// Where the daemon listens and keeps things.
     pub server: Server,
-    /// What confines sessions.
     pub sandbox: Sandbox,
     /// How long sessions and executions last.
     pub session: Session,
@@ -86,7 +85,6 @@ pub struct Server {
     pub listen: Vec<ListenAddr>,
     /// What outlives the daemon.
     pub state_dir: PathBuf,
-    /// What does not.
     pub runtime_dir: PathBuf,
     /// Whom to become when started as root.
     pub user: String,
@@ -109,7 +107,6 @@ pub enum LogFormat {
     Auto,
     /// One JSON object per line.
     Json,
-    /// For people.
     Text,
 }
 

@@ -101,7 +101,6 @@ impl Suspicion {
         self.news.notified().await;
     }
 
-    /// It was unfounded.
     fn clear(&self) {
         self.raised.store(false, Ordering::Release);
     }

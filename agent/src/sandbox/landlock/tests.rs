@@ -88,7 +88,6 @@ fn nothing_is_executed_from_scratch() {
     });
 }
 
-/// What Python needs.
 fn allowed(workdir: &Path) {
     write("/dev/null").unwrap();
     File::open("/dev/urandom").unwrap();

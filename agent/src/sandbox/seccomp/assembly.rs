@@ -33,7 +33,6 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Answers, and ends.
     pub(super) fn answer(&mut self, action: u32) -> Label {
         let is_it = |step: &sock_filter| step.code == RETURN && step.k == action;
         match self.reversed.iter().rev().take(SHARED_WITHIN).position(is_it) {

@@ -9,7 +9,6 @@ use std::ffi::c_long;
 #[allow(clippy::wildcard_imports)] // the names are the list
 use libc::*;
 
-/// One system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
     /// libc's name of the constant, `SYS_read`.

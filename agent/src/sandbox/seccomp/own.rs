@@ -92,7 +92,6 @@ pub(crate) const fn agent_calls() -> usize {
 static AGENT_PROGRAM: Built = Built::new();
 static LAUNCHER_PROGRAM: Built = Built::new();
 
-/// Builds both.
 pub(super) fn prepare() -> Result<(), ProgramError> {
     AGENT_PROGRAM.get_or_build(agent)?;
     LAUNCHER_PROGRAM.get_or_build(launcher).map(drop)

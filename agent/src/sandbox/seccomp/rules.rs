@@ -105,7 +105,6 @@ fn assemble_rule(
     Ok(next)
 }
 
-/// Where something begins.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     label: Label,

@@ -181,7 +181,6 @@ impl FakeAgent {
         self.send(FromAgent::KernelReady { generation, protection, origin }).await;
     }
 
-    /// Starts up.
     pub async fn start(&mut self) -> Policy {
         let policy = self.launched().await;
         self.ready(1).await;

@@ -43,7 +43,6 @@ const RETIRED_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct ForkServer(Mutex<Option<Server>>);
 
-/// One that runs.
 #[derive(Debug)]
 struct Server {
     orders: UnixStream,
@@ -55,7 +54,6 @@ struct Server {
 /// What is to become of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It forks launchers.
     Serves,
     /// It does what it was ordered, and ends.
     Retires,

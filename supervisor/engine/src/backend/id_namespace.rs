@@ -20,27 +20,19 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// Why there are no subordinate ids although they are granted.
 #[derive(Debug, thiserror::Error)]
 pub enum IdNamespaceError {
-    /// It could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// It said why.
     #[error("{0}")]
     Failed(Failure),
-    /// It did not answer.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
-    /// Its socket, or its file in /proc.
     #[error("open the namespace")]
     Io(#[from] std::io::Error),
-    /// Its socket.
     #[error("its answer")]
     Frame(#[from] FrameError),
 }
 
 /// Makes it; `None` if this backend has no such thing.
-///
-/// # Errors
-/// [`IdNamespaceError`].
 pub async fn make(
     backend: &dyn Backend,
     ranges: &[(u32, u32)],

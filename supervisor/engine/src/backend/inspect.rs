@@ -25,10 +25,8 @@ const MAX_ANSWER_BYTES: u64 = 8 << 20;
 /// Why there is no interpreter.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// It, or the agent that asks it, can not be executed.
     #[error("inspect the interpreter {}: {reason}", path.display())]
     Failed { path: PathBuf, reason: String },
-    /// None on PATH works.
     #[error(
         "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"
     )]

@@ -37,7 +37,6 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// With this agent.
     #[must_use]
     pub fn new(agent: AgentBinary) -> Self {
         Self { agent, fork_server: ForkServer::default() }

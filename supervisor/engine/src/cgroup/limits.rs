@@ -45,7 +45,6 @@ impl fmt::Display for Controller {
 pub(super) enum CgroupNode {
     /// The scope itself: agent and kernel together.
     Scope,
-    /// The kernel's leaf.
     Kernel,
 }
 

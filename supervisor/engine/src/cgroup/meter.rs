@@ -61,7 +61,6 @@ impl Meter {
         Self { cpu: open("cpu.stat"), io: open("io.stat"), peak: Peak::open(scope) }
     }
 
-    /// An execution begins.
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark {
@@ -122,7 +121,6 @@ impl Peak {
     }
 }
 
-/// Any write does.
 fn reset(peak: &File) -> bool {
     peak.write_at(b"0", 0).is_ok()
 }

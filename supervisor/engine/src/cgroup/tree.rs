@@ -173,9 +173,6 @@ fn listed(file: &Path) -> Vec<Controller> {
 }
 
 /// Kills and removes the trees of Vivariums in `base` that are no more.
-///
-/// # Errors
-/// The first [`CgroupError`].
 pub async fn sweep(base: &Path) -> Result<(), CgroupError> {
     for dir in children(base)? {
         if !is_made_by_us(&dir) {

@@ -27,7 +27,6 @@ pub struct Stall {
     pub resource: &'static str,
     /// `some` of the processes, or the `full` lot.
     pub share: &'static str,
-    /// So far.
     pub time: Duration,
 }
 

@@ -291,7 +291,6 @@ impl State {
     }
 }
 
-/// The earlier one.
 fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }

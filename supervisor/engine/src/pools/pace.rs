@@ -65,7 +65,6 @@ impl Pace {
     }
 }
 
-/// The longest rest.
 const DAY: Duration = Duration::from_hours(24);
 
 #[cfg(test)]

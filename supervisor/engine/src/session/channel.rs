@@ -36,13 +36,10 @@ const READ_BYTES: usize = 64 << 10;
 /// Why nothing more can be heard.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChannelError {
-    /// End of file.
     #[error("the agent is gone")]
     Closed,
-    /// The socket failed.
     #[error("the agent's socket failed: {0}")]
     Io(io::Error),
-    /// It does not speak the protocol.
     #[error("the agent sent {0}")]
     Frame(#[from] FrameError),
 }
@@ -57,7 +54,6 @@ struct Unsent {
     transfer: Option<TransferNumber>,
 }
 
-/// One agent's socket.
 #[derive(Debug)]
 pub(super) struct Channel {
     stream: UnixStream,

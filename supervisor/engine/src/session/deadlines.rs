@@ -28,11 +28,8 @@ pub(super) enum Awaited {
 /// What to do when it did not come in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overdue {
-    /// Send SIGINT.
     Interrupt,
-    /// Kill what runs.
     Kill,
-    /// Kill the session.
     GiveUp(Cause, &'static str),
 }
 

@@ -8,7 +8,6 @@ use vivarium_protocol::message::{ExecutionNumber, Failure, InputFile, Work};
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
 
-/// Something to run.
 #[derive(Debug)]
 pub struct NewExecution {
     pub work: Work,

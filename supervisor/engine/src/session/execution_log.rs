@@ -38,9 +38,7 @@ pub enum Stage {
     Submitted,
     /// It waits for its turn, under this number.
     Queued(ExecutionNumber),
-    /// It runs.
     Running(ExecutionNumber),
-    /// It is over.
     Done(Arc<Outcome>),
     /// It was not taken, for this reason, and never will be.
     Refused(Refusal),
@@ -178,7 +176,6 @@ impl ExecutionLog {
         *self.abandoned.borrow()
     }
 
-    /// Waits for that.
     pub async fn abandoned(&self) {
         let mut abandoned = self.abandoned.subscribe();
         if abandoned.wait_for(|abandoned| *abandoned).await.is_err() {

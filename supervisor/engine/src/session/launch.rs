@@ -32,7 +32,6 @@ pub struct LaunchPlan {
 /// What all sessions of a tenant and an environment are started and ended with.
 #[derive(Debug, Clone)]
 pub struct LaunchContext {
-    /// What starts them.
     pub backend: Arc<dyn Backend>,
     /// What their kernels run, if they are executed.
     pub program: ProgramFile,
@@ -76,7 +75,6 @@ pub(super) struct ScopeName<'a> {
 /// What belongs to a session until it is gone.
 #[derive(Debug)]
 pub(super) struct Resources {
-    /// For log lines.
     pub(super) name: String,
     pub(super) launched: Launched,
     /// Its scope, also for those who read its usage.

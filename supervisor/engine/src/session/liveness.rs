@@ -37,7 +37,6 @@ impl Liveness {
         }
     }
 
-    /// It said something.
     pub(super) const fn answered(&mut self) {
         self.answered = true;
     }

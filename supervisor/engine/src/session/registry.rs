@@ -9,7 +9,6 @@ use vivarium_protocol::units::Limit;
 use super::Session;
 use crate::memory::Shortage;
 
-/// Tenant and id.
 type Key = (String, String);
 
 /// Sessions that are alive or not yet gone.
@@ -38,9 +37,6 @@ impl Registry {
 
     /// Adds the session that `make` makes, unless one of this id exists, there are `own_max` of
     /// the tenant, `max` of all, or it can not be made.
-    ///
-    /// # Errors
-    /// [`Refused`].
     pub fn insert(
         &self,
         tenant: &str,

@@ -145,12 +145,10 @@ impl Bench {
         bench
     }
 
-    /// Queues code.
     async fn submit(&self, code: &str, timeout: Duration) -> Reply {
         self.submit_work(Work::Code { code: code.to_owned() }, timeout, false).await
     }
 
-    /// Queues anything.
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
         let (log, writer) = ExecutionLog::new(1 << 20, cancel);
         let attached = log.attach();

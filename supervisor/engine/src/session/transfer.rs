@@ -44,19 +44,14 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Why nothing came of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// As many as may be under way are.
     #[error("as many transfers are under way as may be")]
     TooMany,
-    /// The session ended.
     #[error("the session ended")]
     Over,
-    /// The agent said no.
     #[error("{}", .0.detail)]
     Refused(FileProblem),
-    /// The agent answered another question.
     #[error("the agent's answer to an operation on files is that of another one")]
     OutOfTurn,
-    /// There is no socket for the content.
     #[error("make a socket pair for a file's content: {0}")]
     Socket(io::Error),
 }
@@ -103,7 +98,6 @@ type Answer = (Result<FileReply, FileProblem>, Permit);
 /// An operation on its way to the agent.
 #[derive(Debug)]
 pub struct FileCommand {
-    /// What to do.
     pub(super) operation: FileOperation,
     /// The agent's end of the content's socket.
     pub(super) socket: Option<OwnedFd>,
@@ -150,9 +144,6 @@ impl Transfers {
 
 impl Session {
     /// Has the agent list a directory. The flag says whether there is more.
-    ///
-    /// # Errors
-    /// [`TransferError`].
     pub async fn list_files(
         &self,
         limiter: &TransferLimiter,
@@ -165,9 +156,6 @@ impl Session {
     }
 
     /// Has the agent remove what is at a path.
-    ///
-    /// # Errors
-    /// [`TransferError`].
     pub async fn delete_file(
         &self,
         limiter: &TransferLimiter,
@@ -180,9 +168,6 @@ impl Session {
     }
 
     /// Opens a file, or `length` bytes of it from `offset` on.
-    ///
-    /// # Errors
-    /// [`TransferError`].
     pub async fn read_file(
         self: &Arc<Self>,
         limiter: &TransferLimiter,
@@ -201,9 +186,6 @@ impl Session {
     }
 
     /// Begins to send the content of an [`FileOperation::Write`] or [`FileOperation::Unpack`].
-    ///
-    /// # Errors
-    /// [`TransferError`].
     pub async fn write_file(
         self: &Arc<Self>,
         limiter: &TransferLimiter,

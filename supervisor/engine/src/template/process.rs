@@ -29,28 +29,20 @@ const PONG_WITHIN: Duration = Duration::from_secs(2);
 /// Why there is no template, or none any more.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TemplateError {
-    /// The environment can not be one.
     #[error("{0}")]
     Unfit(String),
-    /// The backend has none.
     #[error("this installation has no library for templates (libvivarium_agent.so)")]
     NoLibrary,
-    /// It could not be started.
     #[error(transparent)]
     Launch(#[from] crate::backend::LaunchError),
-    /// It has no directory of its own.
     #[error(transparent)]
     Workdir(#[from] crate::recover::WorkdirError),
-    /// It is gone, or says what it should not.
     #[error("its process {0}")]
     Gone(&'static str),
-    /// The socket failed.
     #[error("its socket")]
     Io(#[from] io::Error),
-    /// What came is not a message.
     #[error("its socket")]
     Frame(#[from] vivarium_protocol::frame::FrameError),
-    /// It does not answer.
     #[error("it did not answer within {0:?}")]
     Hangs(Duration),
 }

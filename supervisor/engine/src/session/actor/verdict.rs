@@ -18,7 +18,6 @@ pub(super) struct Verdict {
     pub(super) cause: Option<Cause>,
     pub(super) detail: String,
     pub(super) state: State,
-    /// Of a command.
     pub(super) exit_code: Option<i32>,
 }
 
@@ -120,7 +119,6 @@ pub(super) fn limit_reached(stop: Stop, timeout: Duration, limits: &Limits) -> (
     }
 }
 
-/// Adds a sentence.
 pub(super) fn join(detail: &mut String, more: &str) {
     if !detail.is_empty() {
         detail.push_str("; ");

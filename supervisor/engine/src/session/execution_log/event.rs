@@ -30,9 +30,7 @@ pub enum EventKind {
         execution_id: String,
         session_id: String,
     },
-    /// It printed.
     Output(Stream, String),
-    /// It showed something.
     Display(Arc<Display>),
     /// Its final expression has this value.
     Value(Arc<ValueInfo>),

@@ -33,7 +33,6 @@ struct Position {
 /// Whether the execution is to be held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// It is not.
     No,
     /// For a reader that has until then.
     Until(Instant),

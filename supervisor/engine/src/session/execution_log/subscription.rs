@@ -54,9 +54,6 @@ impl Drop for EventSubscription {
 impl ExecutionLog {
     /// Follows it from the first event after `after` on; from the first that is kept if that is
     /// `None`.
-    ///
-    /// # Errors
-    /// [`NoSuchEvent`]
     pub fn subscribe(
         self: &Arc<Self>,
         after: Option<EventNumber>,

@@ -30,7 +30,6 @@ impl LogWriter {
         Self { log }
     }
 
-    /// What is written.
     #[must_use]
     pub const fn log(&self) -> &Arc<ExecutionLog> {
         &self.log
@@ -41,7 +40,6 @@ impl LogWriter {
         self.log.stage.send_replace(Stage::Queued(number));
     }
 
-    /// It runs.
     pub fn started(&self, number: ExecutionNumber, session_id: &str) {
         self.log.stage.send_replace(Stage::Running(number));
         let (execution_id, session_id) = (number.to_string(), session_id.to_owned());
