@@ -40,7 +40,6 @@ pub struct Sources {
     pub host: Host,
     /// The file, if there is one.
     pub file: Option<File>,
-    /// Our environment.
     pub variables: Vec<(String, String)>,
     /// Values from flags.
     pub flags: Vec<RawSetting>,
@@ -58,7 +57,6 @@ pub fn flag(flag: &'static str, texts: &[String]) -> Option<RawSetting> {
 /// One key's value as it is in effect.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Which key.
     pub key: &'static Key,
     /// Of which environment or tenant.
     pub of: Option<String>,
@@ -69,7 +67,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The key's path.
     #[must_use]
     pub fn path(&self) -> String {
         self.key.path(self.of.as_deref())
@@ -79,7 +76,6 @@ impl Entry {
 /// A configuration without errors.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What it means.
     pub settings: Settings,
     /// What was said, in the order of the file.
     pub entries: Vec<Entry>,

@@ -174,7 +174,6 @@ pub(super) const fn memory_policy(settings: &Settings) -> MemoryPolicy {
     }
 }
 
-/// The reserve, in bytes.
 pub(super) const fn reserve_bytes(settings: &Settings) -> u64 {
     settings.session.memory_reserve_mb.saturating_mul(1 << 20)
 }

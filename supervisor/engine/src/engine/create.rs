@@ -25,9 +25,6 @@ pub struct Created {
 
 impl Engine {
     /// Makes a session, and returns when its kernel is ready.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn create(
         &self,
         tenant: &str,
@@ -39,9 +36,6 @@ impl Engine {
     /// Makes a session unless an earlier request with the same key has, and returns when its
     /// kernel is ready. Dropped before that, it ends the session, unless the client can name it: by
     /// an id of its own, or by sending the same key again.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn create_once(
         &self,
         tenant: &str,

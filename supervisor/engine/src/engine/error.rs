@@ -16,46 +16,29 @@ pub enum EngineError {
     /// No such session, or not this tenant's.
     #[error("there is no session {0:?}")]
     UnknownSession(String),
-    /// A session of this id exists.
     #[error("there already is a session {0:?}")]
     Conflict(String),
-    /// A field's value can not be used.
     #[error("{field}: {reason}")]
     Invalid {
         /// Which, as `limits.max_procs`.
         field: String,
-        /// Why.
         reason: String,
     },
     /// A field is needed that is not there.
     #[error("{field}: {reason}")]
-    Missing {
-        /// Which.
-        field: &'static str,
-        /// What is needed.
-        reason: &'static str,
-    },
+    Missing { field: &'static str, reason: &'static str },
     /// As many executions as may wait in this session are waiting.
     #[error("{depth} executions wait in this session, as many as may")]
-    QueueFull {
-        /// How many may.
-        depth: usize,
-    },
+    QueueFull { depth: usize },
     /// Requests, executions and results take what they may take together, of the tenant or of all.
     #[error("{0}")]
     NoRoom(Full),
     /// As many sessions as there may be.
     #[error("there are as many sessions as there may be ({max})")]
-    TooManySessions {
-        /// How many.
-        max: u64,
-    },
+    TooManySessions { max: u64 },
     /// As many sessions of this tenant as there may be.
     #[error("there are as many sessions of this tenant as there may be ({max})")]
-    TooManyOfTenant {
-        /// How many.
-        max: u64,
-    },
+    TooManyOfTenant { max: u64 },
     /// The host has no memory for one more session.
     #[error("there is no room for one more session: {0}")]
     NoCapacity(Shortage),
@@ -84,7 +67,6 @@ pub enum EngineError {
         "this request was carried out; its result is not kept any more, or its session is over"
     )]
     ResultGone,
-    /// The kernel did not answer a question.
     #[error("the kernel did not answer: {0}")]
     NoAnswer(String),
     /// As many operations on files as may be under way are.
@@ -95,49 +77,24 @@ pub enum EngineError {
     },
     /// A path that can not name anything beneath the workdir, or leads through a symbolic link.
     #[error("{path:?}: {reason}")]
-    BadPath {
-        /// Which.
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Nothing is there.
+    BadPath { path: String, reason: String },
     #[error("there is no file {0:?}")]
     UnknownFile(String),
     /// Something is there that can not be used as a file, or as a directory where one is needed.
     #[error("{path:?}: {detail}")]
-    NotAFile {
-        /// Where.
-        path: String,
-        /// What it is.
-        detail: String,
-    },
+    NotAFile { path: String, detail: String },
     /// The file would be larger than files of the session may be.
     #[error("a file of this session may have {max_mb} MiB (limits.max_file_size_mb)")]
-    FileTooLarge {
-        /// How large they may be.
-        max_mb: Limit,
-    },
+    FileTooLarge { max_mb: Limit },
     /// The session's disk or inodes are used up.
     #[error("{path:?}: {detail}")]
-    NoSpace {
-        /// What did not fit.
-        path: String,
-        /// What the system said.
-        detail: String,
-    },
+    NoSpace { path: String, detail: String },
     /// What was sent is no archive that can be unpacked.
     #[error("{0}")]
     BadArchive(String),
     /// The system refused an operation on a file.
     #[error("{path:?}: {detail}")]
-    FileRefused {
-        /// Which.
-        path: String,
-        /// What it said.
-        detail: String,
-    },
-    /// The daemon is shutting down.
+    FileRefused { path: String, detail: String },
     #[error("the daemon is shutting down")]
     Draining,
     /// A defect of ours, or the daemon has run out of something.
@@ -149,7 +106,6 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// A field's value can not be used.
     pub(super) fn invalid(field: impl Into<String>, reason: impl ToString) -> Self {
         Self::Invalid { field: field.into(), reason: reason.to_string() }
     }
@@ -221,18 +177,14 @@ pub enum StartError {
     /// An environment's interpreter does not work.
     #[error("environments.{environment}")]
     Interpreter {
-        /// Which environment.
         environment: String,
-        /// Why.
         #[source]
         source: InspectError,
     },
     /// There is no file for an environment's kernel program.
     #[error("environments.{environment}: keep its kernel program")]
     Program {
-        /// Which environment.
         environment: String,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -249,7 +201,6 @@ pub enum StartError {
         missing.layer, missing.status, missing.detail, missing.fix
     )).collect::<Vec<_>>().join("; "))]
     RequiredMissing {
-        /// Which environment.
         environment: String,
         /// The layers, as a trial session reported them.
         missing: Vec<vivarium_protocol::layer::Report>,
@@ -258,29 +209,17 @@ pub enum StartError {
     },
     /// Others than this host can reach the API, and must not.
     #[error("the API listens on {address}, which can be reached from other hosts, and {why}")]
-    OpenToOthers {
-        /// Where.
-        address: String,
-        /// Why they must not.
-        why: &'static str,
-    },
+    OpenToOthers { address: String, why: &'static str },
     /// What all sessions of a tenant may use together could not be bounded.
     #[error("set the ceilings of tenant {tenant}")]
     Ceilings {
-        /// Whose.
         tenant: String,
-        /// Why not.
         #[source]
         source: crate::cgroup::CgroupError,
     },
     /// Not even a session without the missing layers starts.
     #[error("a trial session of environment {environment} did not start: {failure}{}", fix_of(.failure))]
-    Trial {
-        /// Which environment.
-        environment: String,
-        /// What it said.
-        failure: Failure,
-    },
+    Trial { environment: String, failure: Failure },
     /// A defect of a metric's declaration.
     #[error("prepare the metrics")]
     Metrics(#[source] vivarium_metrics::MetricsError),

@@ -99,7 +99,6 @@ async fn wait_for(gone: Option<JoinHandle<()>>) {
     }
 }
 
-/// Follows a record.
 pub(super) fn follow(
     record: &Arc<ExecutionLog>,
     after: Option<EventNumber>,
@@ -129,9 +128,6 @@ impl Engine {
     }
 
     /// Runs code or a command in a session of its own, and returns when nothing of that is left.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn run(
         &self,
         tenant: &str,
@@ -141,9 +137,6 @@ impl Engine {
     }
 
     /// Has code run in a session, which is made first if `create` says so and there is none.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn start_code(
         &self,
         tenant: &str,
@@ -157,9 +150,6 @@ impl Engine {
     }
 
     /// Has a command run in a session.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn start_command(
         &self,
         tenant: &str,
@@ -172,9 +162,6 @@ impl Engine {
     }
 
     /// Has code or a command run in a session of its own.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn start_run(
         &self,
         tenant: &str,

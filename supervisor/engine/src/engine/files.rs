@@ -65,9 +65,6 @@ impl Upload {
 
 impl Engine {
     /// What is in a directory of a session.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn list_files(
         &self,
         tenant: &str,
@@ -94,9 +91,6 @@ impl Engine {
     }
 
     /// A file of a session, without its content. `None` if nothing is there.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn stat_file(
         &self,
         tenant: &str,
@@ -111,9 +105,6 @@ impl Engine {
     }
 
     /// Opens a file of a session, or `length` bytes of it from `offset` on.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn read_file(
         &self,
         tenant: &str,
@@ -131,9 +122,6 @@ impl Engine {
 
     /// Begins to write a file of a session, of so many bytes where that is known. It is there,
     /// or changed, when [`Upload::finish`] returns, and until then not at all.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn write_file(
         &self,
         tenant: &str,
@@ -154,9 +142,6 @@ impl Engine {
     }
 
     /// Begins to unpack a tar archive into a directory of a session, the workdir if empty.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn unpack_files(
         &self,
         tenant: &str,
@@ -173,9 +158,6 @@ impl Engine {
     }
 
     /// Removes a file, a link, or a directory with all that is in it.
-    ///
-    /// # Errors
-    /// [`EngineError`].
     pub async fn delete_file(&self, tenant: &str, id: &str, path: &str) -> Result<(), EngineError> {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;

@@ -82,7 +82,6 @@ enum WeakProduct {
 /// What a request has led to.
 #[derive(Debug, Clone)]
 pub(super) enum Product {
-    /// An execution.
     Execution(Arc<ExecutionLog>),
     /// A session that is not over.
     Session(Arc<Session>),
@@ -105,7 +104,6 @@ impl WeakProduct {
 pub(super) enum Claim {
     /// The first: it has to be carried out.
     First(Slot),
-    /// One of those after it.
     Again(Earlier),
 }
 

@@ -15,7 +15,6 @@ use super::{Engine, EngineError};
 /// How long a kernel may think about it. Then it is interrupted like any code.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The type of an answer.
 const JSON: &str = "application/json";
 
 impl Engine {

@@ -26,7 +26,6 @@ pub(super) use work::{WorkSpec, code, command, run};
 const MAX_ENV: usize = 256;
 const MAX_ENV_BYTES: usize = 96 << 10;
 
-/// The id of a new session.
 pub(super) fn id(asked: Option<String>) -> Result<String, EngineError> {
     match asked {
         Some(id) if is_valid_id(&id) => Ok(id),
@@ -39,7 +38,6 @@ pub(super) fn id(asked: Option<String>) -> Result<String, EngineError> {
     }
 }
 
-/// The limits of a session.
 pub(super) fn limits(
     configured: &Limits,
     asked: Option<LimitsSpec>,

@@ -32,7 +32,6 @@ pub(super) async fn run(engine: Weak<Inner>) {
     }
 }
 
-/// Asks one session.
 async fn sample(session: &Session, memory: &Memory) {
     let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
     if let Ok(Some(Description { agent_pss_bytes, kernel_pss_bytes, .. })) = described

@@ -24,7 +24,6 @@ const STATES: [SessionState; 6] = [
     SessionState::Closed,
 ];
 
-/// A tenant's sessions.
 #[derive(Default)]
 struct Population {
     states: BTreeMap<&'static str, u64>,

@@ -74,7 +74,6 @@ impl Engine {
         refused
     }
 
-    /// Ends them.
     pub(super) async fn stop_templates(&self) {
         for prepared in self.inner.environments.values() {
             prepared.template.stop().await;

@@ -34,7 +34,6 @@ pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// A body that is coming.
 pub(super) struct Pieces {
     body: Body,
     /// One timer for all pieces: to move one is cheap, to make one wakes the runtime.

@@ -30,7 +30,6 @@ const RESERVE: usize = 32;
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
-    /// An address.
     Address(IpAddr),
     /// A user of this host; `None` if the system does not say which.
     User(Option<u32>),
@@ -199,12 +198,10 @@ impl Activity {
         self.change(|entry| entry.silent = Some(Instant::now()));
     }
 
-    /// A whole request came.
     fn busy(&self) {
         self.change(|entry| entry.silent = None);
     }
 
-    /// It was answered.
     fn idle(&self) {
         self.ends_with_client.send_replace(false);
         self.change(|entry| (entry.silent, entry.tenant) = (Some(Instant::now()), None));

@@ -144,7 +144,6 @@ pub(super) fn respond(
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// What an event says.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Data<'a> {

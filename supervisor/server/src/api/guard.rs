@@ -23,7 +23,6 @@ use super::{Problem, auth};
 pub(super) enum Local {
     /// A TCP address of ours.
     Tcp(SocketAddr),
-    /// A Unix socket.
     Unix,
 }
 

@@ -67,7 +67,6 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, head, put, post, patch, delete].into_iter().flatten()
 }
 
-/// The OpenAPI document.
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();

@@ -21,12 +21,10 @@ struct Part {
     document: OpenApi,
 }
 
-/// Every file's.
 fn parts() -> [Part; 5] {
     [sessions::part(), executions::part(), commands::part(), files::part(), host::part()]
 }
 
-/// Every route.
 pub(super) fn router() -> Router<Shared> {
     parts().into_iter().fold(Router::new(), |all, part| all.merge(part.router))
 }

@@ -28,7 +28,6 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     errors
 }
 
-/// A token is one tenant's alone.
 fn shared_tokens(settings: &Settings) -> Vec<(String, String)> {
     let mut errors = Vec::new();
     let mut owners = BTreeMap::new();

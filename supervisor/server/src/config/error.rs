@@ -6,18 +6,13 @@ use std::path::PathBuf;
 /// Where a value was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nowhere.
     Default,
-    /// In the file.
     File {
-        /// Its path.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
     },
-    /// In this variable.
     Variable(String),
-    /// After this flag.
     Flag(&'static str),
 }
 
@@ -32,11 +27,9 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct ConfigError {
-    /// Where.
     pub origin: Origin,
     /// What; begins with the key it is about.
     pub message: String,

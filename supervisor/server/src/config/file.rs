@@ -15,12 +15,9 @@ use crate::config::{keys, suggest};
 /// Where the file is unless said otherwise.
 pub const DEFAULT_PATH: &str = "/etc/vivarium/vivarium.toml";
 
-/// A file that was read.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Where it was.
     pub path: PathBuf,
-    /// What is in it.
     pub text: String,
 }
 

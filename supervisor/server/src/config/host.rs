@@ -27,7 +27,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Looks.
     #[must_use]
     pub fn look() -> Self {
         Self {

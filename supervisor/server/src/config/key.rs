@@ -27,7 +27,6 @@ impl Section {
     pub const ALL: [Self; 5] =
         [Self::Server, Self::Sandbox, Self::Session, Self::Environments, Self::Tenant];
 
-    /// The name in the file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,13 +82,9 @@ impl Section {
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A string.
     Text,
-    /// One of these strings.
     Choice(&'static [&'static str]),
-    /// An absolute path.
     Path,
-    /// A positive integer.
     Count,
     /// A positive integer or 0.
     CountOrZero,
@@ -99,13 +94,11 @@ pub enum Kind {
     Limit,
     /// A number of cores or `unlimited`.
     Cores,
-    /// A duration.
     Duration,
     /// A duration or `0s`.
     DurationOrZero,
     /// A duration or `unlimited`.
     DurationOrUnlimited,
-    /// Several strings.
     Texts,
     /// Several absolute paths.
     Paths,
@@ -157,7 +150,6 @@ impl fmt::Display for Kind {
 /// What holds where nothing is said.
 #[derive(Debug, Clone, Copy)]
 pub enum DefaultValue {
-    /// This, as TOML.
     Toml(&'static str),
     /// Nothing, which means this.
     Unset(&'static str),
@@ -165,30 +157,22 @@ pub enum DefaultValue {
     Required(&'static str),
     /// What fits the host and who started us.
     Host {
-        /// In words.
         doc: &'static str,
-        /// Worked out.
         value: fn(&Host) -> Value,
     },
 }
 
-/// Where a value goes.
 #[derive(Debug, Clone, Copy)]
 pub enum Setter {
-    /// Into the settings.
     Settings(fn(&mut Settings, &Value) -> Result<(), ValueError>),
-    /// Into one environment.
     Environment(fn(&mut Environment, &Value) -> Result<(), ValueError>),
-    /// Into one tenant.
     Tenant(fn(&mut Tenant, &Value) -> Result<(), ValueError>),
 }
 
 /// One key of the configuration: everything that parses, documents and shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// Its table.
     pub section: Section,
-    /// Its name in the table.
     pub name: &'static str,
     /// How its value is written.
     pub kind: Kind,
@@ -198,7 +182,6 @@ pub struct Key {
     pub flag: Option<&'static str>,
     /// Whether SIGHUP reloads it.
     pub reloads: bool,
-    /// What it does.
     pub doc: &'static str,
     /// Where its value goes.
     pub set: Setter,

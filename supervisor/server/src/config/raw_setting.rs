@@ -7,13 +7,10 @@ use crate::config::value::Value;
 /// One value for one key, from one source.
 #[derive(Debug, Clone)]
 pub struct RawSetting {
-    /// Which key.
     pub key: &'static Key,
     /// Of which environment or tenant, if it is a key of those.
     pub of: Option<String>,
-    /// What was said.
     pub value: Value,
-    /// Where.
     pub origin: Origin,
 }
 
@@ -23,7 +20,6 @@ pub(crate) struct ParsedSource {
     pub(crate) settings: Vec<RawSetting>,
     /// Environments named, if only by an empty table.
     pub(crate) environments: Vec<String>,
-    /// Tenants named.
     pub(crate) tenants: Vec<String>,
     pub(crate) errors: Vec<ConfigError>,
 }

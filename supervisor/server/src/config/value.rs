@@ -19,15 +19,12 @@ pub enum ValueError {
     /// Another type is wanted.
     #[error("wants {wanted}, not the {found}")]
     Type {
-        /// What the key takes.
         wanted: &'static str,
         /// What was given, shown as TOML.
         found: String,
     },
-    /// Not a limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// Not a duration.
     #[error(transparent)]
     Duration(#[from] duration::DurationError),
     /// Right type, but no such value.
@@ -38,13 +35,10 @@ pub enum ValueError {
 /// A value, whatever it was written in.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number.
     Integer(i64),
     /// A number with a fraction.
     Float(f64),
-    /// Text.
     Text(String),
-    /// Several.
     List(Vec<Self>),
     /// Something no key takes (a boolean, a date, a table), as text for the message.
     Other(String),
@@ -71,7 +65,6 @@ impl Value {
         }
     }
 
-    /// Text.
     pub(crate) fn text(&self) -> Result<&str, ValueError> {
         match self {
             Self::Text(text) => Ok(text),
@@ -79,7 +72,6 @@ impl Value {
         }
     }
 
-    /// A list of texts.
     pub(crate) fn texts(&self) -> Result<Vec<&str>, ValueError> {
         match self {
             Self::List(items) => items.iter().map(Self::text).collect(),

@@ -64,7 +64,6 @@ impl WorkSpec {
     }
 }
 
-/// Code in a session.
 pub(in crate::engine) fn code(
     settings: &Settings,
     asked: ExecuteRequest,

@@ -39,7 +39,6 @@ pub(super) struct ConditionalRequest {
     if_modified_since: Option<Timestamp>,
 }
 
-/// Which bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ByteRange {
     pub(super) start: u64,
@@ -48,10 +47,8 @@ pub(super) struct ByteRange {
     pub(super) is_part: bool,
 }
 
-/// What is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// These bytes.
     Send(ByteRange),
     /// The client has them.
     NotModified,
@@ -75,7 +72,6 @@ impl Version {
         }
     }
 
-    /// The entity tag.
     pub(super) fn etag(&self) -> String {
         if self.is_strong { self.tag.clone() } else { format!("W/{}", self.tag) }
     }

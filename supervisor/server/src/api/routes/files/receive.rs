@@ -36,7 +36,6 @@ fn unsupported(detail: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
-/// A body that is coming.
 pub(super) struct Incoming {
     body: Pieces,
     announced_bytes: Option<u64>,
@@ -57,7 +56,6 @@ impl Incoming {
         self.announced_bytes
     }
 
-    /// Passes all of it on.
     pub(super) async fn pour(&mut self, mut upload: Upload) -> Result<Written, Problem> {
         self.started = true;
         while let Some(data) = self.body.next().await? {
