@@ -17,7 +17,7 @@
 //! | [`sandbox`] | both | the layers |
 //! | [`children`], [`usage`] | everywhere | which children have ended, what processes use |
 //! | [`stream`], [`failure`], [`discard`], [`log`], [`startup`] | everywhere | messages, errors, the log, the first steps |
-//! | [`sys`] | everywhere | the only `unsafe` code |
+//! | [`sys`] | everywhere | the `unsafe` code, but for [`ffi`]'s |
 //!
 //! A module uses those that are below it in this order, never the other way round:
 //! launcher, zygote and [`ffi`]; pid1; kernel and spawn; sandbox and inspect; all others. A test holds

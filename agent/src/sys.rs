@@ -1,5 +1,5 @@
-//! The only `unsafe` code of the workspace, with [`memory`], [`process`] and [`clone_vm`]: thin wrappers over
-//! system calls that have no safe wrapper in a library we use.
+//! The workspace's `unsafe` code, with [`memory`], [`process`] and [`clone_vm`], and but for the C-ABI edge
+//! ([`crate::ffi`]): thin wrappers over system calls that have no safe wrapper in a library we use.
 //!
 //! Nothing here decides anything. Each block says which invariants hold (SAFETY) and why there
 //! is no safe way (JUSTIFICATION). Where a caller has to see to an invariant, its proof is a parameter.
