@@ -167,7 +167,7 @@ const WITHOUT_CIRCLES: [&str; 8] = [
     "agent/src",
     "agent/protocol/src",
     "supervisor/api-types/src",
-    "supervisor/bench/src",
+    "tests/bench/src",
     "supervisor/cli/src",
     "supervisor/client/src",
     "supervisor/engine/src",
