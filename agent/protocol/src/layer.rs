@@ -4,10 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr, VariantNames};
 
 /// One mechanism of the sandbox. The variants are declared in the order of application.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Layer {
     /// No inherited variable reaches the kernel but a short list.
     EnvScrub,
@@ -45,18 +49,8 @@ impl Layer {
 
     /// The name used in code, API, documentation and metrics.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::EnvScrub => "env_scrub",
-            Self::Cgroup => "cgroup",
-            Self::Namespaces => "namespaces",
-            Self::Mounts => "mounts",
-            Self::Network => "network",
-            Self::Credentials => "credentials",
-            Self::Rlimits => "rlimits",
-            Self::Landlock => "landlock",
-            Self::Seccomp => "seccomp",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The layers this one is built on: without them it can not be applied either.
@@ -87,8 +81,21 @@ impl FromStr for Layer {
 }
 
 /// How much of a layer holds, as read back after it was applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    IntoStaticStr,
+    VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// All of it, read back from inside.
     Enforced,
@@ -98,17 +105,6 @@ pub enum Status {
     Unavailable,
     /// None of it, because the operator said so.
     Off,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Enforced => "enforced",
-            Self::Partial => "partial",
-            Self::Unavailable => "unavailable",
-            Self::Off => "off",
-        })
-    }
 }
 
 /// What is true of one layer in one session.

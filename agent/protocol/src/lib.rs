@@ -31,3 +31,35 @@ pub use error_chain::error_chain;
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.
 pub const PROTOCOL_VERSION: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use serde::de::DeserializeOwned;
+    use strum::VariantNames;
+
+    use crate::layer;
+    use crate::message::{FileKind, Origin};
+    use crate::outcome::{Cause, DisplayKind, State, Status};
+    use crate::policy::Network;
+
+    fn agree<T: VariantNames + DeserializeOwned + Debug + Into<&'static str>>() {
+        for name in T::VARIANTS {
+            let parsed: T = serde_json::from_value((*name).into()).unwrap();
+            assert_eq!(parsed.into(), *name);
+        }
+    }
+
+    #[test]
+    fn names_of_variants_are_those_of_their_json() {
+        agree::<Status>();
+        agree::<Cause>();
+        agree::<State>();
+        agree::<DisplayKind>();
+        agree::<FileKind>();
+        agree::<Origin>();
+        agree::<Network>();
+        agree::<layer::Status>();
+    }
+}

@@ -4,6 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::layer::Plan;
 use crate::units::Limit;
@@ -55,8 +56,11 @@ impl CpuCores {
 }
 
 /// What the session can reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Network {
     /// No sockets but `AF_UNIX` inside the session.
     None,

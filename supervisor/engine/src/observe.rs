@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vivarium_api_types::{Outcome, SessionState};
+use vivarium_api_types::Outcome;
 use vivarium_metrics::Metrics;
 use vivarium_metrics::families::limits::Limit;
 use vivarium_metrics::families::output::Stream;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::Origin;
-use vivarium_protocol::outcome::{Cause, Status};
+use vivarium_protocol::outcome::Cause;
 
 pub use vivarium_metrics::families::queue::Refusal;
 
@@ -65,7 +65,7 @@ impl Observer {
 
     /// A session that had started is over.
     pub fn session_ended(&self, cause: Cause) {
-        self.count(|to, tenant| to.sessions.ended(tenant, cause_name(cause)));
+        self.count(|to, tenant| to.sessions.ended(tenant, cause.into()));
     }
 
     /// A session is ended because nobody uses it, or because it is too old.
@@ -90,11 +90,11 @@ impl Observer {
 
     /// An execution is answered. `ran` says how long it ran, if it did.
     pub fn execution_ended(&self, outcome: &Outcome, ran: Option<Duration>, printed: Printed) {
-        let cause = outcome.cause.map_or("none", cause_name);
+        let cause = outcome.cause.map_or("none", Into::into);
         // Only a number that is no time at all is refused.
         let cpu = Duration::try_from_secs_f64(outcome.usage.cpu_ms / 1000.0).unwrap_or_default();
         self.count(|to, tenant| {
-            to.executions.ended(tenant, status_name(outcome.status), cause, ran, cpu);
+            to.executions.ended(tenant, outcome.status.into(), cause, ran, cpu);
             // The others are counted from what the kernel counts.
             match outcome.cause {
                 Some(Cause::CpuLimit) => to.limits.reached(tenant, Limit::Cpu, 1),
@@ -110,16 +110,12 @@ impl Observer {
 
     /// A kernel is ready.
     pub fn kernel_started(&self, origin: Origin) {
-        let origin = match origin {
-            Origin::Executed => "executed",
-            Origin::Forked => "forked",
-        };
-        self.count(|to, tenant| to.kernels.started(tenant, origin));
+        self.count(|to, tenant| to.kernels.started(tenant, origin.into()));
     }
 
     /// A kernel ended, and another takes its place.
     pub fn kernel_restarted(&self, cause: Cause) {
-        self.count(|to, tenant| to.kernels.restarted(tenant, cause_name(cause)));
+        self.count(|to, tenant| to.kernels.restarted(tenant, cause.into()));
     }
 
     /// The session's scope has counted these since it was last asked.
@@ -128,119 +124,5 @@ impl Observer {
             to.limits.reached(tenant, Limit::Memory, oom_kills);
             to.limits.reached(tenant, Limit::Pids, forks_refused);
         });
-    }
-}
-
-/// The name of a state, as the API has it.
-#[must_use]
-pub const fn state_name(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Starting => "starting",
-        SessionState::Idle => "idle",
-        SessionState::Running => "running",
-        SessionState::Interrupting => "interrupting",
-        SessionState::Replacing => "replacing",
-        SessionState::Closed => "closed",
-    }
-}
-
-/// The name of a status, as the API has it.
-const fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Ok => "ok",
-        Status::Error => "error",
-        Status::TimedOut => "timed_out",
-        Status::Interrupted => "interrupted",
-        Status::Killed => "killed",
-        Status::Rejected => "rejected",
-    }
-}
-
-/// The name of a cause, as the API has it.
-const fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::MemoryLimit => "memory_limit",
-        Cause::CpuLimit => "cpu_limit",
-        Cause::PidsLimit => "pids_limit",
-        Cause::DiskLimit => "disk_limit",
-        Cause::WallTime => "wall_time",
-        Cause::Signal => "signal",
-        Cause::Exited => "exited",
-        Cause::Protocol => "protocol",
-        Cause::Interrupt => "interrupt",
-        Cause::Reset => "reset",
-        Cause::Deleted => "deleted",
-        Cause::Draining => "draining",
-        Cause::QueueFull => "queue_full",
-        Cause::KernelStart => "kernel_start",
-        Cause::Unknown => "unknown",
-        Cause::Agent => "agent",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_the_api() {
-        fn json(value: impl serde::Serialize) -> String {
-            serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()
-        }
-        for state in [
-            SessionState::Starting,
-            SessionState::Idle,
-            SessionState::Running,
-            SessionState::Interrupting,
-            SessionState::Replacing,
-            SessionState::Closed,
-        ] {
-            assert_eq!(json(state), state_name(state));
-        }
-        for status in [
-            Status::Ok,
-            Status::Error,
-            Status::TimedOut,
-            Status::Interrupted,
-            Status::Killed,
-            Status::Rejected,
-        ] {
-            assert_eq!(json(status), status_name(status));
-        }
-        for cause in [
-            Cause::MemoryLimit,
-            Cause::CpuLimit,
-            Cause::PidsLimit,
-            Cause::DiskLimit,
-            Cause::WallTime,
-            Cause::Signal,
-            Cause::Exited,
-            Cause::Protocol,
-            Cause::Interrupt,
-            Cause::Reset,
-            Cause::Deleted,
-            Cause::Draining,
-            Cause::QueueFull,
-            Cause::KernelStart,
-            Cause::Agent,
-            Cause::Unknown,
-        ] {
-            assert_eq!(json(cause), cause_name(cause));
-        }
-    }
-    #[test]
-    fn what_a_scope_counted_is_added() {
-        let metrics = Arc::new(Metrics::new().unwrap());
-        let observer = Observer::of(&metrics, "t");
-        observer.limits_reached(2, 0);
-        observer.limits_reached(1, 4);
-        Observer::default().limits_reached(100, 100);
-        let text = metrics.scrape(|_| ()).unwrap();
-        for line in [
-            r#"vivarium_limit_events_total{limit="memory",tenant="t"} 3"#,
-            r#"vivarium_limit_events_total{limit="pids",tenant="t"} 4"#,
-        ] {
-            assert!(text.contains(line), "{line} in\n{text}");
-        }
     }
 }

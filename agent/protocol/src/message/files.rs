@@ -1,6 +1,7 @@
 //! Operations on the files of a session's workdir.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 /// What to do with files of the workdir. Paths are relative to it, and resolved beneath it
 /// through no symbolic link.
@@ -85,8 +86,11 @@ pub struct FileEntry {
 }
 
 /// The kind of a [`FileEntry`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FileKind {
     /// A regular file.
     File,

@@ -1,6 +1,7 @@
 //! Messages between agent and launcher, and from a new process to the agent.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::Failure;
 use crate::layer::Report;
@@ -53,8 +54,11 @@ pub enum FromLauncher {
 }
 
 /// How a process was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Origin {
     /// It executes its program.
     Executed,

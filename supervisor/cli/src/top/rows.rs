@@ -114,25 +114,13 @@ impl SessionRow {
         vec![
             escape(&self.id).into_owned(),
             escape(&self.tenant).into_owned(),
-            state(self.state).to_owned(),
+            <&str>::from(self.state).to_owned(),
             format!("{:.0}", self.cpu_percent),
             self.memory_bytes.map_or_else(unknown, |bytes| mebibytes(bytes).to_string()),
             self.executions.to_string(),
             self.queued.to_string(),
             age(self.age_seconds),
         ]
-    }
-}
-
-/// The API's name of a state.
-pub(super) const fn state(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Starting => "starting",
-        SessionState::Idle => "idle",
-        SessionState::Running => "running",
-        SessionState::Interrupting => "interrupting",
-        SessionState::Replacing => "replacing",
-        SessionState::Closed => "closed",
     }
 }
 

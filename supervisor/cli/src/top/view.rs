@@ -6,6 +6,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use vivarium_api_types::HostInfo;
+use vivarium_api_types::SessionState;
 
 use super::poll::{Snapshot, Update};
 use super::rows::{self, CpuTimes, SessionRow};
@@ -135,9 +136,7 @@ impl View {
     /// The sessions that pass the filter, in order.
     pub(super) fn shown(&self) -> Vec<&SessionRow> {
         let wanted = |row: &&SessionRow| {
-            [&*row.id, &row.tenant, rows::state(row.state)]
-                .iter()
-                .any(|text| text.contains(&self.filter))
+            [&*row.id, &row.tenant, row.state.into()].iter().any(|text| text.contains(&self.filter))
         };
         let mut shown: Vec<_> = self.sessions.iter().filter(wanted).collect();
         shown.sort_by(|a, b| {
@@ -150,7 +149,7 @@ impl View {
 
     pub(super) fn totals(&self) -> Totals {
         self.sessions.iter().fold(Totals::default(), |sum, row| Totals {
-            running: sum.running + usize::from(rows::state(row.state) == "running"),
+            running: sum.running + usize::from(row.state == SessionState::Running),
             queued: sum.queued + row.queued,
             cpu_percent: sum.cpu_percent + row.cpu_percent,
             memory_bytes: sum.memory_bytes + row.memory_bytes.unwrap_or_default(),
@@ -214,7 +213,7 @@ fn compare(sort: Sort, a: &SessionRow, b: &SessionRow) -> Ordering {
     match sort {
         Sort::Id => a.id.cmp(&b.id),
         Sort::Tenant => a.tenant.cmp(&b.tenant),
-        Sort::State => rows::state(a.state).cmp(rows::state(b.state)),
+        Sort::State => <&str>::from(a.state).cmp(b.state.into()),
         Sort::Cpu => b.cpu_percent.total_cmp(&a.cpu_percent),
         Sort::Memory => b.memory_bytes.cmp(&a.memory_bytes),
         Sort::Executions => b.executions.cmp(&a.executions),

@@ -6,23 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use strum::VariantNames;
 use vivarium_api_types::SessionState;
 use vivarium_metrics::{Families, Metrics, MetricsError};
-use vivarium_protocol::layer::Status;
 
 use super::{Engine, admission, pools, trial};
 use crate::cgroup::{Support, TenantUsage};
-use crate::observe::state_name;
-
-/// Every state, so that one in which there is no session is shown as 0.
-const STATES: [SessionState; 6] = [
-    SessionState::Starting,
-    SessionState::Idle,
-    SessionState::Running,
-    SessionState::Interrupting,
-    SessionState::Replacing,
-    SessionState::Closed,
-];
 
 #[derive(Default)]
 struct Population {
@@ -74,11 +63,12 @@ impl Engine {
                 (notes.state, notes.usage.queued)
             };
             let population = tenants.entry(session.identity.tenant.clone()).or_default();
-            *population.states.entry(state_name(state)).or_default() += 1;
+            *population.states.entry(state.into()).or_default() += 1;
             population.queued += queued;
         }
         for (tenant, Population { states, queued }) in &tenants {
-            for state in STATES.map(state_name) {
+            // A state that no session is in is shown as 0.
+            for state in SessionState::VARIANTS {
                 to.sessions.in_state(tenant, state, states.get(state).copied().unwrap_or(0));
             }
             to.queue.waiting(tenant, *queued);
@@ -123,7 +113,7 @@ impl Engine {
         for (environment, prepared) in &self.inner.environments {
             to.templates.is_in_state(environment, prepared.template.state().name());
             for report in prepared.protection.iter() {
-                to.layers.has_status(environment, report.layer.name(), status_name(report.status));
+                to.layers.has_status(environment, report.layer.name(), report.status.into());
             }
         }
     }
@@ -142,15 +132,6 @@ fn show_usage(to: &Families, usage: &TenantUsage) {
     }
     for stall in stalls {
         to.pressure.stalled(tenant, stall.resource, stall.share, stall.time);
-    }
-}
-
-const fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Enforced => "enforced",
-        Status::Partial => "partial",
-        Status::Unavailable => "unavailable",
-        Status::Off => "off",
     }
 }
 

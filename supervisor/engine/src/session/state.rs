@@ -53,8 +53,7 @@ pub(super) const fn next(state: SessionState, event: Event) -> Result<SessionSta
 mod tests {
     use super::*;
     use SessionState::{Closed, Idle, Interrupting, Replacing, Running, Starting};
-
-    const STATES: [SessionState; 6] = [Starting, Idle, Running, Interrupting, Replacing, Closed];
+    use strum::VariantArray;
 
     fn walk(events: &[Event]) -> SessionState {
         events.iter().fold(Starting, |state, event| next(state, *event).unwrap())
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn every_state_but_closed_can_be_closed_and_nothing_leaves_closed() {
-        for state in STATES {
+        for state in <SessionState as VariantArray>::VARIANTS.iter().copied() {
             assert_eq!(next(state, Event::Closed).is_ok(), state != Closed);
         }
         for event in [
@@ -95,14 +94,14 @@ mod tests {
 
     #[test]
     fn code_goes_only_to_an_idle_session() {
-        for state in STATES {
+        for state in <SessionState as VariantArray>::VARIANTS.iter().copied() {
             assert_eq!(next(state, Event::Sent).is_ok(), state == Idle, "{state:?}");
         }
     }
 
     #[test]
     fn only_what_runs_can_be_interrupted() {
-        for state in STATES {
+        for state in <SessionState as VariantArray>::VARIANTS.iter().copied() {
             let runs = matches!(state, Running | Interrupting);
             assert_eq!(next(state, Event::Interrupted).is_ok(), runs, "{state:?}");
         }
