@@ -47,7 +47,7 @@ type Shared = Arc<Api>;
 fn router(engine: Engine) -> Router {
     let max_body_bytes =
         usize::try_from(engine.settings().server.max_body_bytes).unwrap_or(usize::MAX);
-    routes::router()
+    Router::from(routes::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(middleware::from_fn_with_state(engine.clone(), guard::check))

@@ -6,6 +6,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
+use vivarium_api_types::{
+    DisplayEvent, DoneEvent, ExecutionInfo, Outcome, OutputEvent, StartedEvent, ValueInfo,
+};
 
 use super::{problem, routes};
 
@@ -16,7 +19,17 @@ use super::{problem, routes};
         description = "Runs Python that nobody has reviewed, for many tenants, on one Linux host. \
             Errors are application/problem+json (RFC 9457) with a stable `code`."
     ),
-    components(schemas(super::Problem))
+    // No route names the types of the events.
+    components(schemas(
+        super::Problem,
+        ExecutionInfo,
+        Outcome,
+        ValueInfo,
+        StartedEvent,
+        OutputEvent,
+        DisplayEvent,
+        DoneEvent
+    ))
 )]
 struct Document;
 
@@ -70,7 +83,11 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 #[must_use]
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
-    routes::describe(&mut document);
+    document.merge(routes::routes().into_openapi());
+    // A path over several segments is axum's `{*path}`, for which OpenAPI has no word of its own.
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths =
+        paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     Bearer.modify(&mut document);
     Problems.modify(&mut document);
     document

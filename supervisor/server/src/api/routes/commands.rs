@@ -1,25 +1,18 @@
 //! Running commands: processes beside the kernel, in the same sandbox.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::post;
-use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use vivarium_api_types::CommandRequest;
 
-use super::Part;
 use crate::api::auth::Caller;
 use crate::api::extract::Id;
 use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared};
 
-#[derive(OpenApi)]
-#[openapi(paths(command))]
-struct Document;
-
-pub(super) fn part() -> Part {
-    let router = Router::new().route("/v1/sessions/{id}/commands", post(command));
-    Part { router, document: Document::openapi() }
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(command))
 }
 
 /// Run a command in a session

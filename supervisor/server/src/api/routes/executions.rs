@@ -1,50 +1,33 @@
 //! Running code, and asking about what runs or ran. Commands are in [`super::commands`].
 
 use axum::Json as Answer;
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
-use axum::routing::{get, post};
 use serde::Deserialize;
-use utoipa::{IntoParams, OpenApi};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use vivarium_api_types::{
-    CompleteReply, DisplayEvent, DoneEvent, ExecuteRequest, ExecutionInfo, InspectReply,
-    InterruptReply, Outcome, OutputEvent, ProbeRequest, RunRequest, StartedEvent, ValueInfo,
+    CompleteReply, ExecuteRequest, InspectReply, InterruptReply, ProbeRequest, RunRequest,
 };
 use vivarium_engine::EngineError;
 
-use super::{ApiResult, Part};
+use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::events;
 use crate::api::extract::{Id, Json, Params};
 use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared, reply};
 
-#[derive(OpenApi)]
-#[openapi(
-    paths(execute, run, show, interrupt, complete, inspect),
-    components(schemas(
-        ExecutionInfo,
-        Outcome,
-        ValueInfo,
-        StartedEvent,
-        OutputEvent,
-        DisplayEvent,
-        DoneEvent
-    ))
-)]
-struct Document;
-
-pub(super) fn part() -> Part {
-    let router = Router::new()
-        .route("/v1/sessions/{id}/execute", post(execute))
-        .route("/v1/run", post(run))
-        .route("/v1/sessions/{id}/executions/{execution_id}", get(show))
-        .route("/v1/sessions/{id}/interrupt", post(interrupt))
-        .route("/v1/sessions/{id}/complete", post(complete))
-        .route("/v1/sessions/{id}/inspect", post(inspect));
-    Part { router, document: Document::openapi() }
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(execute))
+        .routes(routes!(run))
+        .routes(routes!(show))
+        .routes(routes!(interrupt))
+        .routes(routes!(complete))
+        .routes(routes!(inspect))
 }
 
 /// Whether an execution makes its session.

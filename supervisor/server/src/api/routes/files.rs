@@ -1,19 +1,19 @@
 //! Files of a session's workdir. Content is streamed both ways and never held here as a whole.
 
 use axum::Json as Answer;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde::Deserialize;
-use utoipa::{IntoParams, OpenApi};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use vivarium_api_types::{FileList, FilePage, FilesWritten};
 use vivarium_engine::EngineError;
 use vivarium_engine::session::transfer::Reading;
 
-use super::{ApiResult, Part};
+use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::extract::{FilePath, Id, Params};
 use crate::api::{Problem, Shared};
@@ -29,15 +29,8 @@ use content::Content;
 /// How often a file that changes while it is being opened is opened again.
 const ATTEMPTS: usize = 4;
 
-#[derive(OpenApi)]
-#[openapi(paths(list, download, upload, upload_all, delete))]
-struct Document;
-
-pub(super) fn part() -> Part {
-    let router = Router::new()
-        .route("/v1/sessions/{id}/files", get(list).put(upload_all))
-        .route("/v1/sessions/{id}/files/{*path}", get(download).put(upload).delete(delete));
-    Part { router, document: Document::openapi() }
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(list, upload_all)).routes(routes!(download, upload, delete))
 }
 
 /// What is sent.
@@ -63,7 +56,7 @@ async fn list(
 }
 
 /// Download a file, or one range of it
-#[utoipa::path(get, path = "/v1/sessions/{id}/files/{path}", tag = "files",
+#[utoipa::path(get, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir"),
         ("Range" = Option<String>, Header, description = "One range of bytes"),
         ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
@@ -144,7 +137,7 @@ fn hint(error: EngineError) -> Problem {
 }
 
 /// Upload a file, or unpack a tar archive
-#[utoipa::path(put, path = "/v1/sessions/{id}/files/{path}", tag = "files",
+#[utoipa::path(put, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir"),
         WriteParams),
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
@@ -214,7 +207,7 @@ async fn write(
 }
 
 /// Remove a file, or a directory with all that is in it
-#[utoipa::path(delete, path = "/v1/sessions/{id}/files/{path}", tag = "files",
+#[utoipa::path(delete, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir")),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete(

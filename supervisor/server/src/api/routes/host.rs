@@ -1,32 +1,29 @@
 //! The daemon and its host.
 
 use axum::Json as Answer;
-use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use vivarium_api_types::HostInfo;
 use vivarium_engine::EngineError;
 
-use super::{ApiResult, Part};
+use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::{Problem, Shared, metrics};
 
-#[derive(OpenApi)]
-#[openapi(paths(host, healthz, readyz, metrics::show))]
-struct Document;
-
-pub(super) fn part() -> Part {
-    let router = Router::new()
-        .route("/v1/host", get(host))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(host))
+        .routes(routes!(healthz))
+        .routes(routes!(readyz))
+        .routes(routes!(metrics::show))
+        // The document does not describe itself.
         .route("/openapi.json", get(openapi))
-        .route("/metrics", get(metrics::show));
-    Part { router, document: Document::openapi() }
 }
 
 /// The daemon is there.

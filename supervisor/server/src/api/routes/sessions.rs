@@ -1,32 +1,26 @@
 //! Sessions.
 
 use axum::Json as Answer;
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use vivarium_api_types::{KeepaliveReply, Page, ResetReply, SessionInfo, SessionPage, SessionSpec};
 use vivarium_engine::Created;
 
-use super::{ApiResult, Part};
+use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::extract::{Id, Params};
 use crate::api::run_body::{self, Keyed};
 use crate::api::{Problem, Shared};
 
-#[derive(OpenApi)]
-#[openapi(paths(create, list, show, delete, reset, keepalive))]
-struct Document;
-
-pub(super) fn part() -> Part {
-    let router = Router::new()
-        .route("/v1/sessions", post(create).get(list))
-        .route("/v1/sessions/{id}", get(show).delete(delete))
-        .route("/v1/sessions/{id}/reset", post(reset))
-        .route("/v1/sessions/{id}/keepalive", post(keepalive));
-    Part { router, document: Document::openapi() }
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(show, delete))
+        .routes(routes!(reset))
+        .routes(routes!(keepalive))
 }
 
 /// Make a session
