@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_on_a_missing_layer_says_which() {
+    fn layer_names_the_missing_layer_it_needs() {
         let mut plan = Plan::full();
         let intent = Intent::Unavailable { detail: "no".into(), fix: "sysctl".into() };
         plan.set(Layer::Namespaces, &intent);

@@ -62,7 +62,7 @@ fn the_workdir_is_kept_out_of_the_path_where_python_can() {
 }
 
 #[test]
-fn only_what_has_to_be_bound_is() {
+fn only_prefixes_outside_system_paths_are_bound() {
     let found = needed(paths(&[
         "/usr",
         "/usr/lib/python3/dist-packages",

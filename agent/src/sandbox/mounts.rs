@@ -207,7 +207,7 @@ mod tests {
 
     /// Only root can copy mounts.
     #[test]
-    fn what_lies_below_another_is_taken_only_to_isolate_it() {
+    fn nested_path_is_bound_only_for_isolation() {
         if !nix::unistd::geteuid().is_root() {
             return;
         }

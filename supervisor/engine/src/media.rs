@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_says_it_then_the_content_then_nothing() {
+    fn mime_type_comes_from_name_then_content() {
         assert_eq!(of_name("a/b.CSV"), "text/csv");
         assert_eq!(of_name("plot.png"), "image/png");
         assert_eq!(of_name("LICENSE"), UNKNOWN);

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_at_the_start_must_be_the_same() {
+    fn environment_variables_read_at_startup_must_equal_the_templates() {
         let started = env(&[("LANG", "C.UTF-8"), ("PATH", "/bin")]);
         assert!(suits(
             &started,

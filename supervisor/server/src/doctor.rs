@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_surrounds_us_is_told() {
+    fn doctor_reports_the_host() {
         assert_eq!(around("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"), "nothing");
         let both = around("NoNewPrivs:\t1\nSeccomp:\t2\n");
         assert_eq!(both, "a seccomp filter, no_new_privs (newuidmap can not work)");

@@ -7,7 +7,7 @@ use vivarium_tests::{Outcome, Setup};
 use crate::{over_both, over_both_of, post};
 
 #[test]
-fn what_is_no_json_is_400() {
+fn invalid_json_is_400() {
     over_both(|_, endpoint| {
         for body in [
             &b""[..],
@@ -116,7 +116,7 @@ fn fields_that_can_not_be_are_named() {
 }
 
 #[test]
-fn what_comes_later_is_refused_by_name() {
+fn planned_keys_are_refused_by_name() {
     over_both(|_, endpoint| {
         let home = post(endpoint, "/v1/sessions", br#"{"home": "mine"}"#);
         assert_eq!(home.expect_problem(422, "unsupported_field")["field"], "home");

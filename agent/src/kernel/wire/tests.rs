@@ -107,7 +107,7 @@ fn an_answer_of_no_type_has_no_text() {
 }
 
 #[test]
-fn what_the_agent_sends() {
+fn encoded_requests_match_the_documented_frames() {
     let complete = b"\x13\0\0\0\x03\x07\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\xc3\xa9";
     assert_eq!(encode_complete(7, "é", 1), complete);
     let inspect = b"\x12\0\0\0\x04\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_the_four_ids_counts() {
+    fn real_effective_saved_and_filesystem_ids_are_checked() {
         assert!(all_are("Uid", &[1000; 4], 1000).is_ok());
         assert!(all_are("Uid", &[1000, 1000, 0, 1000], 1000).is_err());
         assert!(all_are("Uid", &[1000], 1000).is_err());

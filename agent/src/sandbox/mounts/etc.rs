@@ -85,7 +85,7 @@ mod tests {
 
     /// Only root can copy mounts.
     #[test]
-    fn what_is_listed_is_taken_unless_there_is_our_own() {
+    fn listed_etc_files_are_bound_unless_replaced() {
         if !nix::unistd::geteuid().is_root() {
             return;
         }

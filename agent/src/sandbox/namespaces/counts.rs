@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_written_and_read_back() {
+    fn namespace_counts_are_written_and_read_back() {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("proc/sys/user");
         let context = context(&[Layer::Namespaces]);

@@ -125,7 +125,7 @@ fn every_listed_call_is_allowed() {
 
 /// SPEC section 1, by name.
 #[test]
-fn what_must_be_off_the_list_is_refused() {
+fn forbidden_calls_are_refused() {
     let refused = [
         SYS_ptrace,
         SYS_process_vm_readv,
@@ -214,7 +214,7 @@ fn foreign_numbers_are_never_taken_for_ours() {
 }
 
 #[test]
-fn what_is_newer_than_the_list_does_not_exist() {
+fn call_newer_than_the_list_gives_enosys() {
     for number in [calls::NEWEST + 1, 1000, SYS_clone3, SYS_execveat, SYS_openat2, SYS_mincore] {
         assert_eq!(call(number, [0; 6]), NO_SUCH_CALL, "call {number}");
     }
@@ -279,7 +279,7 @@ fn sockets_follow_the_network() {
 }
 
 #[test]
-fn what_is_allowed_by_argument_is_refused_otherwise() {
+fn call_allowed_by_argument_is_refused_with_other_arguments() {
     assert_eq!(call(SYS_personality, with(0, 0xffff_ffff)), ALLOW);
     assert_eq!(call(SYS_personality, with(0, 0x0004_0000)), NOT_PERMITTED, "ADDR_NO_RANDOMIZE");
     assert_eq!(call(SYS_prctl, with(0, PR_SET_NAME as u64)), ALLOW);

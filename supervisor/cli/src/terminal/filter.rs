@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_shown_escaped() {
+    fn other_control_characters_are_escaped() {
         for (text, expected) in [
             // Clearing, moving to other lines, scrolling, saving and restoring the place.
             ("a\x1b[2J\x1b[H\x1b[3Jb", "a\\x1b[2J\\x1b[H\\x1b[3Jb"),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_both_files_grant_is_used() {
+    fn only_ids_granted_by_both_files_are_used() {
         assert_eq!(intersect(&[(10, 20)], &[(15, 30), (40, 50)]), [(15, 20)]);
         assert_eq!(intersect(&[(10, 20)], &[]), []);
         assert_eq!(intersect(&[(10, 20), (15, 40)], &[(0, 99)]), [(10, 40)]);

@@ -46,7 +46,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn nobody_changes_it() {
+    fn program_file_cannot_be_changed() {
         let program = ProgramFile::new(b"print(1)").unwrap();
         let file = File::from(program.descriptor().unwrap());
         let mut content = [0; 8];

@@ -26,7 +26,7 @@ fn a_tenant_has_its_part_and_all_have_theirs() {
 }
 
 #[test]
-fn what_is_there_is_counted_though_there_is_no_room() {
+fn bytes_already_held_are_counted_over_the_limit() {
     let account = budget().of("one");
     let mut held = account.hold(MIB);
     held.set(5 * MIB);

@@ -130,7 +130,7 @@ mod tests {
 
     /// epoll(7) refuses ordinary files, as it would all files were its limit reached.
     #[tokio::test]
-    async fn what_can_not_be_watched_is_read_all_the_same() {
+    async fn unwatchable_file_is_still_read() {
         let dir = leaf("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 1\n", "max 3\n");
         let events = Events::open(dir.path());
         assert!(matches!(events.pids, Some(Source::Unwatched(_))));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_there_counts_nothing() {
+    async fn missing_event_file_counts_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let last = CgroupEventCounts { oom_kills: 1, forks_refused: 2 };
         for events in [Events::open(dir.path()), Events::default()] {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_measured() {
+    fn missing_usage_file_is_not_measured() {
         let dir = tempfile::tempdir().unwrap();
         for meter in [Meter::open(dir.path(), dir.path()), Meter::default()] {
             assert_eq!(meter.since(&meter.mark()), Used::default());

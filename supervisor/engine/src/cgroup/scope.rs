@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_count_is_of_the_whole_or_of_tenant_code() {
+    fn counts_are_of_the_whole_scope_or_of_the_kernel_leaf() {
         let tenant = tempfile::tempdir().unwrap();
         let dir = tenant.path().join("s");
         let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "").unwrap();

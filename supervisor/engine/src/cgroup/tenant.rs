@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_held_is_named_and_what_is_not_asked_for_is_not() {
+    fn unenforceable_ceiling_is_named_only_if_configured() {
         let all = ["cpu_weight", "cpu_cores", "max_procs", "max_memory_mb"];
         let keys = |found: Vec<(&'static str, Controller)>| -> Vec<_> {
             found.into_iter().map(|(key, _)| key).collect()

@@ -63,7 +63,7 @@ async fn leftovers_are_cleared_and_living_trees_are_not() {
 }
 
 #[test]
-fn nothing_stays_of_a_tree_that_is_given_back() {
+fn removed_tree_leaves_no_directory() {
     let _alone = ALONE.blocking_lock();
     let Some(tree) = tree() else { return };
     let root = tree.root().to_owned();

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_after_the_first_get_its_execution() {
+    async fn later_requests_with_the_key_get_the_first_execution() {
         let keys = Arc::new(Keys::default());
         let slot = first(&keys, "t", &key("k", 1));
         let waiting = again(&keys, &key("k", 1));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_refused_is_not_remembered() {
+    async fn refused_request_frees_its_key() {
         let keys = Arc::new(Keys::default());
         let slot = first(&keys, "t", &key("k", 1));
         let waiting = again(&keys, &key("k", 1));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_only_so_many_keys() {
+    async fn idempotency_keys_are_bounded() {
         let keys = Arc::new(Keys::default());
         let (record, _writer) = ExecutionLog::new(1, false);
         for number in 0..MAX_KEYS + 10 {

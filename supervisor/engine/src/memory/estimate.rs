@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_follows_most_sessions_and_no_single_one() {
+    fn estimate_follows_most_sessions_and_ignores_outliers() {
         let mut estimate = Estimate::default();
         assert_eq!(estimate.bytes(), AT_FIRST_BYTES);
         for _ in 0..SAMPLES {

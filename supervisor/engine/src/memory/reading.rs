@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_files_say_is_read_and_what_they_do_not_is_missing() {
+    fn absent_memory_files_read_as_unknown() {
         let (meminfo, pressure) =
             (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         let path = |file: &tempfile::NamedTempFile| file.path().to_owned();

@@ -60,7 +60,7 @@ fn a_burst_between_two_readings_is_bounded_by_what_is_promised() {
 }
 
 #[test]
-fn what_settles_while_a_reading_is_made_is_not_taken_to_be_in_it() {
+fn session_settled_during_a_reading_stays_reserved() {
     let memory = Memory::fixed(left(2 * ESTIMATE));
     let early = memory.admit("e", POLICY).unwrap();
     let late = memory.admit("e", POLICY).unwrap();
@@ -73,7 +73,7 @@ fn what_settles_while_a_reading_is_made_is_not_taken_to_be_in_it() {
 }
 
 #[test]
-fn what_sessions_were_found_to_have_is_what_the_next_needs() {
+fn measured_sessions_set_the_next_reservation() {
     let memory = Memory::fixed(left(64 * MIB));
     for _ in 0..100 {
         memory.record_usage("e", 4 * MIB);
@@ -122,7 +122,7 @@ fn pressure_refuses_above_its_bound_and_until_a_quarter_less() {
 }
 
 #[test]
-fn a_bound_of_a_hundred_is_none() {
+fn pressure_bound_of_100_percent_disables_it() {
     let policy = MemoryPolicy { max_pressure_percent: 100, ..POLICY };
     let memory = Memory::fixed(pressed(100.0));
     drop(memory.admit("e", policy).unwrap());
@@ -174,7 +174,7 @@ fn pools_give_up_before_anybody_is_refused() {
 }
 
 #[tokio::test]
-async fn it_reads_again_when_somebody_asks() {
+async fn stale_reading_is_refreshed_on_demand() {
     let missing = crate::cgroup::Missing { why: "a test".into(), fix: String::new() };
     let sources = Sources::of_this_host(&crate::cgroup::Support::Unavailable(missing));
     let memory = Memory::watch(sources);

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_there_is_a_rest() {
+    fn starts_are_followed_by_a_pause() {
         let now = Instant::now();
         let second = Duration::from_secs(1);
         let mut pace = Pace::new(2);

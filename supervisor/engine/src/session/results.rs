@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_over_is_kept_for_its_time_and_what_runs_for_ever() {
+    async fn ended_results_expire_and_running_ones_do_not() {
         let (results, who) = (Results::default(), who("t", "s"));
         let _running = add(&results, &who, 1);
         end(&results, &who, 2, "");

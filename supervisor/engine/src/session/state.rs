@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_runs_can_be_interrupted() {
+    fn only_running_sessions_can_be_interrupted() {
         for state in <SessionState as VariantArray>::VARIANTS.iter().copied() {
             let runs = matches!(state, Running | Interrupting);
             assert_eq!(next(state, Event::Interrupted).is_ok(), runs, "{state:?}");

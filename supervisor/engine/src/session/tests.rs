@@ -281,7 +281,7 @@ async fn messages_out_of_turn_end_the_session() {
 }
 
 #[tokio::test]
-async fn frames_that_are_none_end_the_session() {
+async fn malformed_frames_end_the_session() {
     for bytes in [&u32::MAX.to_le_bytes()[..], &[2, 0, 0, 0, 0xff, 0xff]] {
         let mut bench = Bench::started(PATIENT).await;
         let (_, reply) = bench.running(NEVER).await;

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_400() {
+    fn invalid_json_is_400() {
         let deep = "[".repeat(100_000);
         for body in
             ["", "{", "{\"code\": }", "{\"code\": \"\"} {}", "\u{1}", r#"{"code": "\ud800"}"#]
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_no_object() {
+    fn json_array_is_refused_as_object() {
         for body in ["[]", "[null, null]", "[\"code\"]", "null", "\"code\""] {
             assert_eq!(refused::<RunRequest>(body).0, 422, "{body}");
             assert_eq!(refused::<SessionSpec>(body).0, 422, "{body}");

@@ -140,7 +140,7 @@ mod tests {
         Some(Local::Tcp(SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8470)));
 
     #[test]
-    fn names_that_mean_this_host_pass() {
+    fn own_host_names_pass() {
         for host in ["localhost", "LOCALHOST:8470", "127.0.0.1:8470", "127.9.9.9", "[::1]:8470"] {
             assert_eq!(code(LOOPBACK, &[("host", host)]), None, "{host}");
         }

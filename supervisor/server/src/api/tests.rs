@@ -251,7 +251,7 @@ async fn bad_requests_get_problems() {
 }
 
 #[tokio::test]
-async fn other_types_are_refused() {
+async fn other_content_types_are_refused() {
     let server = start(settings());
     let body = r#"{"code": ""}"#;
     for headers in ["", "content-type: text/plain\r\n", "content-type: multipart/form-data\r\n"] {
@@ -304,7 +304,7 @@ async fn serving_ends_when_told() {
 }
 
 #[tokio::test]
-async fn what_happens_is_counted() {
+async fn requests_and_executions_are_counted() {
     let server = start(settings());
     server.call("POST", "/v1/sessions", r#"{"id": "a"}"#).await;
     server.call("POST", "/v1/sessions/a/execute", r#"{"code": "hi"}"#).await;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_does_not_is_given_up() {
+    async fn peer_that_reads_nothing_is_disconnected() {
         let (ours, _theirs) = duplex(4);
         let mut ours = WriteTimeout::new(ours, Duration::from_millis(20));
         let error = ours.write_all(&[7; 100]).await.unwrap_err();

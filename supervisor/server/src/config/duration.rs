@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn malformed_durations_are_refused() {
         for bad in ["", "30", "s", "1.5s", "-1s", "30 s", "1y", "ms5", "30s5", "٣s"] {
             assert!(matches!(parse(bad), Err(DurationError::Form(_))), "{bad}");
         }

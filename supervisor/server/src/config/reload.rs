@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_reloaded_is_and_the_rest_is_named() {
+    fn reload_names_the_keys_that_need_a_restart() {
         let old = config("[sandbox]\nmax_procs = 5\n[environments.a]\nread_paths = [\"/x\"]\n");
         let new = config(
             "[server]\nlisten = [\"127.0.0.1:1\"]\n[sandbox]\nmax_procs = 6\n\
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_twice() {
+    fn second_reload_of_the_same_file_changes_nothing() {
         let old = config("[sandbox]\nmax_procs = 5\n");
         let new = config("[sandbox]\nmax_procs = 6\n");
         let first = reload(&old.settings, &old, &new).unwrap().config;

@@ -231,7 +231,7 @@ fn lists_in_variables_are_separated_by_commas() {
 }
 
 #[test]
-fn what_comes_later_is_refused_by_name() {
+fn planned_keys_are_refused_by_name() {
     refused(
         &tenant("a", "1", "allowed_networks = []"),
         "tenant.allowed_networks: a tenant's networks",
@@ -246,7 +246,7 @@ fn what_comes_later_is_refused_by_name() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn inconsistent_settings_are_refused() {
     refused("[server]\nlisten = [\"0.0.0.0:80\"]\n", "can be reached from other hosts");
     refused(
         "[server]\nlisten = [\"192.0.2.1:80\"]\n[sandbox]\nmode = \"off\"\n",
@@ -324,7 +324,7 @@ fn tenants_have_tokens_and_ceilings() {
 }
 
 #[test]
-fn tenants_that_are_none_are_refused() {
+fn invalid_tenant_names_are_refused() {
     let names = ["", "_trial", "a/b", "..", "a b", "é", &"x".repeat(65)];
     for name in names {
         refused(&tenant(name, "1", ""), "/etc/v.toml:2: tenant.name:");
@@ -361,7 +361,7 @@ fn a_token_in_the_wrong_place_is_not_repeated() {
 }
 
 #[test]
-fn others_may_connect_where_there_are_tenants() {
+fn tenants_allow_non_local_addresses() {
     let open = "[server]\nlisten = [\"0.0.0.0:80\"]\n".to_owned();
     refused(&open, "there are no tenants");
     assert!(resolve(&file(&(open.clone() + &tenant("a", "1", "")))).is_ok());

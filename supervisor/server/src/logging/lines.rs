@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_who_does_not_read_and_what_is_dropped_is_counted_and_said() {
+    fn slow_stderr_drops_and_counts_lines() {
         let (mut reader, writer) = io::pipe().unwrap();
         let lines = Lines::start(writer, note).unwrap();
         let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_written_is_counted_too() {
+    fn unwritable_lines_are_counted() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let lines = Lines::start(writer, note).unwrap();

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_set_but_the_bounding_one_has_to_be_empty() {
+    fn all_capability_sets_but_bounding_must_be_empty() {
         let empty = "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\n\
                      CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n";
         assert_eq!(left_capabilities(empty), None);

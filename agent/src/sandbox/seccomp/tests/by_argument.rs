@@ -84,7 +84,7 @@ fn flushes_have_no_effect_where_there_is_nothing_to_flush() {
 }
 
 #[test]
-fn others_are_scheduled_only_where_they_are_the_sessions() {
+fn scheduling_other_processes_needs_own_pid_namespace() {
     let shared = Profile { own_pids: false, ..full(Network::Loopback) };
     for (number, own, other) in [
         (SYS_sched_setaffinity, [0; 6], [7, 0, 0, 0, 0, 0]),

@@ -42,7 +42,7 @@ fn only_controllers_that_are_offered_and_not_enabled_are_written() {
 }
 
 #[test]
-fn names_are_ours_or_they_are_not() {
+fn only_generated_directory_names_are_recognised() {
     let uuid = "0123456789abcdef0123456789abcdef";
     assert!(is_made_by_us(Path::new(&format!("/a/{MADE_PREFIX}{uuid}"))));
     for other in [
@@ -129,7 +129,7 @@ fn a_tree_is_given_back() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_life_left_is_killed() {
+async fn processes_of_an_earlier_daemon_are_killed() {
     let root = tempfile::tempdir().unwrap();
     let tree = tree(root.path(), &[]);
     tree.clear_leftovers().await.unwrap();

@@ -20,7 +20,7 @@ fn named(id: &str) -> SessionSpec {
 }
 
 #[tokio::test]
-async fn new_sessions_are_refused_and_those_there_are_go_on() {
+async fn memory_shortage_refuses_new_sessions_and_keeps_existing_ones() {
     let (engine, _) = echoing_with(settings(), Memory::fixed(left(1000)));
     engine.create("t", named("a")).await.unwrap();
     engine.inner.memory.note(left(10));
@@ -65,7 +65,7 @@ fn has_available(file: &tempfile::NamedTempFile, mib: u64) {
 }
 
 #[tokio::test]
-async fn nobody_is_refused_for_what_was_read_before_it_asked() {
+async fn stale_memory_reading_refuses_nobody() {
     let file = tempfile::NamedTempFile::new().unwrap();
     has_available(&file, 10);
     let memory = Memory::watch(Sources::of_file(file.path().to_owned()));
@@ -125,7 +125,7 @@ async fn a_thousand_creates_at_once_get_what_there_is() {
 }
 
 #[tokio::test]
-async fn what_a_pool_has_ready_is_not_refused() {
+async fn memory_shortage_does_not_refuse_pooled_sessions() {
     let mut settings = settings();
     settings.environments.get_mut("default").unwrap().pool_size = 1;
     let (engine, _) = echoing_with(settings, Memory::fixed(left(1000)));

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_one_thing() {
+    fn run_takes_code_or_argv_or_shell() {
         let asked = |json: &str| run(&settings(), serde_json::from_str(json).unwrap());
         let (spec, session) = asked(r#"{"code": "1", "env": {"A": "1"}}"#).unwrap();
         assert_eq!(spec.work, Work::Code { code: "1".into() });

@@ -13,7 +13,7 @@ fn named(id: &str) -> SessionSpec {
 }
 
 #[tokio::test]
-async fn each_is_asked_once_until_it_is_used_again() {
+async fn sampler_asks_each_idle_agent_once() {
     let (engine, _) = echoing(settings());
     for id in ["a", "b"] {
         engine.create("t", named(id)).await.unwrap();
@@ -36,7 +36,7 @@ async fn each_is_asked_once_until_it_is_used_again() {
 }
 
 #[tokio::test]
-async fn what_an_agent_tells_is_learnt() {
+async fn sampler_records_agent_memory() {
     let (engine, _, mut launched) = engine(settings());
     let make = tokio::spawn({
         let engine = engine.clone();

@@ -47,7 +47,7 @@ async fn the_emptiest_pool_comes_first_and_equals_take_turns() {
 }
 
 #[tokio::test]
-async fn after_each_start_there_is_a_rest_that_keeps_the_share() {
+async fn pause_after_each_start_keeps_the_cpu_share() {
     let bounds = Bounds { cpu_share: 1e-9, ..bounds() };
     let mut bench = Bench::with(bounds);
     tokio::time::pause();
@@ -80,7 +80,7 @@ async fn starts_that_fail_are_tried_again_after_longer_and_longer() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_become_ready_is_given_up() {
+async fn pooled_session_that_never_becomes_ready_is_ended() {
     let bounds = Bounds { start_timeout: Duration::from_secs(5), ..bounds() };
     let mut bench = Bench::with(bounds);
     tokio::time::pause();

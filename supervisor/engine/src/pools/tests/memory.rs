@@ -17,7 +17,7 @@ fn waits(percent: f64) -> Reading {
 }
 
 #[tokio::test]
-async fn none_are_started_while_memory_is_short() {
+async fn pool_starts_nothing_while_memory_is_short() {
     let mut memory = bounds().memory;
     memory.max_pressure_percent = 10;
     let mut bench = Bench::with(Bounds { memory, ..bounds() });
@@ -42,7 +42,7 @@ async fn none_are_started_while_memory_is_short() {
 }
 
 #[tokio::test]
-async fn those_that_are_ready_are_given_up_some_with_each_reading() {
+async fn memory_shortage_ends_some_pooled_sessions_per_reading() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(10, 10).await;
     bench.memory.note(has(1));

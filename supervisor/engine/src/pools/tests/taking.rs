@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn each_is_given_once_to_who_asks_for_just_that() {
+async fn pooled_session_is_checked_out_once_for_its_exact_policy() {
     let mut bench = Bench::new();
     assert!(bench.checkout().is_none(), "there is no pool yet");
     let _agents = bench.filled(1, 2).await;
@@ -19,7 +19,7 @@ async fn each_is_given_once_to_who_asks_for_just_that() {
 }
 
 #[tokio::test]
-async fn one_that_has_died_is_never_given_away() {
+async fn dead_pooled_session_is_never_checked_out() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(1, 2).await;
     // Nobody else has had a chance to notice: this thread is the only one.
@@ -32,7 +32,7 @@ async fn one_that_has_died_is_never_given_away() {
 }
 
 #[tokio::test]
-async fn one_whose_kernel_has_exited_is_replaced_without_being_asked_for() {
+async fn pooled_session_whose_kernel_exited_is_replaced() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(1, 3).await;
     agents.remove(1).exited(1, None, KernelEnd::Exited(0)).await;
@@ -44,7 +44,7 @@ async fn one_whose_kernel_has_exited_is_replaced_without_being_asked_for() {
 }
 
 #[tokio::test]
-async fn what_was_taken_is_not_looked_at_any_more() {
+async fn pool_stops_watching_a_checked_out_session() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(1, 2).await;
     let taken = bench.checkout().unwrap();
@@ -55,7 +55,7 @@ async fn what_was_taken_is_not_looked_at_any_more() {
 }
 
 #[tokio::test]
-async fn those_of_an_interpreter_that_was_replaced_are_ended() {
+async fn pooled_sessions_of_a_replaced_interpreter_are_ended() {
     let mut bench = Bench::new();
     let spec = bench.spec(1, 2);
     let template = Arc::clone(&spec.plan.context.template);
@@ -78,7 +78,7 @@ async fn those_of_an_interpreter_that_was_replaced_are_ended() {
 }
 
 #[tokio::test]
-async fn new_settings_end_those_that_are_not_theirs() {
+async fn reload_ends_pooled_sessions_of_the_old_settings() {
     let mut bench = Bench::new();
     let _agents = bench.filled(1, 2).await;
     let other = Policy { network: Network::Full, ..bench.policy() };
@@ -112,7 +112,7 @@ async fn new_settings_end_those_that_are_not_theirs() {
 }
 
 #[tokio::test]
-async fn one_that_starts_for_what_is_not_wanted_any_more_is_ended() {
+async fn pooled_session_for_outdated_settings_is_ended() {
     let mut bench = Bench::new();
     bench.pools.ensure("t", "e", || Some(bench.spec(1, 1)));
     let mut late = bench.launched.recv().await.unwrap();
@@ -146,7 +146,7 @@ async fn draining_ends_all_also_those_that_are_starting() {
 }
 
 #[tokio::test]
-async fn pools_that_are_let_go_of_end_theirs() {
+async fn dropped_pools_end_their_sessions() {
     let mut bench = Bench::new();
     let mut agents = bench.filled(1, 1).await;
     let Bench { pools, .. } = bench;

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_had_to_be_killed_says_so_and_costs_no_state() {
+    fn killed_command_is_reported_and_preserves_state() {
         let found = verdict(Completion::Signaled(9), Some(Stop::WallTime), true);
         assert_eq!((found.status, found.state), (Status::TimedOut, State::Preserved));
         let expected =

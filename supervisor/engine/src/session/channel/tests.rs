@@ -72,7 +72,7 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
 }
 
 #[tokio::test]
-async fn any_message_may_have_a_descriptor_and_without_it_the_channel_has_failed() {
+async fn lost_descriptor_fails_the_channel() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
     let (mut kept, end) = Pair::pair().unwrap();
@@ -113,7 +113,7 @@ async fn an_agent_that_speaks_or_goes_is_not_quiet() {
 }
 
 #[tokio::test]
-async fn what_came_with_the_last_message_is_no_quiet() {
+async fn buffered_messages_mean_the_agent_is_not_quiet() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
     let refused = FromAgent::FilesRefused { execution: 1, name: "a".into(), reason: "b".into() };

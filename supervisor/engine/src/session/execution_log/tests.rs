@@ -104,7 +104,7 @@ async fn every_event_can_be_resumed_after() {
 }
 
 #[tokio::test]
-async fn what_is_over_the_capacity_is_gone_from_the_front() {
+async fn oldest_events_over_the_capacity_are_dropped() {
     let (log, writer) = new_log(10 * KIB);
     writer.started(1, "s");
     for _ in 0..100 {
@@ -186,7 +186,7 @@ async fn a_reader_that_takes_nothing_is_waited_for_and_then_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_reads_lets_it_go_on_at_once() {
+async fn reading_subscriber_releases_the_writer_at_once() {
     let (log, writer) = new_log(10 * KIB);
     let mut reader = log.subscribe(None).unwrap();
     let mut read = Vec::new();
@@ -200,7 +200,7 @@ async fn one_that_reads_lets_it_go_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_takes_a_buffer_in_time_is_slow_but_not_cut_off() {
+async fn slow_subscriber_that_keeps_up_is_not_cut_off() {
     // Four events fill the buffer. Each second three of them are read.
     let (log, writer) = new_log(4 * KIB);
     let mut reader = log.subscribe(None).unwrap();
@@ -220,7 +220,7 @@ async fn one_that_takes_a_buffer_in_time_is_slow_but_not_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn crumbs_do_not_buy_time() {
+async fn trickling_reader_gets_no_extra_time() {
     // Each event is more than is taken at once, and five of them fill the buffer.
     let (log, writer) = new_log(1000 * KIB);
     let mut reader = log.subscribe(None).unwrap();
@@ -261,7 +261,7 @@ async fn a_flood_that_is_not_held_back_cuts_readers_off_and_stays_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_shown_is_not_lost_to_what_comes_with_it() {
+async fn display_survives_a_flood_in_the_same_batch() {
     let (log, writer) = new_log(10 * KIB);
     let reader = log.subscribe(None).unwrap();
     writer.started(1, "s");
@@ -288,7 +288,7 @@ async fn a_writer_that_is_lost_refuses() {
 }
 
 #[tokio::test]
-async fn it_is_abandoned_when_the_last_who_wants_it_goes_away() {
+async fn execution_is_abandoned_when_its_last_client_leaves() {
     let (kept, _writer) = ExecutionLog::new(KIB, false);
     drop(kept.attach());
     assert!(!kept.is_abandoned());

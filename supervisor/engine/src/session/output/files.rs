@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_own_error() {
+    fn each_output_file_has_its_own_error() {
         assert_eq!(one(spec("a", None), Err("no such file")).error.unwrap(), "no such file");
         let large = one(spec("a", None), Ok(&[b'x'; 101]));
         assert!(large.error.unwrap().contains("max_result_bytes"));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_that_was_asked_for_has_one_entry() {
+    fn each_requested_output_file_has_one_entry() {
         let mut files = Files::new(vec![spec("a", None), spec("b", None), spec("a", None)]);
         for name in ["a", "unasked", "b"] {
             files.add(file(name, Ok(b"x")), |_| true);

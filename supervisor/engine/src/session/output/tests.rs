@@ -72,7 +72,7 @@ fn output_is_kept_apart_and_capped() {
 }
 
 #[test]
-fn what_the_end_leaves_of_a_stream_is_an_event_too() {
+fn rest_of_a_stream_becomes_an_event_at_its_end() {
     let mut collector = Collector::new(&limits(), vec![], false);
     assert_eq!(collector.fold(output(Stream::Stderr, b"\xc3")), None);
     assert_eq!(collector.rest(), [EventKind::Output(Stream::Stderr, "\u{fffd}".into())]);
@@ -81,7 +81,7 @@ fn what_the_end_leaves_of_a_stream_is_an_event_too() {
 }
 
 #[test]
-fn less_is_kept_of_what_has_been_streamed() {
+fn streamed_output_is_kept_shorter() {
     let limits = Limits { max_output_bytes: Limit::Unlimited, ..limits() };
     let mut collector = Collector::new(&limits, vec![], true);
     for _ in 0..5 {
@@ -94,7 +94,7 @@ fn less_is_kept_of_what_has_been_streamed() {
 }
 
 #[test]
-fn what_the_agent_dropped_is_told() {
+fn output_dropped_by_the_agent_is_reported() {
     let mut collector = Collector::new(&limits(), vec![], false);
     collector.fold(done(1, vec![]));
     let Collected { stdout, stderr, .. } = collector.finish();

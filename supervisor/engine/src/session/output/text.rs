@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced_as_if_it_had_come_at_once() {
+    fn invalid_utf8_is_replaced_independent_of_chunking() {
         for bytes in [
             &b"a\xffb"[..],
             b"\xc3",

@@ -8,7 +8,7 @@ fn use_up(bench: &Bench) -> crate::budget::Reservation {
 }
 
 #[tokio::test]
-async fn what_an_execution_takes_is_counted_until_its_result_is_forgotten() {
+async fn execution_is_charged_until_its_result_is_evicted() {
     let mut bench = Bench::unlimited().await;
     let used = |bench: &Bench| {
         let rest = bench.account.take(32 << 20).is_ok();

@@ -63,7 +63,7 @@ async fn an_execution_can_be_asked_for_until_its_time_is_up() {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_interrupted_if_that_was_asked_for() {
+async fn abandoned_execution_is_interrupted_on_request() {
     let mut bench = Bench::started(PATIENT).await;
     let work = Work::Code { code: "x".into() };
     let reply = bench.submit_work(work.clone(), NEVER, true).await;

@@ -56,7 +56,7 @@ async fn a_command_ends_with_a_code_and_the_kernel_goes_on() {
 }
 
 #[tokio::test]
-async fn one_that_ignores_its_timeout_is_killed_alone() {
+async fn command_that_ignores_its_timeout_is_killed_alone() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.commanding(SOON).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
@@ -69,7 +69,7 @@ async fn one_that_ignores_its_timeout_is_killed_alone() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_kill_it_is_killed_with_its_session() {
+async fn agent_that_fails_to_kill_is_killed_with_its_session() {
     let timing = Timing { start_timeout: SOON, ..SHORT };
     let mut bench = Bench::unstarted(timing).await;
     bench.agent.start().await;
@@ -92,7 +92,7 @@ async fn a_kernel_that_dies_takes_a_command_with_it() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_and_is_no_execution() {
+async fn completion_is_answered_without_an_execution() {
     let mut bench = Bench::started(PATIENT).await;
     let reply = bench.submit_work(complete(), NEVER, false).await;
     let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
@@ -111,7 +111,7 @@ async fn a_question_is_answered_and_is_no_execution() {
 }
 
 #[tokio::test]
-async fn a_question_that_costs_the_kernel_is_told_with_the_next_execution() {
+async fn kernel_lost_to_a_completion_is_reported_by_the_next_execution() {
     let mut bench = Bench::started(SHORT).await;
     let reply = bench.submit_work(complete(), SOON, false).await;
     let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
@@ -131,7 +131,7 @@ async fn a_question_that_costs_the_kernel_is_told_with_the_next_execution() {
 }
 
 #[tokio::test]
-async fn a_question_waits_for_nobody() {
+async fn completion_on_a_busy_session_is_refused() {
     let mut bench = Bench::unstarted(PATIENT).await;
     let early = bench.submit_work(complete(), NEVER, false).await;
     assert_eq!(refusal(early).await, Refusal::Busy);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn each_way_to_die_is_told_and_the_session_goes_on() {
+async fn every_kernel_death_is_reported_and_the_session_survives() {
     let signaled = |signal| KernelEnd::Signaled { signal, by_agent: false };
     for (end, status, cause) in [
         (KernelEnd::Exited(3), Status::Killed, Cause::Exited),
@@ -64,7 +64,7 @@ async fn a_kernel_that_does_not_start_is_tried_once_more() {
 }
 
 #[tokio::test]
-async fn one_that_never_starts_ends_the_session() {
+async fn kernel_that_never_starts_ends_the_session() {
     let mut bench = Bench::started(PATIENT).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
@@ -145,7 +145,7 @@ async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
 }
 
 #[tokio::test]
-async fn what_was_killed_for_its_time_says_so_to_the_next() {
+async fn previous_end_reports_a_kernel_killed_for_time() {
     let short = Timing { interrupt_grace: SOON, ..PATIENT };
     let mut bench = Bench::started(short).await;
     let (execution, reply) = bench.running(SOON).await;

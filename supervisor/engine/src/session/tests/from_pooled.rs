@@ -18,7 +18,7 @@ async fn adopted() -> Bench {
 }
 
 #[tokio::test]
-async fn it_is_idle_from_the_beginning_and_works_as_any_other() {
+async fn pooled_session_starts_idle_and_works_normally() {
     let mut bench = adopted().await;
     let info = bench.session.info();
     assert_eq!((info.state, info.id.as_str()), (SessionState::Idle, "s"));
@@ -36,7 +36,7 @@ async fn it_is_idle_from_the_beginning_and_works_as_any_other() {
 }
 
 #[tokio::test]
-async fn its_agent_is_believed_no_more_than_any_other() {
+async fn pooled_session_checks_its_agent() {
     let mut bench = adopted().await;
     // It has said so before, and nothing has happened since.
     bench.agent.ready(1).await;
@@ -52,7 +52,7 @@ async fn a_kernel_that_ends_after_it_was_taken_is_replaced() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_start_leaves_nothing() {
+async fn pooled_session_that_fails_to_start_leaves_nothing() {
     let (backend, mut launched) = Fake::new();
     let why = async { "it takes too long" };
     let failure = PooledSession::start("t", launch_plan(&backend), why).await.unwrap_err();

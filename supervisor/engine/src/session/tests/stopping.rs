@@ -34,7 +34,7 @@ async fn code_that_does_not_is_killed_and_loses_it() {
 }
 
 #[tokio::test]
-async fn an_end_that_crosses_the_order_to_kill_is_not_called_preserved() {
+async fn end_that_crosses_a_kill_is_not_reported_as_preserved() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(SOON).await;
     bench.agent.recv().await;

@@ -151,7 +151,7 @@ async fn a_content_that_is_given_up_has_no_end() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_heard_while_nobody_takes_the_content() {
+async fn refusal_arrives_while_the_upload_is_blocked() {
     let mut bench = Bench::started(PATIENT).await;
     let limiter = TransferLimiter::default();
     for closes in [false, true] {
@@ -239,7 +239,7 @@ async fn transfers_of_all_sessions_are_bounded_together() {
 }
 
 #[tokio::test]
-async fn a_drain_waits_for_transfers() {
+async fn shutdown_waits_for_transfers() {
     let mut bench = Bench::started(PATIENT).await;
     let limiter = TransferLimiter::default();
     let reading = read(&bench, &limiter);
@@ -284,7 +284,7 @@ async fn files_are_there_while_something_runs() {
 }
 
 #[tokio::test]
-async fn answers_that_do_not_fit_are_not_believed() {
+async fn mismatched_agent_answers_are_refused() {
     let mut bench = Bench::started(PATIENT).await;
     let reading = read(&bench, &TransferLimiter::default());
     let (transfer, _) = bench.agent.file().await;

@@ -74,7 +74,7 @@ async fn an_execution_is_streamed_to_who_asks_for_that() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_a_problem_also_to_who_wants_a_stream() {
+async fn refused_stream_request_gets_a_problem() {
     let server = start(settings());
     let body = r#"{"code": "hi"}"#;
     let answer = server.send("POST", "/v1/sessions/b/execute", STREAM, body).await;
@@ -173,7 +173,7 @@ async fn many_requests_with_one_key_at_once_are_one() {
 }
 
 #[tokio::test]
-async fn a_stream_outlives_the_order_to_stop_until_its_execution_is_over() {
+async fn stream_continues_during_shutdown_until_its_execution_ends() {
     let server = start(settings());
     let body = r#"{"code": "hi"}"#;
     let mut stream = TcpStream::connect(server.address).await.unwrap();

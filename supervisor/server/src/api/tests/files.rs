@@ -254,7 +254,7 @@ async fn an_upload_says_what_it_made() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_read() {
+async fn oversized_upload_is_refused_before_reading() {
     let server = started().await;
     let max = 256 << 20;
     let head = format!(

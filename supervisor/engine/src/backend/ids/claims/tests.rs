@@ -28,7 +28,7 @@ fn other(first: u32, last: u32) -> Child {
 }
 
 #[test]
-fn what_another_process_claims_is_free_again_when_it_is_killed() {
+fn claim_is_released_when_its_process_is_killed() {
     let claims = Claims::new().unwrap();
     let mut other = other(3_100_000_000, 3_100_000_001);
     for (first, free) in [(3_100_000_000, false), (3_100_000_001, false), (3_100_000_002, true)] {
@@ -41,7 +41,7 @@ fn what_another_process_claims_is_free_again_when_it_is_killed() {
 }
 
 #[test]
-fn what_is_not_got_is_let_go_of() {
+fn failed_claim_releases_what_it_took() {
     let (one, two) = (Claims::new().unwrap(), Claims::new().unwrap());
     assert!(one.claim(&pair(3_200_000_000)).unwrap());
     let wanted = [pair(3_200_000_000), pair(3_200_000_002)].concat();
@@ -52,7 +52,7 @@ fn what_is_not_got_is_let_go_of() {
 }
 
 #[test]
-fn only_claims_are_claims() {
+fn other_locks_are_not_taken_for_claims() {
     let at = |id: i64| BASE + id;
     let lock = |kind: &str, start: &str, end: &str| {
         parse(&format!("7: {kind} 214 00:01:1032 {start} {end}"))

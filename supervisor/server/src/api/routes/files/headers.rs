@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_nothing_but_themselves() {
+    fn file_names_are_quoted_in_content_disposition() {
         assert_eq!(disposition("a/plot 1.png"), "attachment; filename*=UTF-8''plot%201.png");
         assert_eq!(disposition("ü"), "attachment; filename*=UTF-8''%C3%BC");
         let sly = "x\"; filename=\"y.exe\r\nset-cookie: a=b";

@@ -85,7 +85,7 @@ fn tags_tell_versions_apart() {
 }
 
 #[test]
-fn what_the_client_has_is_not_sent() {
+fn unchanged_content_is_not_sent_again() {
     let tag = version(0).etag();
     let weak = format!("W/{tag}");
     let several = format!("\"x\", {weak} ,\"y\"");
