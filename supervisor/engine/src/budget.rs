@@ -21,12 +21,12 @@ mod tests;
 
 /// Bytes in use, of a maximum.
 #[derive(Debug)]
-struct Pot {
+struct ByteCounter {
     used: AtomicUsize,
     max: usize,
 }
 
-impl Pot {
+impl ByteCounter {
     const fn new(max: usize) -> Self {
         Self { used: AtomicUsize::new(0), max }
     }
@@ -95,9 +95,9 @@ pub struct Budget(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    daemon: Pot,
+    daemon: ByteCounter,
     max_tenant_bytes: usize,
-    tenants: Mutex<HashMap<String, Arc<Pot>>>,
+    tenants: Mutex<HashMap<String, Arc<ByteCounter>>>,
     results: Arc<dyn Evict>,
     /// Told when bytes are given back.
     freed: Notify,
@@ -111,7 +111,7 @@ impl Budget {
     #[must_use]
     pub fn new(max_bytes: usize, max_tenant_bytes: usize, results: Arc<dyn Evict>) -> Self {
         Self(Arc::new(Shared {
-            daemon: Pot::new(max_bytes),
+            daemon: ByteCounter::new(max_bytes),
             max_tenant_bytes,
             tenants: Mutex::default(),
             results,
@@ -123,23 +123,23 @@ impl Budget {
     #[must_use]
     pub fn of(&self, tenant: &str) -> Account {
         let mut tenants = self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let pot = match tenants.get(tenant) {
-            Some(pot) => Arc::clone(pot),
+        let counter = match tenants.get(tenant) {
+            Some(counter) => Arc::clone(counter),
             None => {
-                let pot = Arc::new(Pot::new(self.0.max_tenant_bytes));
-                tenants.insert(tenant.to_owned(), Arc::clone(&pot));
-                pot
+                let counter = Arc::new(ByteCounter::new(self.0.max_tenant_bytes));
+                tenants.insert(tenant.to_owned(), Arc::clone(&counter));
+                counter
             }
         };
-        Account { shared: Arc::clone(&self.0), tenant: tenant.into(), pot }
+        Account { shared: Arc::clone(&self.0), tenant: tenant.into(), counter }
     }
 
     /// Bytes in use by each tenant that ever had some, and the maximum of all.
     #[must_use]
     pub fn used(&self) -> (Vec<(String, usize)>, usize) {
         let tenants = self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = |(tenant, pot): (&String, &Arc<Pot>)| {
-            (tenant.clone(), pot.used.load(Ordering::Relaxed))
+        let used = |(tenant, counter): (&String, &Arc<ByteCounter>)| {
+            (tenant.clone(), counter.used.load(Ordering::Relaxed))
         };
         (tenants.iter().map(used).collect(), self.0.daemon.max)
     }
@@ -150,7 +150,7 @@ impl Budget {
 pub struct Account {
     shared: Arc<Shared>,
     tenant: Arc<str>,
-    pot: Arc<Pot>,
+    counter: Arc<ByteCounter>,
 }
 
 impl Account {
@@ -197,7 +197,7 @@ impl Account {
     /// Whether more is in use than may be, and whose that is. Kept results make room.
     #[must_use]
     pub fn excess(&self) -> Option<Full> {
-        while self.pot.is_over() {
+        while self.counter.is_over() {
             if !self.shared.results.forget_oldest_of(&self.tenant) {
                 return Some(self.tenant_full());
             }
@@ -232,24 +232,24 @@ impl Account {
     }
 
     fn try_add(&self, bytes: usize) -> Result<(), Full> {
-        if !self.pot.try_add(bytes) {
+        if !self.counter.try_add(bytes) {
             return Err(self.tenant_full());
         }
         if !self.shared.daemon.try_add(bytes) {
-            self.pot.subtract(bytes);
+            self.counter.subtract(bytes);
             return Err(self.daemon_full());
         }
         Ok(())
     }
 
     fn subtract(&self, bytes: usize) {
-        self.pot.subtract(bytes);
+        self.counter.subtract(bytes);
         self.shared.daemon.subtract(bytes);
         self.shared.freed.notify_waiters();
     }
 
     fn tenant_full(&self) -> Full {
-        Full::Tenant { max_mib: self.pot.max >> 20 }
+        Full::Tenant { max_mib: self.counter.max >> 20 }
     }
 
     fn daemon_full(&self) -> Full {
@@ -286,7 +286,7 @@ impl Reservation {
         let results = &self.account.shared.results;
         while let Err(full) = self.account.try_add(more) {
             let made_room = match full {
-                Full::Tenant { max_mib: _ } if more > self.account.pot.max => false,
+                Full::Tenant { max_mib: _ } if more > self.account.counter.max => false,
                 Full::Tenant { .. } => results.forget_oldest_of(&self.account.tenant),
                 Full::Daemon { .. } => results.forget_oldest_of_most(),
             };
@@ -303,7 +303,7 @@ impl Reservation {
         match bytes.checked_sub(self.bytes) {
             Some(0) => {}
             Some(more) => {
-                self.account.pot.add(more);
+                self.account.counter.add(more);
                 self.account.shared.daemon.add(more);
             }
             None => self.account.subtract(self.bytes - bytes),

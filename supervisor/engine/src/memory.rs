@@ -24,7 +24,7 @@ mod shortage;
 
 use ledger::Ledger;
 pub use ledger::{MemoryPolicy, PoolAction};
-pub use reading::{Available, Reading, Sources};
+pub use reading::{Available, MemoryReading, Sources};
 pub use shortage::Shortage;
 
 /// Time between two readings while sessions are made.
@@ -90,7 +90,7 @@ impl Memory {
 
     /// As this says, until something else is noted.
     #[must_use]
-    pub(crate) fn fixed(reading: Reading) -> Self {
+    pub(crate) fn fixed(reading: MemoryReading) -> Self {
         if reading.memory.is_none() {
             tracing::info!("nothing tells how much memory is left: sessions are made all the same");
         }
@@ -166,7 +166,7 @@ impl Memory {
 
     /// Has this be what was read.
     #[cfg(test)]
-    pub(crate) fn note(&self, reading: Reading) {
+    pub(crate) fn note(&self, reading: MemoryReading) {
         self.shared.note(|| reading);
     }
 }
@@ -199,7 +199,7 @@ impl Shared {
     }
 
     /// Notes a reading. What settles while it is made may not be in it.
-    fn note(&self, read: impl FnOnce() -> Reading) {
+    fn note(&self, read: impl FnOnce() -> MemoryReading) {
         let (begun, shown) = (Instant::now(), self.lock().released_bytes());
         let reading = read();
         self.lock().note(reading, shown);

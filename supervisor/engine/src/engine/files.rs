@@ -16,7 +16,7 @@ use super::{Engine, EngineError};
 use crate::descriptors;
 use crate::media;
 use crate::observe::Refusal;
-use crate::session::transfer::{MAX_TRANSFERS, Reading, TransferError, Writing, Written};
+use crate::session::transfer::{Download, MAX_TRANSFERS, TransferError, UploadWriter, Uploaded};
 use crate::session::{Identity, Session};
 
 /// The longest path, in bytes (`PATH_MAX`).
@@ -28,7 +28,7 @@ const MAX_FILE_PAGE: u32 = 1000;
 /// A file or archive that is being sent to a session.
 #[derive(Debug)]
 pub struct Upload {
-    writing: Writing,
+    writing: UploadWriter,
     path: String,
     session: String,
     /// Bytes it may still have, if it is a file.
@@ -57,7 +57,7 @@ impl Upload {
     ///
     /// # Errors
     /// [`EngineError`]; no file is then written, and of an archive what was unpacked before.
-    pub async fn finish(self) -> Result<Written, EngineError> {
+    pub async fn finish(self) -> Result<Uploaded, EngineError> {
         let written = self.writing.finish().await;
         written.map_err(|error| explain(error, &self.session, &self.path))
     }
@@ -112,7 +112,7 @@ impl Engine {
         path: &str,
         offset: u64,
         length: Option<u64>,
-    ) -> Result<Reading, EngineError> {
+    ) -> Result<Download, EngineError> {
         let session = self.find(tenant, id)?;
         check_path(path)?;
         let reading =

@@ -17,7 +17,7 @@ use super::{Engine, Host};
 pub use crate::backend::fake::{Fake, FakeAgent, FakeSocket};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
-use crate::memory::{Memory, Reading};
+use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
     AgentBinary, Environment, LogFormat, Mode, Sandbox, Server, Session, Settings, Tenant,
 };
@@ -90,7 +90,7 @@ pub fn tenant(token: &str) -> Tenant {
 
 /// An engine, and the agents that it launches.
 pub fn engine(settings: Settings) -> (Engine, Arc<Fake>, mpsc::UnboundedReceiver<FakeAgent>) {
-    engine_with(settings, Memory::fixed(Reading::default()))
+    engine_with(settings, Memory::fixed(MemoryReading::default()))
 }
 
 /// One on a host of this memory.
@@ -136,7 +136,7 @@ pub fn engine_with(
 
 /// An engine whose agents echo, and how often it launched or killed one.
 pub fn echoing(settings: Settings) -> (Engine, Arc<Fake>) {
-    echoing_with(settings, Memory::fixed(Reading::default()))
+    echoing_with(settings, Memory::fixed(MemoryReading::default()))
 }
 
 /// The same on a host of this memory.

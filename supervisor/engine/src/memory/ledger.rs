@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::MemoryStatus;
 use super::estimate::Estimate;
-use super::reading::Reading;
+use super::reading::MemoryReading;
 use super::shortage::Shortage;
 
 /// What an operator wants to be left.
@@ -30,7 +30,7 @@ pub enum PoolAction {
 
 #[derive(Debug)]
 pub(super) struct Ledger {
-    reading: Reading,
+    reading: MemoryReading,
     /// Promised to sessions that are starting.
     starting_bytes: u64,
     /// Promised to those that started since the reading was begun, which may not show them.
@@ -46,7 +46,7 @@ struct Account {
 }
 
 impl Ledger {
-    pub(super) const fn new(reading: Reading) -> Self {
+    pub(super) const fn new(reading: MemoryReading) -> Self {
         Self { reading, starting_bytes: 0, released_bytes: 0, environments: BTreeMap::new() }
     }
 
@@ -76,7 +76,7 @@ impl Ledger {
     }
 
     /// Notes what was read, `shown` having settled before.
-    pub(super) const fn note(&mut self, reading: Reading, shown: u64) {
+    pub(super) const fn note(&mut self, reading: MemoryReading, shown: u64) {
         self.reading = reading;
         self.released_bytes = self.released_bytes.saturating_sub(shown);
     }

@@ -20,14 +20,14 @@ pub struct Available {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Reading {
+pub struct MemoryReading {
     /// `None` where nothing tells.
     pub memory: Option<Available>,
     /// The part of the last 10 s in which some processes waited for memory, in percent.
     pub pressure_percent: Option<f64>,
 }
 
-impl Reading {
+impl MemoryReading {
     /// Whether processes wait for memory more than so, and because the host has none: while more
     /// than a quarter of it is free, they wait in a limit of their own, and that is no reason to
     /// refuse others.
@@ -74,7 +74,7 @@ impl Sources {
 
     /// What they say now.
     #[must_use]
-    pub fn read(&self) -> Reading {
+    pub fn read(&self) -> MemoryReading {
         let host = fs::read_to_string(&self.meminfo).ok().and_then(|text| {
             let (available_bytes, total_bytes) =
                 (bytes(&text, "MemAvailable:")?, bytes(&text, "MemTotal:")?);
@@ -86,7 +86,7 @@ impl Sources {
             total_bytes: limit_bytes,
         });
         let pressure = fs::read_to_string(&self.pressure).ok();
-        Reading {
+        MemoryReading {
             memory: host.into_iter().chain(own).min_by_key(|available| available.available_bytes),
             pressure_percent: pressure.as_deref().and_then(some_avg10_percent),
         }
@@ -116,7 +116,7 @@ mod tests {
             (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         let path = |file: &tempfile::NamedTempFile| file.path().to_owned();
         let sources = Sources { meminfo: path(&meminfo), pressure: path(&pressure), tree: None };
-        assert_eq!(sources.read(), Reading::default());
+        assert_eq!(sources.read(), MemoryReading::default());
         fs::write(&meminfo, "MemTotal:   4096 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\n")
             .unwrap();
         fs::write(
@@ -125,12 +125,12 @@ mod tests {
         )
         .unwrap();
         let available = Available { available_bytes: 1 << 20, total_bytes: 4 << 20 };
-        let expected = Reading { memory: Some(available), pressure_percent: Some(12.34) };
+        let expected = MemoryReading { memory: Some(available), pressure_percent: Some(12.34) };
         assert_eq!(sources.read(), expected);
         for nothing in ["full avg10=99.00", "some avg10=x", "some total=1"] {
             fs::write(&pressure, nothing).unwrap();
             fs::write(&meminfo, nothing).unwrap();
-            assert_eq!(sources.read(), Reading::default(), "{nothing}");
+            assert_eq!(sources.read(), MemoryReading::default(), "{nothing}");
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn waiting_counts_where_memory_is_scarce() {
-        let at = |available_bytes| Reading {
+        let at = |available_bytes| MemoryReading {
             memory: Some(Available { available_bytes, total_bytes: 400 }),
             pressure_percent: Some(50.0),
         };
@@ -152,7 +152,7 @@ mod tests {
         assert!(!at(99).is_pressed(50.0));
         assert!(!at(100).is_pressed(49.0), "in a limit of its own");
         assert!(at(100).is_waiting(49.0));
-        assert!(Reading { memory: None, ..at(0) }.is_pressed(49.0));
-        assert!(!Reading { pressure_percent: None, ..at(0) }.is_pressed(0.0));
+        assert!(MemoryReading { memory: None, ..at(0) }.is_pressed(49.0));
+        assert!(!MemoryReading { pressure_percent: None, ..at(0) }.is_pressed(0.0));
     }
 }

@@ -10,15 +10,15 @@ const ESTIMATE: u64 = 32 * MIB;
 const POLICY: MemoryPolicy = MemoryPolicy { reserve_bytes: 160 * MIB, max_pressure_percent: 40 };
 
 /// A host that has so much more than the reserve.
-fn left(bytes: u64) -> Reading {
+fn left(bytes: u64) -> MemoryReading {
     let available_bytes = POLICY.reserve_bytes + bytes;
     let available = Available { available_bytes, total_bytes: 64 * 1024 * MIB };
-    Reading { memory: Some(available), pressure_percent: Some(0.0) }
+    MemoryReading { memory: Some(available), pressure_percent: Some(0.0) }
 }
 
 /// One whose processes wait so much, for there is little.
-fn pressed(percent: f64) -> Reading {
-    Reading { pressure_percent: Some(percent), ..left(1024 * MIB) }
+fn pressed(percent: f64) -> MemoryReading {
+    MemoryReading { pressure_percent: Some(percent), ..left(1024 * MIB) }
 }
 
 fn refused(memory: &Memory) -> Shortage {
@@ -127,7 +127,7 @@ fn pressure_bound_of_100_percent_disables_it() {
     let memory = Memory::fixed(pressed(100.0));
     drop(memory.admit("e", policy).unwrap());
     // Nor after a refusal for another reason.
-    memory.note(Reading { pressure_percent: Some(100.0), ..left(0) });
+    memory.note(MemoryReading { pressure_percent: Some(100.0), ..left(0) });
     memory.admit("e", policy).unwrap_err();
     memory.note(pressed(100.0));
     drop(memory.admit("e", policy).unwrap());
@@ -136,14 +136,15 @@ fn pressure_bound_of_100_percent_disables_it() {
 #[test]
 fn a_tenant_that_stalls_in_its_own_limit_shuts_nobody_out() {
     let available = Available { available_bytes: 1024 * MIB, total_bytes: 2048 * MIB };
-    let memory = Memory::fixed(Reading { memory: Some(available), pressure_percent: Some(99.0) });
+    let memory =
+        Memory::fixed(MemoryReading { memory: Some(available), pressure_percent: Some(99.0) });
     drop(memory.admit("e", POLICY).unwrap());
     assert_eq!(memory.pool_action("e", POLICY), PoolAction::Hold);
 }
 
 #[test]
 fn where_nothing_tells_nobody_is_refused() {
-    let memory = Memory::fixed(Reading::default());
+    let memory = Memory::fixed(MemoryReading::default());
     let policy = MemoryPolicy { reserve_bytes: u64::MAX, ..POLICY };
     assert!((0..1000).all(|_| memory.admit("e", policy).is_ok()));
     assert_eq!(memory.status("e", policy).available_bytes, None);

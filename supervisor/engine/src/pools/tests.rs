@@ -9,7 +9,7 @@ use vivarium_protocol::policy::Network;
 
 use super::*;
 use crate::backend::fake::{Fake, FakeAgent};
-use crate::memory::{Available as Left, Reading};
+use crate::memory::{Available as Left, MemoryReading};
 use crate::session::tests::launch_plan;
 
 mod filling;
@@ -47,7 +47,7 @@ impl Bench {
     fn with(bounds: Bounds) -> Self {
         let (backend, launched) = Fake::new();
         let (metrics, registry) = (Arc::new(Metrics::new().unwrap()), Arc::default());
-        let memory = Arc::new(Memory::fixed(Reading::default()));
+        let memory = Arc::new(Memory::fixed(MemoryReading::default()));
         let pools = Pools::new(bounds, &metrics, &registry, &memory);
         Self { pools, backend, launched, registry, metrics, memory }
     }

@@ -53,7 +53,7 @@ pub(super) struct Bench {
     pub(super) account: Account,
 }
 
-pub(super) const PATIENT: Timing = Timing {
+pub(super) const LONG_TIMEOUTS: Timing = Timing {
     interrupt_grace: NEVER,
     start_timeout: NEVER,
     idle_timeout: NEVER,
@@ -122,7 +122,7 @@ impl Bench {
     /// One whose executions may print without limit.
     async fn unlimited() -> Self {
         let limits = Limits { max_output_bytes: Limit::Unlimited, ..limits() };
-        let mut bench = Self::with(PATIENT, limits).await;
+        let mut bench = Self::with(LONG_TIMEOUTS, limits).await;
         bench.agent.start().await;
         bench
     }
@@ -203,7 +203,7 @@ fn verdict(outcome: &Outcome) -> (Status, Option<Cause>, State) {
 
 #[tokio::test]
 async fn an_execution_is_answered_with_all_that_was_said() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.print(execution, "hi").await;
     bench.agent.value(execution, "2").await;
@@ -221,7 +221,7 @@ async fn an_execution_is_answered_with_all_that_was_said() {
 
 #[tokio::test]
 async fn refused_files_reject_the_execution_and_keep_the_session() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
     let (name, reason) = ("a".to_owned(), "a link is in the way".to_owned());
@@ -234,7 +234,7 @@ async fn refused_files_reject_the_execution_and_keep_the_session() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_does_not_stop_its_execution() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     drop(reply);
     bench.agent.done(execution, Completion::Ok).await;
@@ -244,7 +244,7 @@ async fn a_client_that_goes_away_does_not_stop_its_execution() {
 
 #[tokio::test]
 async fn a_session_that_fails_says_why_to_everybody_who_waits() {
-    let mut bench = Bench::unstarted(PATIENT).await;
+    let mut bench = Bench::unstarted(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     bench.agent.launched().await;
     let failure = Failure {
@@ -262,7 +262,7 @@ async fn a_session_that_fails_says_why_to_everybody_who_waits() {
 
 #[tokio::test]
 async fn an_agent_that_never_starts_is_given_up() {
-    let impatient = Timing { start_timeout: SOON, interrupt_grace: SOON, ..PATIENT };
+    let impatient = Timing { start_timeout: SOON, interrupt_grace: SOON, ..LONG_TIMEOUTS };
     let bench = Bench::unstarted(impatient).await;
     let failure = bench.session.started().await.unwrap_err();
     assert!(failure.reason.contains("no kernel became ready"), "{failure}");
@@ -271,7 +271,7 @@ async fn an_agent_that_never_starts_is_given_up() {
 
 #[tokio::test]
 async fn messages_out_of_turn_end_the_session() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.done(execution + 1, Completion::Ok).await;
     let outcome = outcome(reply).await;
@@ -283,7 +283,7 @@ async fn messages_out_of_turn_end_the_session() {
 #[tokio::test]
 async fn malformed_frames_end_the_session() {
     for bytes in [&u32::MAX.to_le_bytes()[..], &[2, 0, 0, 0, 0xff, 0xff]] {
-        let mut bench = Bench::started(PATIENT).await;
+        let mut bench = Bench::started(LONG_TIMEOUTS).await;
         let (_, reply) = bench.running(NEVER).await;
         bench.agent.send_bytes(bytes).await;
         let outcome = outcome(reply).await;
@@ -294,7 +294,7 @@ async fn malformed_frames_end_the_session() {
 
 #[tokio::test]
 async fn a_description_answers_all_who_ask() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (first, one) = oneshot::channel();
     let (second, two) = oneshot::channel();
     bench.session.send(Command::Describe(first)).await;

@@ -23,13 +23,13 @@ use vivarium_protocol::message::{
 use super::{Command, Session};
 use crate::discard::discard;
 
-mod reading;
+mod download;
 #[cfg(test)]
 mod tests;
-mod writing;
+mod upload;
 
-pub use reading::Reading;
-pub use writing::{Writing, Written};
+pub use download::Download;
+pub use upload::{UploadWriter, Uploaded};
 
 /// Operations of one session that may be under way at one time.
 pub const MAX_TRANSFERS: u32 = 8;
@@ -174,12 +174,12 @@ impl Session {
         path: String,
         offset: u64,
         length: Option<u64>,
-    ) -> Result<Reading, TransferError> {
+    ) -> Result<Download, TransferError> {
         let operation = FileOperation::Read { path, offset, length };
         let (stream, answer) = self.begin(limiter, operation).await?;
         match outcome_of(answer.await)? {
             (FileReply::Reading { entry, length }, permit) => {
-                Ok(Reading::new(Arc::clone(self), stream, entry, length, permit))
+                Ok(Download::new(Arc::clone(self), stream, entry, length, permit))
             }
             _ => Err(TransferError::OutOfTurn),
         }
@@ -190,9 +190,9 @@ impl Session {
         self: &Arc<Self>,
         limiter: &TransferLimiter,
         operation: FileOperation,
-    ) -> Result<Writing, TransferError> {
+    ) -> Result<UploadWriter, TransferError> {
         let (stream, answer) = self.begin(limiter, operation).await?;
-        Ok(Writing::new(Arc::clone(self), stream, answer))
+        Ok(UploadWriter::new(Arc::clone(self), stream, answer))
     }
 
     /// Whether an operation on its files is under way.

@@ -4,15 +4,15 @@ use vivarium_api_types::{ExecuteRequest, RunRequest};
 
 use super::*;
 use crate::engine::testing::{echoing_with, settings};
-use crate::memory::{Available, Memory, Reading, Sources};
+use crate::memory::{Available, Memory, MemoryReading, Sources};
 
 const MIB: u64 = 1 << 20;
 
 /// A host that has so much more than the reserve of the tests' settings.
-fn left(mib: u64) -> Reading {
+fn left(mib: u64) -> MemoryReading {
     let available_bytes = (mib + 1) * MIB;
     let memory = Some(Available { available_bytes, total_bytes: 64 * 1024 * MIB });
-    Reading { memory, pressure_percent: Some(3.0) }
+    MemoryReading { memory, pressure_percent: Some(3.0) }
 }
 
 fn named(id: &str) -> SessionSpec {

@@ -5,15 +5,15 @@ use super::*;
 const RESERVE_BYTES: u64 = 100 << 20;
 
 /// A host that has so many times the reserve.
-fn has(reserves: u64) -> Reading {
+fn has(reserves: u64) -> MemoryReading {
     let available_bytes = RESERVE_BYTES * reserves;
     let memory = Some(Left { available_bytes, total_bytes: 1 << 40 });
-    Reading { memory, pressure_percent: None }
+    MemoryReading { memory, pressure_percent: None }
 }
 
 /// One whose processes wait so much.
-fn waits(percent: f64) -> Reading {
-    Reading { memory: None, pressure_percent: Some(percent) }
+fn waits(percent: f64) -> MemoryReading {
+    MemoryReading { memory: None, pressure_percent: Some(percent) }
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn memory_shortage_ends_some_pooled_sessions_per_reading() {
     bench.rests().await;
     assert_eq!(bench.pools.ready("t", "e"), 6, "one reading, some sessions");
     // Not short, and not enough to begin anew either: 200 MiB and one session.
-    bench.memory.note(Reading {
+    bench.memory.note(MemoryReading {
         memory: Some(Left {
             available_bytes: (2 * RESERVE_BYTES) + (40 << 20),
             total_bytes: 1 << 40,

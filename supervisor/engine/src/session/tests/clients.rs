@@ -19,7 +19,7 @@ async fn all(mut reader: EventSubscription) -> Vec<Arc<Event>> {
 
 #[tokio::test]
 async fn who_follows_an_execution_gets_all_of_it_in_order() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     let reader = reply.log.subscribe(None).unwrap();
     let execution = bench.agent.begin().await;
@@ -43,8 +43,8 @@ async fn who_follows_an_execution_gets_all_of_it_in_order() {
 
 #[tokio::test]
 async fn an_execution_can_be_asked_for_until_its_time_is_up() {
-    let kept = Timing { results_kept: SOON, ..PATIENT };
-    for (timing, is_kept) in [(PATIENT, true), (kept, false)] {
+    let kept = Timing { results_kept: SOON, ..LONG_TIMEOUTS };
+    for (timing, is_kept) in [(LONG_TIMEOUTS, true), (kept, false)] {
         let mut bench = Bench::started(timing).await;
         let reply = bench.submit("x", NEVER).await;
         let execution = bench.agent.begin().await;
@@ -64,7 +64,7 @@ async fn an_execution_can_be_asked_for_until_its_time_is_up() {
 
 #[tokio::test]
 async fn abandoned_execution_is_interrupted_on_request() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let work = Work::Code { code: "x".into() };
     let reply = bench.submit_work(work.clone(), NEVER, true).await;
     let execution = bench.agent.begin().await;
@@ -86,7 +86,7 @@ async fn abandoned_execution_is_interrupted_on_request() {
 
 #[tokio::test]
 async fn an_interrupt_that_hit_a_dying_kernel_reaches_the_next() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
     bench.session.ask(Command::Interrupt).await.unwrap().unwrap();

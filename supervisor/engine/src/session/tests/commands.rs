@@ -4,7 +4,7 @@ use vivarium_protocol::outcome::{MimePart, Value};
 
 use super::*;
 
-const SHORT: Timing = Timing { interrupt_grace: SOON, ..PATIENT };
+const SHORT: Timing = Timing { interrupt_grace: SOON, ..LONG_TIMEOUTS };
 
 fn ls() -> Work {
     Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() }
@@ -30,7 +30,7 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn the_idle_time_begins_when_an_execution_ends() {
     let hour = Duration::from_secs(3600);
-    let mut bench = Bench::started(Timing { idle_timeout: hour, ..PATIENT }).await;
+    let mut bench = Bench::started(Timing { idle_timeout: hour, ..LONG_TIMEOUTS }).await;
     let (execution, reply) = bench.running(NEVER).await;
     tokio::time::advance(hour * 2 / 3).await;
     bench.agent.done(execution, Completion::Ok).await;
@@ -43,7 +43,7 @@ async fn the_idle_time_begins_when_an_execution_ends() {
 
 #[tokio::test]
 async fn a_command_ends_with_a_code_and_the_kernel_goes_on() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     for (code, status) in [(0, Status::Ok), (3, Status::Error)] {
         let (execution, reply) = bench.commanding(NEVER).await;
         bench.agent.print(execution, "out").await;
@@ -81,7 +81,7 @@ async fn agent_that_fails_to_kill_is_killed_with_its_session() {
 
 #[tokio::test]
 async fn a_kernel_that_dies_takes_a_command_with_it() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.commanding(NEVER).await;
     let end = KernelEnd::Signaled { signal: 9, by_agent: false };
     bench.agent.exited(1, Some(execution), end).await;
@@ -93,7 +93,7 @@ async fn a_kernel_that_dies_takes_a_command_with_it() {
 
 #[tokio::test]
 async fn completion_is_answered_without_an_execution() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit_work(complete(), NEVER, false).await;
     let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
         panic!("not an execution");
@@ -132,7 +132,7 @@ async fn kernel_lost_to_a_completion_is_reported_by_the_next_execution() {
 
 #[tokio::test]
 async fn completion_on_a_busy_session_is_refused() {
-    let mut bench = Bench::unstarted(PATIENT).await;
+    let mut bench = Bench::unstarted(LONG_TIMEOUTS).await;
     let early = bench.submit_work(complete(), NEVER, false).await;
     assert_eq!(refusal(early).await, Refusal::Busy);
     bench.agent.start().await;

@@ -12,7 +12,7 @@ async fn every_kernel_death_is_reported_and_the_session_survives() {
         (KernelEnd::CpuLimit { used_us: 1 }, Status::TimedOut, Cause::CpuLimit),
         (KernelEnd::Protocol("nonsense".into()), Status::Killed, Cause::Protocol),
     ] {
-        let mut bench = Bench::started(PATIENT).await;
+        let mut bench = Bench::started(LONG_TIMEOUTS).await;
         let (execution, reply) = bench.running(NEVER).await;
         bench.agent.print(execution, "last words").await;
         bench.agent.exited(1, Some(execution), end).await;
@@ -27,7 +27,7 @@ async fn every_kernel_death_is_reported_and_the_session_survives() {
 
 #[tokio::test]
 async fn a_death_between_executions_is_told_with_the_next() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     bench.agent.exited(1, None, KernelEnd::Signaled { signal: 11, by_agent: false }).await;
     bench.agent.ready(2).await;
     let (execution, reply) = bench.running(NEVER).await;
@@ -39,7 +39,7 @@ async fn a_death_between_executions_is_told_with_the_next() {
 
 #[tokio::test]
 async fn an_execution_on_its_way_to_a_dying_kernel_runs_in_the_next() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
@@ -53,7 +53,7 @@ async fn an_execution_on_its_way_to_a_dying_kernel_runs_in_the_next() {
 
 #[tokio::test]
 async fn a_kernel_that_does_not_start_is_tried_once_more() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
     outcome(reply).await;
@@ -65,7 +65,7 @@ async fn a_kernel_that_does_not_start_is_tried_once_more() {
 
 #[tokio::test]
 async fn kernel_that_never_starts_ends_the_session() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
     outcome(reply).await;
@@ -81,7 +81,7 @@ async fn kernel_that_never_starts_ends_the_session() {
 
 #[tokio::test]
 async fn an_agent_that_dies_takes_the_session_with_it() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.print(execution, "last words").await;
     let Bench { session, agent, backend, .. } = bench;
@@ -102,7 +102,7 @@ fn kernel(outcome: &Arc<Outcome>) -> (u64, bool, Option<Cause>) {
 
 #[tokio::test]
 async fn every_answer_tells_which_kernel_it_ran_in_and_why_the_one_before_ended() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     for fresh in [true, false] {
         let (execution, reply) = bench.running(NEVER).await;
         bench.agent.done(execution, Completion::Ok).await;
@@ -126,7 +126,7 @@ async fn every_answer_tells_which_kernel_it_ran_in_and_why_the_one_before_ended(
 
 #[tokio::test]
 async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     bench.agent.exited(1, None, KernelEnd::Exited(7)).await;
     bench.agent.ready(2).await;
     let work = Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() };
@@ -146,7 +146,7 @@ async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
 
 #[tokio::test]
 async fn previous_end_reports_a_kernel_killed_for_time() {
-    let short = Timing { interrupt_grace: SOON, ..PATIENT };
+    let short = Timing { interrupt_grace: SOON, ..LONG_TIMEOUTS };
     let mut bench = Bench::started(short).await;
     let (execution, reply) = bench.running(SOON).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn executions_run_in_the_order_they_came() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let replies = [
         bench.submit("a", NEVER).await,
         bench.submit("b", NEVER).await,
@@ -23,7 +23,7 @@ async fn executions_run_in_the_order_they_came() {
 
 #[tokio::test]
 async fn a_full_queue_is_refused_and_the_others_run() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, running) = bench.running(NEVER).await;
     let waiting = [bench.submit("1", NEVER).await, bench.submit("2", NEVER).await];
     let refused = bench.submit("3", NEVER).await;
@@ -40,7 +40,7 @@ async fn a_full_queue_is_refused_and_the_others_run() {
 
 #[tokio::test]
 async fn without_a_queue_the_first_execution_of_a_starting_session_still_runs() {
-    let mut bench = Bench::unstarted(Timing { queue_depth: 0, ..PATIENT }).await;
+    let mut bench = Bench::unstarted(Timing { queue_depth: 0, ..LONG_TIMEOUTS }).await;
     let first = bench.submit("1", NEVER).await;
     let second = bench.submit("2", NEVER).await;
     assert_eq!(refusal(second).await, Refusal::QueueFull);
@@ -52,7 +52,7 @@ async fn without_a_queue_the_first_execution_of_a_starting_session_still_runs() 
 
 #[tokio::test]
 async fn idle_is_told_when_nothing_runs_or_waits() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     assert_eq!(bench.session.ask(Command::WhenIdle).await, Some(()));
     let (execution, reply) = bench.running(NEVER).await;
     let (sender, idle) = oneshot::channel();

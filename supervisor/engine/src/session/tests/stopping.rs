@@ -2,11 +2,11 @@
 
 use super::*;
 
-const SHORT: Timing = Timing { interrupt_grace: SOON, ..PATIENT };
+const SHORT: Timing = Timing { interrupt_grace: SOON, ..LONG_TIMEOUTS };
 
 #[tokio::test]
 async fn code_that_gives_way_at_its_timeout_keeps_its_state() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(SOON).await;
     bench.agent.print(execution, "so far").await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
@@ -74,7 +74,7 @@ async fn an_agent_that_does_not_take_the_code_is_given_up() {
 
 #[tokio::test]
 async fn the_clock_runs_from_the_start_and_not_from_the_sending() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", SOON).await;
     let (execution, ..) = bench.agent.accept().await;
     // Longer than the timeout: nothing may come.
@@ -88,7 +88,7 @@ async fn the_clock_runs_from_the_start_and_not_from_the_sending() {
 
 #[tokio::test]
 async fn used_up_cpu_time_goes_the_same_way() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.send(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
@@ -110,7 +110,7 @@ async fn used_up_cpu_time_goes_the_same_way() {
 
 #[tokio::test]
 async fn an_interrupt_that_is_obeyed_is_told() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
     assert_eq!(interrupted.execution, execution);
@@ -138,7 +138,7 @@ async fn an_interrupt_that_is_ignored_kills_nothing() {
 
 #[tokio::test]
 async fn a_keyboard_interrupt_of_its_own_is_an_error() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.done(execution, Completion::Interrupted).await;
     assert_eq!(outcome(reply).await.status, Status::Error);
@@ -146,7 +146,7 @@ async fn a_keyboard_interrupt_of_its_own_is_an_error() {
 
 #[tokio::test]
 async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
     let queued = bench.submit("queued", NEVER).await;
     let (sender, answer) = oneshot::channel();
@@ -165,7 +165,7 @@ async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
 
 #[tokio::test]
 async fn a_reset_of_an_idle_session_waits_for_the_fresh_kernel() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (sender, answer) = oneshot::channel();
     bench.session.send(Command::Reset(sender)).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
@@ -190,7 +190,7 @@ async fn a_reset_that_gets_no_answer_ends_the_session() {
 
 #[tokio::test]
 async fn a_deletion_ends_what_runs_and_rejects_what_waits() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (_, reply) = bench.running(NEVER).await;
     let queued = bench.submit("queued", NEVER).await;
     bench.session.close(Cause::Deleted).await;
@@ -206,7 +206,7 @@ async fn a_deletion_ends_what_runs_and_rejects_what_waits() {
 /// Nothing else bounds an operation on files.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_answer_a_ping_is_given_up() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (session, room) =
         (Arc::clone(&bench.session), crate::session::transfer::TransferLimiter::default());
     let deleted = tokio::spawn(async move { session.delete_file(&room, "a".into()).await });
@@ -219,7 +219,7 @@ async fn an_agent_that_does_not_answer_a_ping_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_answers_pings_may_take_its_time() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (_, reply) = bench.running(Duration::from_secs(300)).await;
     // All this time it does nothing but answer.
     assert!(matches!(bench.agent.recv().await, Some(ToAgent::Interrupt { .. })));
@@ -230,7 +230,7 @@ async fn an_agent_that_answers_pings_may_take_its_time() {
 /// Who has a place among the commands when the session ends, and uses it only then.
 #[tokio::test(start_paused = true)]
 async fn a_command_that_is_late_for_the_end_is_answered() {
-    let Bench { session, agent, .. } = Bench::started(PATIENT).await;
+    let Bench { session, agent, .. } = Bench::started(LONG_TIMEOUTS).await;
     let place = session.commands.reserve().await.unwrap();
     drop(agent);
     // Time goes on only when everybody waits.

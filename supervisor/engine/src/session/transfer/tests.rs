@@ -6,14 +6,14 @@ use tokio::task::JoinHandle;
 use vivarium_protocol::message::{FileKind, FileProblemKind};
 
 use super::*;
-use crate::session::tests::{Bench, PATIENT};
+use crate::session::tests::{Bench, LONG_TIMEOUTS};
 
 fn entry(size_bytes: u64) -> FileEntry {
     FileEntry { path: "a".into(), kind: FileKind::File, size_bytes, modified_ms: 5 }
 }
 
 /// A read that is under way. The agent has been asked and has not answered.
-fn read(bench: &Bench, limiter: &TransferLimiter) -> JoinHandle<Result<Reading, TransferError>> {
+fn read(bench: &Bench, limiter: &TransferLimiter) -> JoinHandle<Result<Download, TransferError>> {
     let (session, limiter) = (Arc::clone(&bench.session), limiter.clone());
     tokio::spawn(async move { session.read_file(&limiter, "a".into(), 0, None).await })
 }
@@ -22,7 +22,7 @@ fn write() -> FileOperation {
     FileOperation::Write { path: "a".into() }
 }
 
-async fn all(mut reading: Reading) -> Result<Vec<u8>, io::ErrorKind> {
+async fn all(mut reading: Download) -> Result<Vec<u8>, io::ErrorKind> {
     let mut content = Vec::new();
     while let Some(bytes) = reading.chunk().await {
         content.extend(bytes.map_err(|error| error.kind())?);
@@ -44,7 +44,7 @@ async fn drain(socket: &crate::backend::fake::FakeSocket) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_content_comes_whole_or_with_an_error() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let content: Vec<u8> = (0..1 << 20).map(|number: u32| number.to_le_bytes()[0]).collect();
     for (sent, announced, expected) in [
         (content.clone(), 1 << 20, Ok(content.clone())),
@@ -77,19 +77,19 @@ async fn a_tenant_has_only_so_many_transfers_and_others_have_theirs() {
     let mut benches = Vec::new();
     let mut waiting = Vec::new();
     for _ in 0..MAX_TRANSFERS_OF_TENANT / MAX_TRANSFERS as usize {
-        let mut bench = Bench::started(PATIENT).await;
+        let mut bench = Bench::started(LONG_TIMEOUTS).await;
         for _ in 0..MAX_TRANSFERS {
             waiting.push(read(&bench, &limiter));
             bench.agent.file().await;
         }
         benches.push(bench);
     }
-    let another = Bench::started(PATIENT).await;
+    let another = Bench::started(LONG_TIMEOUTS).await;
     let refused = another.session.read_file(&limiter, "a".into(), 0, None).await;
     assert!(matches!(refused, Err(TransferError::TooMany)), "the tenant has as many as it may");
     let mut identity = another.session.identity.clone();
     identity.tenant = "other".to_owned();
-    let (others, _) = Session::new(identity, PATIENT);
+    let (others, _) = Session::new(identity, LONG_TIMEOUTS);
     assert!(limiter.permit(&others).is_ok(), "there are more for others");
     drop(benches);
     for reading in waiting {
@@ -100,7 +100,7 @@ async fn a_tenant_has_only_so_many_transfers_and_others_have_theirs() {
 
 #[tokio::test]
 async fn a_content_goes_in_chunks_with_an_end() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let limiter = TransferLimiter::default();
     let content: Vec<u8> = (0..600_000_u32).map(|number| number.to_le_bytes()[1]).collect();
     let writing = bench.session.write_file(&limiter, write()).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_content_goes_in_chunks_with_an_end() {
             if len == 0 {
                 let reply = FileReply::Written { files: 1, bytes: received.len() as u64 };
                 bench.agent.file_done(transfer, Ok(reply)).await;
-                assert_eq!(sending.await.unwrap().unwrap(), Written { files: 1, bytes: 600_000 });
+                assert_eq!(sending.await.unwrap().unwrap(), Uploaded { files: 1, bytes: 600_000 });
                 assert!(received == content && wire.is_empty());
                 return;
             }
@@ -137,7 +137,7 @@ async fn a_content_goes_in_chunks_with_an_end() {
 
 #[tokio::test]
 async fn a_content_that_is_given_up_has_no_end() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let writing = bench.session.write_file(&TransferLimiter::default(), write()).await.unwrap();
     bench.agent.file().await;
     let socket = bench.agent.socket();
@@ -152,7 +152,7 @@ async fn a_content_that_is_given_up_has_no_end() {
 
 #[tokio::test]
 async fn refusal_arrives_while_the_upload_is_blocked() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let limiter = TransferLimiter::default();
     for closes in [false, true] {
         let writing = bench.session.write_file(&limiter, write()).await.unwrap();
@@ -172,7 +172,7 @@ async fn refusal_arrives_while_the_upload_is_blocked() {
 
 #[tokio::test]
 async fn the_end_of_a_session_ends_its_transfers() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let limiter = TransferLimiter::default();
     let reading = read(&bench, &limiter);
     let (transfer, _) = bench.agent.file().await;
@@ -198,7 +198,7 @@ async fn the_end_of_a_session_ends_its_transfers() {
 
 #[tokio::test]
 async fn transfers_are_bounded_until_the_agent_is_done_with_them() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let limiter = TransferLimiter::default();
     let mut under_way = Vec::new();
     for _ in 0..MAX_TRANSFERS {
@@ -229,7 +229,8 @@ async fn transfers_of_all_sessions_are_bounded_together() {
     let tenants = || Arc::new(Mutex::new(BTreeMap::from([("t".to_owned(), one())])));
     let full = TransferLimiter { all: one(), tenants: Arc::default() };
     let full_for_tenant = TransferLimiter { tenants: tenants(), ..TransferLimiter::default() };
-    let (first, second) = (Bench::started(PATIENT).await, Bench::started(PATIENT).await);
+    let (first, second) =
+        (Bench::started(LONG_TIMEOUTS).await, Bench::started(LONG_TIMEOUTS).await);
     for limiter in [full, full_for_tenant] {
         let held = first.session.write_file(&limiter, write()).await.unwrap();
         let refused = second.session.write_file(&limiter, write()).await;
@@ -240,7 +241,7 @@ async fn transfers_of_all_sessions_are_bounded_together() {
 
 #[tokio::test]
 async fn shutdown_waits_for_transfers() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let limiter = TransferLimiter::default();
     let reading = read(&bench, &limiter);
     let (transfer, _) = bench.agent.file().await;
@@ -265,7 +266,7 @@ async fn pending(future: impl Future<Output = ()> + Send + 'static) -> JoinHandl
 
 #[tokio::test]
 async fn files_are_there_while_something_runs() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(std::time::Duration::from_secs(3600)).await;
     let (session, limiter) = (Arc::clone(&bench.session), TransferLimiter::default());
     let operation = FileOperation::List {
@@ -285,7 +286,7 @@ async fn files_are_there_while_something_runs() {
 
 #[tokio::test]
 async fn mismatched_agent_answers_are_refused() {
-    let mut bench = Bench::started(PATIENT).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reading = read(&bench, &TransferLimiter::default());
     let (transfer, _) = bench.agent.file().await;
     bench.agent.file_done(transfer, Ok(FileReply::Deleted)).await;

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{FileList, FilePage, FilesWritten};
 use vivarium_engine::EngineError;
-use vivarium_engine::session::transfer::Reading;
+use vivarium_engine::session::transfer::Download;
 
 use super::ApiResult;
 use crate::api::auth::Caller;
@@ -106,7 +106,7 @@ async fn open(
     path: &str,
     conditional: &ConditionalRequest,
     is_head: bool,
-) -> Result<(Decision, Reading), Problem> {
+) -> Result<(Decision, Download), Problem> {
     let mut wanted = conditional.first_guess();
     for _ in 0..ATTEMPTS {
         let (offset, length) = if is_head { (0, Some(0)) } else { wanted };
@@ -185,14 +185,14 @@ async fn write(
         receive::check(&parts.headers, params.unpack)?;
         if params.unpack {
             let upload = api.engine.unpack_files(tenant, id, &path).await?;
-            return Ok((StatusCode::OK, body.pour(upload).await?));
+            return Ok((StatusCode::OK, body.copy_to(upload).await?));
         }
         // Before any of it is read: most that can be refused is refused here.
         let before = api.engine.stat_file(tenant, id, &path).await;
         let status = if matches!(before, Ok(None)) { StatusCode::CREATED } else { StatusCode::OK };
         let announced = body.announced();
         let upload = api.engine.write_file(tenant, id, &path, announced).await?;
-        Ok((status, body.pour(upload).await?))
+        Ok((status, body.copy_to(upload).await?))
     };
     match result.await {
         Ok((status, written)) => {

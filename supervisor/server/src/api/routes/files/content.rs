@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 
 use axum::body::{Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-use vivarium_engine::session::transfer::Reading;
+use vivarium_engine::session::transfer::Download;
 
 #[derive(Debug)]
-pub(super) struct Content(Reading);
+pub(super) struct Content(Download);
 
 impl Content {
-    pub(super) const fn new(reading: Reading) -> Self {
+    pub(super) const fn new(reading: Download) -> Self {
         Self(reading)
     }
 }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use vivarium_engine::Upload;
-use vivarium_engine::session::transfer::Written;
+use vivarium_engine::session::transfer::Uploaded;
 
 use crate::api::Problem;
 use crate::api::body::{Pieces, content_length};
@@ -56,7 +56,7 @@ impl Incoming {
         self.announced_bytes
     }
 
-    pub(super) async fn pour(&mut self, mut upload: Upload) -> Result<Written, Problem> {
+    pub(super) async fn copy_to(&mut self, mut upload: Upload) -> Result<Uploaded, Problem> {
         self.started = true;
         while let Some(data) = self.body.next().await? {
             upload = upload.send(&data).await?;

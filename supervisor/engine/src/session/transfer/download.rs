@@ -12,7 +12,7 @@ use crate::session::Session;
 
 /// A file that is being read. Dropping it ends the transfer.
 #[derive(Debug)]
-pub struct Reading {
+pub struct Download {
     session: Arc<Session>,
     stream: UnixStream,
     entry: FileEntry,
@@ -21,7 +21,7 @@ pub struct Reading {
     _permit: Permit,
 }
 
-impl Reading {
+impl Download {
     pub(super) const fn new(
         session: Arc<Session>,
         stream: UnixStream,

@@ -13,7 +13,7 @@ use super::{Answer, BUFFER_BYTES, TransferError, outcome_of};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct Uploaded {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -22,7 +22,7 @@ pub struct Written {
 /// A file or archive that is being written. Dropping it before [`Self::finish`] takes it back:
 /// nothing of it is left.
 #[derive(Debug)]
-pub struct Writing {
+pub struct UploadWriter {
     session: Arc<Session>,
     stream: UnixStream,
     answer: oneshot::Receiver<Answer>,
@@ -30,7 +30,7 @@ pub struct Writing {
     chunk: Vec<u8>,
 }
 
-impl Writing {
+impl UploadWriter {
     pub(super) fn new(
         session: Arc<Session>,
         stream: UnixStream,
@@ -60,13 +60,13 @@ impl Writing {
     ///
     /// # Errors
     /// [`TransferError`]; nothing is then in its place.
-    pub async fn finish(mut self) -> Result<Written, TransferError> {
+    pub async fn finish(mut self) -> Result<Uploaded, TransferError> {
         if self.chunk.len() > PREFIX_BYTES {
             self.flush().await?;
         }
         self.flush().await?;
         match outcome_of(self.answer.await)? {
-            (FileReply::Written { files, bytes }, _) => Ok(Written { files, bytes }),
+            (FileReply::Written { files, bytes }, _) => Ok(Uploaded { files, bytes }),
             _ => Err(TransferError::OutOfTurn),
         }
     }
