@@ -13,11 +13,11 @@ use std::process::{Command, ExitCode, Stdio};
 
 use nix::sched::{CloneFlags, setns};
 use nix::unistd::{Pid, getegid, geteuid};
+use vivarium_protocol::discard;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 
-use crate::discard::discard;
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
 use crate::{stream, sys};

@@ -19,9 +19,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use vivarium_protocol::discard;
 use vivarium_protocol::policy::Interpreter;
 
-use crate::discard::discard;
 use crate::sandbox::READ_EXECUTE;
 
 /// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].

@@ -12,13 +12,13 @@ use std::time::Instant;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
+use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
     ExecutionNumber, Failure, Generation, Origin, Program, SpawnNumber, Stream,
 };
 use vivarium_protocol::outcome::KernelEnd;
 
-use crate::discard::discard;
 use crate::failure::failure;
 use crate::sandbox::{self, Context};
 use crate::sys;

@@ -22,6 +22,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
+use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
@@ -32,7 +33,6 @@ use vivarium_protocol::policy::Policy;
 
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
-use crate::discard::discard;
 use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;

@@ -24,7 +24,6 @@
 //! the modules to having no circle (tests/tests/repository).
 
 mod children;
-mod discard;
 mod failure;
 pub mod ffi;
 mod files;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use crate::discard::discard;
+use vivarium_protocol::discard;
 
 /// Prints a line by one write(2): other processes may have the same standard error.
 pub(crate) fn print_line(line: &dyn Display) {

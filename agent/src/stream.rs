@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use vivarium_protocol::discard;
 use vivarium_protocol::frame::{self, FrameError, PREFIX_BYTES};
 
-use crate::discard::discard;
 use crate::sys;
 
 /// Why a message could not be sent or received.

@@ -18,8 +18,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, getpid, getppid, sysconf};
-
-use crate::discard::discard;
+use vivarium_protocol::discard;
 
 /// The files that are read at each execution, opened once per kernel.
 #[derive(Debug)]

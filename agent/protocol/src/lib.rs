@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod content;
+mod discard;
 mod error_chain;
 pub mod frame;
 pub mod layer;
@@ -26,6 +27,7 @@ pub mod policy;
 pub mod sequence;
 pub mod units;
 
+pub use discard::discard;
 pub use error_chain::error_chain;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each

@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use nix::sys::stat::FileStat;
 use nix::time::{ClockId, clock_gettime};
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{Changes, FileKind};
 
 use super::{Workdir, entry, kind};
-use crate::discard::discard;
 
 mod scan;
 

@@ -16,10 +16,10 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, renameat};
 use nix::sys::stat::{Mode, fchmod, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use vivarium_protocol::discard;
 use vivarium_protocol::message::FileKind;
 
 use super::{FileError, Workdir, kind, open_beneath};
-use crate::discard::discard;
 
 /// How many temporary names are tried. One is enough, unless the tenant guesses them.
 const NAMES_TRIED: u32 = 8;

@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{Program, SpawnNumber, Stream};
 
 use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
 use super::output::Output;
-use crate::discard::discard;
 use crate::stream::StreamError;
 use crate::usage;
 

@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{
     Failure, ForkNumber, FromForkedChild, FromZygote, Handoff, SpawnNumber, ToZygote,
@@ -19,7 +20,6 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 
-use crate::discard::discard;
 use crate::failure::failure;
 use crate::sandbox::{Context, SessionNamespaces};
 use crate::stream;

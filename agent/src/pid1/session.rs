@@ -28,6 +28,10 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
+use self::control::Control;
+use self::execution::{PendingExecution, RunningExecution};
+use self::transfers::Transfers;
+use self::wait::Event;
 use crate::children::Children;
 use crate::failure::failure;
 use crate::files::{ChangeTracker, Workdir};
@@ -36,11 +40,6 @@ use crate::kernel::wire::FromKernel;
 use crate::kernel::{Kernel, KernelStage, ReadOutcome};
 use crate::sandbox::{self, Context};
 use crate::usage;
-
-use self::control::Control;
-use self::execution::{PendingExecution, RunningExecution};
-use self::transfers::Transfers;
-use self::wait::Event;
 
 /// How long the end of a kernel that closed its channel may take to be reported.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -11,7 +11,8 @@
 use std::fs;
 use std::hint::black_box;
 
-use crate::discard::discard;
+use vivarium_protocol::discard;
+
 use crate::sys;
 
 /// Of a huge page on the architectures that we run on.

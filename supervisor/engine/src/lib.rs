@@ -10,7 +10,6 @@ mod backoff;
 pub mod budget;
 pub mod cgroup;
 mod descriptors;
-mod discard;
 mod engine;
 pub mod media;
 pub mod memory;

@@ -14,8 +14,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
-
-use crate::discard::discard;
+use vivarium_protocol::discard;
 
 mod estimate;
 mod ledger;

@@ -6,13 +6,13 @@ use std::time::Instant;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid, getppid};
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use super::execution::RunningExecution;
 use super::{EXIT_TIMEOUT, Session};
 use crate::children;
-use crate::discard::discard;
 use crate::failure::failure;
 use crate::kernel::{Kernel, KernelStage, ReadOutcome};
 use crate::sys::{self, Wait};

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{
     Changes, Completion, ExecutionNumber, Failure, FromAgent, InputFile, Work,
 };
 use vivarium_protocol::outcome::Usage;
 
 use super::Session;
-use crate::discard::discard;
 use crate::kernel::KernelRequest;
 use crate::kernel::command::Command;
 use crate::{files, sys};

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use vivarium_api_types::{KernelInfo, SessionState};
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
@@ -30,7 +31,6 @@ use super::transfer::Transfers;
 use super::{Command, NewExecution, Session};
 use crate::budget::Reservation;
 use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
-use crate::discard::discard;
 
 mod answer;
 mod cgroup_events;

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{
     FileEntry, FileOperation, FileProblem, FileReply, TransferNumber,
 };
 
 use super::{Command, Session};
-use crate::discard::discard;
 
 mod download;
 #[cfg(test)]

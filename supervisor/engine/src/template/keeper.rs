@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use vivarium_metrics::Metrics;
+use vivarium_protocol::discard;
 use vivarium_protocol::error_chain;
 
 use super::process::{Process, TemplateError};
 use super::{Build, State, Template};
 use crate::backend::Backend;
 use crate::backoff::Backoff;
-use crate::discard::discard;
 use crate::recover::remove_tree;
 
 /// A template that was there for longer has no part in a row of faults.

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
+use vivarium_protocol::discard;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::{Actor, End, QueuedExecution, Reset, Step, Stop};
-use crate::discard::discard;
 use crate::session::execution::Kind;
 use crate::session::state::Event;
 use crate::session::transfer::FileCommand;

@@ -2,13 +2,13 @@
 
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
+use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{FromAgent, Origin, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::{Actor, End, Step, Stop};
 use crate::budget::Reservation;
-use crate::discard::discard;
 use crate::session::cause;
 use crate::session::channel::ChannelError;
 use crate::session::deadlines::Awaited;

@@ -1,6 +1,6 @@
 //! The one way to drop a `Result`.
 
 /// Drops a result that makes no difference, for this reason.
-pub(crate) fn discard<T, E>(result: Result<T, E>, _reason: &'static str) {
+pub fn discard<T, E>(result: Result<T, E>, _reason: &'static str) {
     drop(result);
 }
