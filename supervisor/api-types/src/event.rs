@@ -21,7 +21,7 @@ pub struct StartedEvent<'a> {
 /// `stdout` and `stderr`: it printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputEvent<'a> {
-    /// What.
+    /// The text that was printed; what is not UTF-8 is replaced.
     pub text: Cow<'a, str>,
 }
 

@@ -1,5 +1,8 @@
 //! What clients may ask for. Unknown fields are refused by name, and so are fields that
 //! belong to parts of the API that do not exist yet.
+//!
+//! Requests spell out the fields that they share, since serde's `flatten` does not go with
+//! `deny_unknown_fields`, by which a misspelt field is named.
 
 use std::collections::BTreeMap;
 

@@ -145,6 +145,31 @@ mod tests {
         assert_eq!(settings.sandbox.cgroup_root, running.sandbox.cgroup_root);
     }
 
+    /// Sessions are started with what the trial session had, whatever the file says by then.
+    #[test]
+    fn reload_does_not_weaken_the_sandbox_of_a_running_daemon() {
+        let old = config("[sandbox]\nmode = \"auto\"\nrequire = [\"mounts\"]\n");
+        let new = config(
+            "[server]\nuser = \"other\"\n\
+             [sandbox]\nmode = \"off\"\nrequire = []\ndisable_layers = [\"seccomp\"]\n\
+             workdir = \"/elsewhere\"\ncgroup_root = \"/sys/fs/cgroup/other\"\nmax_procs = 3\n\
+             [session]\nqueue_depth = 99\n",
+        );
+        let reloaded = reload(&old.settings, &old, &new).unwrap();
+        let mut kept = reloaded.kept;
+        kept.sort();
+        let names = ["cgroup_root", "disable_layers", "mode", "require", "workdir"];
+        let sandbox = names.map(|name| format!("sandbox.{name}"));
+        assert_eq!(kept, [&sandbox[..], &["server.user".to_owned()]].concat());
+        // What may change has changed, and nothing else of it.
+        assert_eq!(reloaded.changed, ["sandbox.max_procs", "session.queue_depth"]);
+        let mut expected = old.settings.sandbox.clone();
+        expected.limits.max_procs = new.settings.sandbox.limits.max_procs;
+        assert_eq!(reloaded.config.settings.sandbox, expected);
+        assert_eq!(reloaded.config.settings.server, old.settings.server);
+        assert_eq!(reloaded.config.settings.session.queue_depth, 99);
+    }
+
     #[test]
     fn marks_of_pools_change_together_and_only_where_there_is_an_environment() {
         let old = config("[environments.default]\npool_size = 4\npool_low = 3\n");
