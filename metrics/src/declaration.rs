@@ -61,13 +61,3 @@ impl Declaration {
         }
     }
 }
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Seconds => "seconds",
-            Self::Bytes => "bytes",
-            Self::None => "",
-        })
-    }
-}

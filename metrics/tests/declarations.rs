@@ -74,7 +74,7 @@ fn the_page_is_what_is_declared() {
     let page = fs::read_to_string(workspace().join("docs/metrics.md")).unwrap_or_default();
     assert!(
         page == markdown(Metrics::new().unwrap().declarations()),
-        "regenerate it: cargo run -p vivarium-metrics --example docs > docs/metrics.md"
+        "regenerate it: docs/generate"
     );
 }
 

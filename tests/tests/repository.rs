@@ -84,7 +84,7 @@ fn named_tests(section: &str) -> Vec<(String, String)> {
 fn the_configuration_page_is_current() {
     let generated = program::run(&["config", "docs"]).expect_code(0).stdout();
     let is_current = generated == text("docs/configuration.md");
-    assert!(is_current, "run: vivarium config docs > docs/configuration.md");
+    assert!(is_current, "run: docs/generate");
 }
 
 #[test]

@@ -20,19 +20,18 @@ impl Family for Buffers {
             used: register.gauge(
                 "vivarium_buffered_bytes",
                 &["tenant"],
-                "Bytes of request bodies, executions that wait or run, kept results and events, \
-                 and answers on their way, that the daemon holds for the tenant.",
+                "Bytes that the daemon holds for the tenant: request bodies, queued and running \
+                 executions, kept results and events, responses under way.",
             )?,
             limit: register.gauge(
                 "vivarium_buffered_limit_bytes",
                 &[],
-                "The most of them for all tenants (`server.max_buffered_mb`).",
+                "The limit of these for all tenants together (`server.max_buffered_mb`).",
             )?,
             dropped: register.counter(
                 "vivarium_executions_without_room_total",
                 &["tenant"],
-                "Executions of whose output or results something was dropped because the daemon \
-                 had no room for it.",
+                "Executions that lost output or results because the daemon had no room for them.",
             )?,
         })
     }

@@ -22,18 +22,18 @@ impl Family for Executions {
             ended: register.counter(
                 "vivarium_executions_total",
                 &["tenant", "status", "cause"],
-                "Executions that have ended, by the status and cause of their answer; cause is \
-                 `none` where the status says it all.",
+                "Executions that ended, by status and cause; `cause` is `none` where the outcome \
+                 has none.",
             )?,
             duration: register.durations(
                 "vivarium_execution_duration_seconds",
                 &["tenant"],
-                "Time from the code's start to its end, of executions that started.",
+                "Time from the start of the code to its end, of executions that started.",
             )?,
             cpu: register.counter(
                 "vivarium_execution_cpu_seconds_total",
                 &["tenant"],
-                "CPU time that executions used, as their answers say it.",
+                "CPU time of executions, as their outcomes report it.",
             )?,
         })
     }

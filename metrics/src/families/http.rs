@@ -50,9 +50,9 @@ impl Family for Http {
         let closed = register.counter(
             "vivarium_http_connections_closed_total",
             &["reason"],
-            "Connections closed by the daemon: `crowded`, silent when another needed the place; \
-             `refused`, for want of one; `slow`, a client that took too little of an answer; \
-             `drained`, still open some seconds after the end of a drain.",
+            "Connections that the daemon closed: `crowded`, silent while another needed the \
+             place; `refused`, no place was left; `slow`, the client took too little of a \
+             response; `drained`, still open some seconds after the end of a drain.",
         )?;
         for reason in Closed::ALL {
             closed.begin([reason.name()]);
@@ -68,7 +68,7 @@ impl Family for Http {
             duration: register.durations(
                 "vivarium_http_request_duration_seconds",
                 &["route", "method"],
-                "Time from a request's head to its answer, waiting and running code included.",
+                "Time from a request's head to its response, including waiting and running code.",
             )?,
         })
     }

@@ -18,14 +18,14 @@ impl Family for Kernels {
         let starts = register.counter(
             "vivarium_kernel_starts_total",
             &["tenant", "origin"],
-            "Kernels that became ready in a tenant's sessions, by how they came about: `forked` from \
-             a template, or `executed`, which takes longer.",
+            "Kernels that became ready in a tenant's sessions, by `origin`: `forked` from a \
+             template, or `executed`, which takes longer.",
         )?;
         let restarts = register.counter(
             "vivarium_kernel_restarts_total",
             &["tenant", "cause"],
-            "Kernels that ended while their session went on with a fresh one, by why they ended \
-             (the causes of executions; `reset` where a client asked for it).",
+            "Kernels that were replaced in a session that went on, by why they ended (the causes \
+             of executions; `reset` where a client asked for it).",
         )?;
         Ok(Self { starts, restarts })
     }

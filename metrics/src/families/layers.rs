@@ -25,13 +25,13 @@ impl Family for Layers {
             status: register.gauge(
                 "vivarium_layer_status",
                 &["environment", "layer", "status"],
-                "1 for the status of the layer as a trial session read it back from inside, 0 \
-                 for the others: `enforced`, `partial`, `unavailable`, `off`.",
+                "1 for the layer's status as a trial session read it back from inside, 0 for the \
+                 others: `enforced`, `partial`, `unavailable`, `off`.",
             )?,
             mode: register.gauge(
                 "vivarium_sandbox_mode",
                 &["mode"],
-                "1 for the mode of the sandbox, 0 for the others: `auto`, `on`, `off`.",
+                "1 for the sandbox's mode, 0 for the others: `auto`, `on`, `off`.",
             )?,
         })
     }

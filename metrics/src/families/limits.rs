@@ -43,10 +43,10 @@ impl Family for Limits {
         let events = register.counter(
             "vivarium_limit_events_total",
             &["tenant", "limit"],
-            "Limits that were reached: processes killed for want of memory (`memory`), forks \
-             refused (`pids`), executions stopped for their CPU time (`cpu`), executions that \
-             failed for want of space (`disk`). The kernel's own counts are added as it \
-             tells them.",
+            "Limits reached: processes killed for lack of memory (`memory`), forks refused \
+             (`pids`), executions stopped for their CPU time (`cpu`), executions that failed for \
+             lack of disk space (`disk`). Counts of the host's kernel are added as it reports \
+             them.",
         )?;
         Ok(Self { events })
     }

@@ -21,25 +21,25 @@ impl Family for Memory {
             available: register.gauge(
                 "vivarium_memory_available_bytes",
                 &[],
-                "Memory that sessions may still take: what is free on the host, or left by the \
-                 limit of the daemon's own cgroup, without `session.memory_reserve_mb`.",
+                "Memory that sessions may still take: what is free on the host, or below the \
+                 limit of the daemon's own cgroup, less `session.memory_reserve_mb`.",
             )?,
             estimate: register.gauge(
                 "vivarium_session_estimate_bytes",
                 &["environment"],
-                "Memory that one more session of the environment is expected to take, by what \
-                 the last ones were found to have; what sessions share counts once.",
+                "Memory that one more session of the environment is expected to take, measured on \
+                 its latest sessions; shared pages count once.",
             )?,
             pressure: register.gauge(
                 "vivarium_memory_pressure_ratio",
                 &[],
-                "Part of the last 10 s in which some processes of the host waited for memory, \
+                "Share of the last 10 s in which some processes of the host waited for memory, \
                  from 0 to 1.",
             )?,
             refused: register.gauge(
                 "vivarium_creates_refused",
                 &["environment"],
-                "1 while one more session of the environment is refused for want of memory \
+                "1 while another session of the environment would be refused for lack of memory \
                  (`no_capacity`), else 0.",
             )?,
         })

@@ -35,7 +35,7 @@ impl Family for Output {
             bytes: register.counter(
                 "vivarium_output_bytes_total",
                 &["tenant", "stream"],
-                "Bytes printed by executions and passed on in their answers.",
+                "Bytes that executions printed and outcomes passed on.",
             )?,
             truncated: register.counter(
                 "vivarium_output_truncated_total",

@@ -28,13 +28,13 @@ impl Family for Pool {
             ready: register.gauge(
                 "vivarium_pool_sessions",
                 &["environment"],
-                "Sessions that are ready and nobody's yet, in the pools of all tenants.",
+                "Ready sessions in the pools of all tenants.",
             )?,
             takes: register.counter(
                 "vivarium_pool_takes_total",
                 &["environment", "outcome"],
-                "Sessions made where there is a pool, by `outcome`: `hit` (one was ready), \
-                 `miss` (none was, or another kind was asked for).",
+                "Sessions created where there is a pool, by `outcome`: `hit` (one was ready), \
+                 `miss` (none was, or the request asked for another kind).",
             )?,
             refills: register.counter(
                 "vivarium_pool_refills_total",
@@ -44,18 +44,18 @@ impl Family for Pool {
             refill: register.durations(
                 "vivarium_pool_refill_seconds",
                 &["environment"],
-                "Time from the start of a session for a pool to its kernel being ready.",
+                "Time from the start of a session for a pool until its kernel is ready.",
             )?,
             given_up: register.counter(
                 "vivarium_pool_given_up_total",
                 &["environment"],
-                "Sessions that were ready and were ended for want of memory on the host.",
+                "Ready sessions that pools ended because the host was short of memory.",
             )?,
             paused: register.gauge(
                 "vivarium_pool_paused",
                 &["reason"],
-                "1 while no sessions are started for pools although some are missing, for want \
-                 of memory on the host (`memory_pressure`), else 0.",
+                "1 while pools lack sessions and start none, because the host is short of memory \
+                 (`memory_pressure`), else 0.",
             )?,
         })
     }

@@ -21,7 +21,7 @@ impl Family for Pressure {
             "vivarium_tenant_pressure_seconds_total",
             &["tenant", "resource", "share"],
             "Time in which some or all (`share`: `some`, `full`) of the tenant's processes waited \
-             for a resource: `cpu`, `memory`, `io`. Its rate is the part of time lost.",
+             for `cpu`, `memory` or `io`. Its rate is the share of time lost.",
         )?;
         Ok(Self { stalled })
     }

@@ -33,7 +33,7 @@ impl Family for Process {
             resident: register.gauge(
                 "process_resident_memory_bytes",
                 &[],
-                "Memory of the daemon that is in RAM, without its sessions.",
+                "Resident memory of the daemon, without its sessions.",
             )?,
             virtual_: register.gauge(
                 "process_virtual_memory_bytes",
@@ -41,21 +41,27 @@ impl Family for Process {
                 "Address space of the daemon.",
             )?,
             threads: register.gauge("process_threads", &[], "Threads of the daemon.")?,
-            open_fds: register.gauge("process_open_fds", &[], "Open descriptors of the daemon.")?,
+            open_fds: register.gauge(
+                "process_open_fds",
+                &[],
+                "Open file descriptors of the daemon.",
+            )?,
             max_fds: register.gauge(
                 "process_max_fds",
                 &[],
-                "Descriptors the daemon may have open (RLIMIT_NOFILE); absent if unlimited.",
+                "File descriptors that the daemon may have open (RLIMIT_NOFILE); absent if \
+                 unlimited.",
             )?,
             start_time: register.gauge(
                 "process_start_time_seconds",
                 &[],
-                "When the daemon was started, in seconds since 1970.",
+                "When the daemon started, in seconds since 1970.",
             )?,
             lines_dropped: register.total(
                 "vivarium_log_lines_dropped_total",
                 &[],
-                "Log lines dropped because standard error or the journal took no more, or could not be written.",
+                "Log lines dropped because standard error or the journal accepted no more, or \
+                 could not be written.",
             )?,
         })
     }

@@ -74,18 +74,18 @@ impl Family for Queue {
             depth: register.gauge(
                 "vivarium_queue_depth",
                 &["tenant"],
-                "Executions that wait now, in all sessions of the tenant.",
+                "Executions waiting now, in all sessions of the tenant.",
             )?,
             wait: register.durations(
                 "vivarium_queue_wait_seconds",
                 &["tenant"],
-                "Time from an execution's arrival in its session to the start of its code, the \
-                 start of a new session included.",
+                "Time from an execution's arrival in its session to the start of its code, \
+                 including the start of a new session.",
             )?,
             refused: register.counter(
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
-                "Requests refused for want of room, by the `code` of the answer: `queue_full`, \
+                "Requests refused for lack of room, by the problem's `code`: `queue_full`, \
                  `too_many_sessions`, `no_capacity`, `no_descriptors`, `too_many_transfers`, \
                  `no_room`, `overloaded`, `too_many_requests`, `draining`.",
             )?,

@@ -25,34 +25,35 @@ impl Family for Sessions {
             now: register.gauge(
                 "vivarium_sessions",
                 &["tenant", "state"],
-                "Sessions there are now, by state: `starting`, `idle`, `running`, \
-                 `interrupting`, `replacing`, `closed` (on its way out).",
+                "Sessions that exist now, by state: `starting`, `idle`, `running`, \
+                 `interrupting`, `replacing`, `closed` (ending).",
             )?,
             limit: register.gauge(
                 "vivarium_sessions_limit",
                 &[],
-                "Sessions there may be (`session.max_sessions`); absent if unlimited.",
+                "The most sessions at one time (`session.max_sessions`); absent if unlimited.",
             )?,
             start: register.durations(
                 "vivarium_session_start_seconds",
                 &["tenant"],
-                "Time from a session's creation to its first kernel being ready.",
+                "Time from a session's creation until its first kernel is ready.",
             )?,
             failures: register.counter(
                 "vivarium_session_start_failures_total",
                 &["tenant", "layer"],
-                "Sessions that could not be started, by the layer that failed, or `none`.",
+                "Sessions that could not start, by the layer that failed, or `none`.",
             )?,
             ended: register.counter(
                 "vivarium_sessions_ended_total",
                 &["tenant", "cause"],
-                "Sessions that had started and are over, by cause: `deleted` (reaped ones too), \
+                "Sessions that started and ended, by cause: `deleted` (also expired ones), \
                  `draining`, or what went wrong (`protocol`, `agent`, `kernel_start`).",
             )?,
             reaped: register.counter(
                 "vivarium_sessions_reaped_total",
                 &["tenant"],
-                "Sessions ended because they were idle or had lived as long as they may.",
+                "Sessions deleted because they were idle for too long or reached their maximum \
+                 lifetime.",
             )?,
         })
     }

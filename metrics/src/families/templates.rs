@@ -30,7 +30,7 @@ impl Family for Templates {
                 "vivarium_template_builds_total",
                 &["environment", "outcome"],
                 "Templates built, by `outcome`: `ok`, `failed`. More than one `ok` without a \
-                 reload is a template that was lost and built again.",
+                 reload means that a template was lost and rebuilt.",
             )?,
         })
     }

@@ -71,23 +71,20 @@ pub fn markdown() -> String {
 fn describe(text: &mut String, key: &Key) {
     let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
     let default = match key.default {
-        DefaultValue::Toml(value) => format!("Default: `{value}`"),
-        DefaultValue::Unset(doc) | DefaultValue::Host { doc, .. } => format!("Default: {doc}"),
-        DefaultValue::Required(value) => format!("Required, for example `{value}`"),
+        DefaultValue::Toml(value) => format!("default `{value}`"),
+        DefaultValue::Unset(doc) | DefaultValue::Host { doc, .. } => format!("default: {doc}"),
+        DefaultValue::Required(value) => format!("required, for example `{value}`"),
     };
     let variable = key.section.has_variables().then(|| key.variable(environment));
     let names = variable.iter().map(String::as_str).chain(key.flag);
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    let set_by =
-        if names.is_empty() { String::new() } else { format!("Set by {}. ", names.join(" or ")) };
+    let names = names.map(|name| format!("`{name}` · ")).collect::<String>();
     let reloads = match (key.reloads, key.section) {
         (true, Section::Tenant) => "applies at once",
         (true, _) => "applies to new sessions",
         (false, _) => "needs a restart",
     };
     line(text, &format!("\n### {}\n\n{}\n", key.name, key.doc));
-    line(text, &format!("- Takes: {}. {default}.", key.kind));
-    line(text, &format!("- {set_by}On SIGHUP: {reloads}."));
+    line(text, &format!("*{}* · {default} · {names}{reloads}", key.kind));
 }
 
 /// The values in effect, as TOML, each with where it was said.

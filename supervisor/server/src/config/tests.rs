@@ -124,11 +124,7 @@ fn the_sample_changes_nothing_and_uncommented_still_nothing() {
 fn the_documentation_is_up_to_date() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let written = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(
-        written,
-        markdown(),
-        "regenerate it: cargo run -p vivarium -- config docs > docs/configuration.md"
-    );
+    assert_eq!(written, markdown(), "regenerate it: docs/generate");
 }
 
 #[test]
