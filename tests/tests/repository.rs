@@ -50,34 +50,15 @@ fn the_layers_are_documented_in_the_order_of_the_code() {
 }
 
 #[test]
-fn each_layers_section_names_its_code_and_tests_that_exist() {
+fn each_layers_section_links_its_code_and_its_attacks() {
     for (name, section) in layer_sections() {
-        assert!(
-            section.contains(&format!("agent/src/sandbox/{name}.rs")),
-            "{name}: no code is named"
-        );
-        let tests = named_tests(&section);
-        assert!(!tests.is_empty(), "{name}: no test is named");
-        for (file, function) in tests {
-            let code = text(&file);
-            let is_there = code.contains(&format!("fn {function}()"));
-            assert!(is_there, "{name}: {file} has no test {function}");
+        for path in
+            [format!("agent/src/sandbox/{name}.rs"), format!("tests/suites/attacks/{name}.rs")]
+        {
+            assert!(section.contains(&format!("](../{path})")), "{name}: no link to {path}");
         }
+        assert!(text(&format!("tests/suites/attacks/{name}.rs")).contains("#[test]"), "{name}");
     }
-}
-
-/// The tests of a section: a link to each file, with the names of its functions behind it.
-fn named_tests(section: &str) -> Vec<(String, String)> {
-    let (_, tests) = section.split_once("**Tests.**").unwrap_or_default();
-    let mut named = Vec::new();
-    for part in tests.split("](../").skip(1) {
-        let (file, behind) = part.split_once(')').unwrap();
-        // What is in backquotes, up to the text of the next link.
-        let behind = behind.rsplit_once("[`").map_or(behind, |(names, _)| names);
-        let names = behind.split('`').skip(1).step_by(2);
-        named.extend(names.map(|name| (file.to_owned(), name.to_owned())));
-    }
-    named
 }
 
 #[test]
