@@ -120,8 +120,8 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("\"\""),
         flag: None,
         reloads: true,
-        doc: "Python code that the template runs once, after its imports. Whatever it leaves in \
-              modules is in every session: keep secrets out of it.",
+        doc: "Python code that the template runs once, after its imports, at most 65536 bytes. \
+              Whatever it leaves in modules is in every session: keep secrets out of it.",
         set: Setter::Environment(|environment, value| {
             let code = value.text()?;
             if code.contains('\0') || code.len() > MAX_WARMUP_BYTES {
@@ -140,8 +140,8 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("0"),
         flag: None,
         reloads: true,
-        doc: "Sessions to start ahead of demand, for each tenant that uses the environment; 0 \
-              for none. A request whose limits, network and variables are the configured ones \
+        doc: "Sessions to start ahead of demand, for each tenant that uses the environment, at \
+              most 10000; 0 for none. A request whose limits, network and variables are the configured ones \
               gets one of them at once. They do not count towards `max_sessions` and are in no \
               list, but they count towards the tenant's ceilings.",
         set: Setter::Environment(|environment, value| {
