@@ -88,7 +88,7 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: true,
         doc: "Memory of all the tenant's sessions together, in MiB (`memory.max`). There is no \
-              swap. When it is used up, the kernel kills the largest of the tenant's sessions, \
+              swap. When it is used up, the host's kernel kills one of the tenant's sessions, \
               and the response says so.",
         set: Setter::Tenant(|tenant, value| {
             tenant.ceilings.max_memory_mb = value.limit()?;
