@@ -31,8 +31,6 @@ pub enum Requirement {
     PythonAnalysis,
     /// A library of the host's /usr/bin/python3 (Debian's package `libpython3.N`), and `cc`.
     SharedPython,
-    /// An x86_64 machine.
-    X86,
     /// `prometheus` and `promtool`, as Debian's package `prometheus` has them.
     Prometheus,
     /// `schemathesis` (tests/requirements.txt), in the directory that `VIVARIUM_TEST_TOOLS` names
@@ -58,7 +56,6 @@ impl Requirement {
             Self::PythonScience => "python-science",
             Self::PythonAnalysis => "python-analysis",
             Self::SharedPython => "shared-python",
-            Self::X86 => "x86_64",
             Self::Prometheus => "prometheus",
             Self::Schemathesis => "schemathesis",
             Self::PythonArrow => "python-arrow",
@@ -79,7 +76,6 @@ impl Requirement {
                  tqdm openpyxl",
             ),
             Self::SharedPython => shared_python().exists() && tool("cc").is_some(),
-            Self::X86 => cfg!(target_arch = "x86_64"),
             Self::Prometheus => ["prometheus", "promtool"]
                 .iter()
                 .all(|name| Path::new("/usr/bin").join(name).exists()),
