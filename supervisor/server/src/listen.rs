@@ -223,6 +223,18 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 
+    /// Whoever may write to the directory could have us give away another directory's socket.
+    #[test]
+    fn a_link_to_a_socket_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let [socket, link] = ["api.sock", "link.sock"].map(|name| temp.path().join(name));
+        drop(UnixListener::bind(&socket).unwrap());
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        let error = bind(&[ListenAddr::Unix(link.clone())], None).unwrap_err();
+        assert!(matches!(error, ListenError::NotASocket(path) if path == link));
+        assert!(socket.exists());
+    }
+
     #[test]
     fn an_address_in_use_is_named() {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();

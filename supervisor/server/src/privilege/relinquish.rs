@@ -64,6 +64,8 @@ fn left_capabilities(status: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use nix::unistd::Gid;
+
     use super::*;
 
     #[test]
@@ -74,5 +76,18 @@ mod tests {
         let left = "CapPrm:\t0000000000200000\n";
         assert_eq!(left_capabilities(left), Some("CapPrm:\t0000000000200000"));
         assert_eq!(left_capabilities("CapEff:\n"), Some("CapEff:"));
+    }
+
+    #[test]
+    fn account_that_was_not_taken_is_refused() {
+        let account = |uid, gid| Account { name: "another".to_owned(), uid, gid };
+        let (uid, gid) = (Uid::effective(), Gid::effective());
+        let another_user = account(Uid::from_raw(uid.as_raw() + 1), gid);
+        assert!(verify(&another_user).is_err_and(|why| why.contains("user ids are")));
+        let another_group = account(uid, Gid::from_raw(gid.as_raw() + 1));
+        assert!(verify(&another_group).is_err_and(|why| why.contains("group ids are")));
+        if uid.is_root() {
+            assert!(verify(&account(uid, gid)).is_err());
+        }
     }
 }
