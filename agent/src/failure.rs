@@ -6,8 +6,7 @@ use std::io;
 
 use nix::errno::Errno;
 use vivarium_protocol::message::{Failure, Passing};
-
-use crate::stream::StreamError;
+use vivarium_protocol::stream::StreamError;
 
 /// A failure that is no layer's.
 pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {

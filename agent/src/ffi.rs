@@ -10,10 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::FromTemplate;
+use vivarium_protocol::stream;
 
+use crate::sys;
 use crate::sys::Inherited;
 use crate::zygote::server::{ServeOutcome, ZygoteServer};
-use crate::{stream, sys};
 
 /// `serve`: the supervisor closed its socket.
 const OVER: c_int = 0;

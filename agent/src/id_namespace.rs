@@ -17,10 +17,11 @@ use vivarium_protocol::discard;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
+use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
-use crate::{stream, sys};
+use crate::sys;
 
 pub(crate) fn main(control: &UnixStream) -> ExitCode {
     match create(control) {

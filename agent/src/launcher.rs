@@ -30,6 +30,7 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
+use vivarium_protocol::stream;
 
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
@@ -38,7 +39,7 @@ use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosi
 use crate::spawn;
 use crate::startup::check_protocol;
 use crate::sys::{self, SingleThreaded, Wait};
-use crate::{id_namespace, pid1, stream, usage};
+use crate::{id_namespace, pid1, usage};
 
 pub(crate) use fork_server::main;
 

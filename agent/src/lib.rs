@@ -16,7 +16,7 @@
 //! | [`files`] | PID 1 inside | the workdir's files, read, written and watched |
 //! | [`sandbox`] | both | the layers |
 //! | [`children`], [`usage`] | everywhere | which children have ended, what processes use |
-//! | [`stream`], [`failure`], [`log`], [`startup`] | everywhere | messages, errors, the log, the first steps |
+//! | [`failure`], [`log`], [`startup`] | everywhere | errors, the log, the first steps |
 //! | [`sys`] | everywhere | the `unsafe` code, but for [`ffi`]'s |
 //!
 //! A module uses those that are below it in this order, never the other way round:
@@ -36,7 +36,6 @@ mod pid1;
 mod sandbox;
 mod spawn;
 mod startup;
-mod stream;
 mod sys;
 mod usage;
 mod zygote;

@@ -13,11 +13,11 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Passing};
+use vivarium_protocol::stream;
 
 use self::session::Session;
 use crate::failure::failure;
 use crate::sandbox::{self, Context};
-use crate::stream;
 
 /// Runs the agent until the session is over.
 pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {

@@ -28,11 +28,11 @@ use nix::unistd::{Pid, chdir, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
+use vivarium_protocol::stream;
 
 use self::image::Image;
 use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
-use crate::stream;
 use crate::sys::{self, SingleThreaded, Wait};
 
 /// What a process is to become, and what it gets.

@@ -10,13 +10,10 @@ mod memory;
 mod process;
 
 use std::ffi::{CStr, CString, c_int, c_long, c_uint};
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use nix::cmsg_space;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
 pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
@@ -266,32 +263,6 @@ pub(crate) fn default_signals() -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The most descriptors that come with one message: a session's six namespaces, its cgroup, and the
-/// kernel's own.
-const MAX_DESCRIPTORS: usize = 12;
-
-/// recvmsg(2): fills `buffer`, and returns how many bytes came and the descriptors alongside
-/// (`SCM_RIGHTS`). One call never joins the descriptors of two messages: unix(7).
-pub(crate) fn recv_with_descriptors(
-    socket: &UnixStream,
-    buffer: &mut [u8],
-    flags: MsgFlags,
-) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
-    let mut parts = [IoSliceMut::new(buffer)];
-    let flags = flags | MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
-    let mut fds = Vec::new();
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(numbers) = part {
-            // SAFETY: SCM_RIGHTS has just made these descriptors, whose numbers nobody else knows.
-            // JUSTIFICATION: nix hands them out as plain numbers.
-            fds.extend(numbers.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
-        }
-    }
-    Ok((message.bytes, fds))
 }
 
 /// The calling thread's seccomp mode: prctl(2), PR_GET_SECCOMP.

@@ -34,11 +34,12 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{execve, execveat};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromTemplate, StartTemplate};
+use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
 use crate::sys::SingleThreaded;
-use crate::{id_namespace, inspect, stream, sys};
+use crate::{id_namespace, inspect, sys};
 
 /// Where the library is for Python. No session ever sees this descriptor.
 const LIBRARY: &str = "/proc/self/fd/5";

@@ -111,7 +111,7 @@ fn input_is_written_as_fast_as_the_command_reads() {
     let execution = session.start_work(command(&["python3", "-c", PATIENT], &input), vec![], &[]);
     session.wait_for_output();
     session.send(&ToAgent::Describe);
-    while !matches!(session.hear(), Some(FromAgent::Described(_))) {}
+    while !matches!(session.recv(), Some(FromAgent::Described(_))) {}
     session.send(&ToAgent::Interrupt { execution });
     assert_eq!(session.finish().completion, Some(Completion::Signaled(2)));
     assert_eq!(session.shell("cat").text(), ("", ""), "without input its end is there at once");
@@ -187,7 +187,7 @@ fn cpu_time_of_a_command_is_counted_and_limited() {
     policy.limits.max_cpu_secs = Limit::new(1).unwrap();
     let mut session = Session::launch(policy).unwrap();
     let execution = session.start_shell("while :; do :; done", b"");
-    while !matches!(session.hear(), Some(FromAgent::CpuLimitReached { .. })) {}
+    while !matches!(session.recv(), Some(FromAgent::CpuLimitReached { .. })) {}
     session.send(&ToAgent::Kill { execution });
     let outcome = session.finish();
     assert_eq!(outcome.completion, Some(Completion::Signaled(9)));

@@ -1,7 +1,7 @@
 //! The contract between the supervisor and the agent.
 //!
 //! Both sides are built from this crate, so a message can not mean two things. It holds types
-//! and pure functions only: no file, socket, clock or process is touched here.
+//! and pure functions, but for [`stream`]: no file, clock or process is touched here.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | [`policy`] | what a session may use, and its validation |
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
+//! | [`stream`] | messages over a Unix socket, with descriptors alongside |
 //! | [`content`] | the chunks of an upload |
 //! | [`sequence`] | which message may come next |
 //! | [`outcome`] | how an execution ended |
@@ -25,6 +26,7 @@ pub mod message;
 pub mod outcome;
 pub mod policy;
 pub mod sequence;
+pub mod stream;
 pub mod units;
 
 pub use discard::discard;

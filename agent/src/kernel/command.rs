@@ -12,10 +12,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::discard;
 use vivarium_protocol::message::{Program, SpawnNumber, Stream};
+use vivarium_protocol::stream::StreamError;
 
 use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
 use super::output::Output;
-use crate::stream::StreamError;
 use crate::usage;
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! program.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::unistd::Pid;
@@ -11,9 +11,9 @@ use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{
     Failure, FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
 };
+use vivarium_protocol::stream::{self, StreamError};
 
 use crate::failure::failure;
-use crate::stream::{self, StreamError};
 
 #[derive(Debug)]
 pub(crate) struct LauncherClient {
@@ -38,9 +38,7 @@ impl LauncherClient {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let number = self.last.saturating_add(1);
-        let theirs_at_the_end = [theirs.as_fd()];
-        let fds: Vec<_> =
-            descriptors.iter().chain(&theirs_at_the_end).map(AsRawFd::as_raw_fd).collect();
+        let fds = [descriptors, &[theirs.as_fd()]].concat();
         let message = ToLauncher::Spawn { number, program };
         stream::send_with(&self.socket, &message, &fds, MAX_SPAWN_FRAME_BYTES)?;
         self.last = number;

@@ -17,11 +17,11 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Pid, getpid, setpgid};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, ForkLauncher, FromAgent, LauncherForked};
+use vivarium_protocol::stream::{self, StreamError};
 
 use super::launch;
 use crate::failure::{failure, failure_to_fork};
 use crate::startup::{check_protocol, sanitise};
-use crate::stream::{self, StreamError};
 use crate::sys::SingleThreaded;
 use crate::{sandbox, sys};
 

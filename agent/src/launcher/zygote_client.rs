@@ -7,7 +7,7 @@
 //! executed kernel never leaves two kernels.
 
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
@@ -19,10 +19,10 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
+use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::sandbox::{Context, SessionNamespaces};
-use crate::stream;
 use crate::{children, spawn, sys};
 
 /// How long a zygote may take to fork before the kernel is executed instead: a hundred times what a
@@ -108,7 +108,7 @@ impl ZygoteClient {
             UnixStream::pair().map_err(|error| failure("make a socket for a fork", error))?;
         self.forks += 1;
         let message = ToZygote::Fork(self.forks);
-        stream::send_with(&self.socket, &message, &[theirs.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
+        stream::send_with(&self.socket, &message, &[theirs], MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("ask for a fork", error))?;
         Ok(PendingFork { fork: self.forks, child })
     }
@@ -126,10 +126,9 @@ impl ZygoteClient {
             return Err(failure("fork a kernel", "it spoke out of turn"));
         }
         let own = fds.iter().enumerate().filter(|(index, _)| *index != PROGRAM);
-        let own = own.map(|(_, fd)| fd.as_raw_fd());
-        let joined = namespaces.descriptors().map(|fd| fd.as_raw_fd());
-        let leaf = leaf.iter().map(AsRawFd::as_raw_fd);
-        let given: Vec<RawFd> = joined.chain(leaf).chain(own).collect();
+        let own = own.map(|(_, fd)| fd.as_fd());
+        let leaf = leaf.iter().map(AsFd::as_fd);
+        let given: Vec<_> = namespaces.descriptors().chain(leaf).chain(own).collect();
         stream::send_with(child, &self.handoff, &given, MAX_FRAME_BYTES)
             .map_err(|error| failure("hand over what belongs to the session", error))
     }

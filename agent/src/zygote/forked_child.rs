@@ -5,19 +5,20 @@
 //! environment share.
 
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sys::prctl;
 use nix::unistd::getpid;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromForkedChild, Handoff, Origin};
+use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::sandbox::{Context, HostFacts, SessionNamespaces};
 use crate::spawn::{self, Confined};
+use crate::sys;
 use crate::sys::{SingleThreaded, StartedWith};
-use crate::{stream, sys};
 
 /// A forked process that has not joined a session.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl ForkedChild {
             .map_err(|error| failure("tell the template of the kernel", error))?;
         let pidfd = sys::pidfd_open(getpid()).map_err(|error| failure("pidfd_open", error))?;
         let joined = FromForkedChild::Joined;
-        stream::send_with(launcher, &joined, &[pidfd.as_raw_fd()], MAX_SMALL_FRAME_BYTES)
+        stream::send_with(launcher, &joined, &[pidfd], MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the launcher of the kernel", error))?;
         Ok(JoinedChild { thread, context, descriptors: fds.collect(), report: report.into() })
     }

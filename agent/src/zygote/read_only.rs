@@ -11,7 +11,7 @@
 //! `$ORIGIN` of ld.so(8), which is found by `/proc/self/exe`, is what it would be without.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -19,10 +19,11 @@ use std::path::Path;
 use nix::sched::CloneFlags;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::Failure;
+use vivarium_protocol::stream;
 
 use crate::failure::failure;
+use crate::sandbox;
 use crate::sys::{self, SingleThreaded, Wait};
-use crate::{sandbox, stream};
 
 /// The attributes of the program's mount.
 const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
@@ -43,7 +44,7 @@ pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgra
     let Some(maker) = maker else {
         drop(ours);
         let made: Result<(), Failure> = make(path).and_then(|program| {
-            let fds = [program.file.as_raw_fd(), program.mounts.as_raw_fd()];
+            let fds = [program.file, program.mounts];
             stream::send_with(&theirs, &Ok::<(), Failure>(()), &fds, MAX_SMALL_FRAME_BYTES)
                 .map_err(|error| failure("hand over the interpreter", error))
         });

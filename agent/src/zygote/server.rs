@@ -21,13 +21,13 @@ use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, ToTemplate, ToZygote,
 };
+use vivarium_protocol::stream::{self, StreamError};
 
 use super::forked_child::ForkedChild;
 use super::pages;
 use crate::children::Children;
 use crate::failure::failure_to_fork;
 use crate::sandbox;
-use crate::stream::{self, StreamError};
 use crate::sys::{self, Ended, StartedWith};
 
 type LauncherId = u64;

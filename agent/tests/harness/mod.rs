@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +13,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use vivarium_protocol::PROTOCOL_VERSION;
-use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
+use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::message::{
     Changes, Completion, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
@@ -23,9 +22,10 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{Display, KernelEnd, MimePart, OutputFile};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
+use vivarium_protocol::stream::{self, StreamError, receive, send_with};
 use vivarium_protocol::units::Limit;
 
-use self::start::{AGENT, Launcher, fork_launcher, send_with};
+use self::start::{AGENT, Launcher, fork_launcher};
 
 mod start;
 
@@ -84,7 +84,6 @@ pub(crate) struct Session {
     socket: UnixStream,
     /// At the end of this the session ends.
     _lifeline: UnixStream,
-    decoder: Decoder,
     sequence: Sequence,
     next: u64,
     pub(crate) protection: Vec<Report>,
@@ -137,12 +136,11 @@ impl Session {
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
         let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
-        send_with(&socket, &launch, &[program.as_raw_fd()]);
+        send_with(&socket, &launch, &[program], MAX_FRAME_BYTES).unwrap();
         let mut session = Self {
             launcher,
             socket,
             _lifeline: lifeline,
-            decoder: Decoder::new(MAX_FRAME_BYTES),
             sequence: Sequence::default(),
             next: 1,
             protection: vec![],
@@ -153,27 +151,23 @@ impl Session {
     }
 
     pub(crate) fn send(&mut self, message: &ToAgent) {
-        self.socket.write_all(&frame::encode(message, MAX_FRAME_BYTES).unwrap()).unwrap();
+        stream::send(&self.socket, message, MAX_FRAME_BYTES).unwrap();
     }
 
-    pub(crate) fn hear(&mut self) -> Option<FromAgent> {
-        loop {
-            if let Some(message) = self.decoder.next_message::<FromAgent>().unwrap() {
+    pub(crate) fn recv(&mut self) -> Option<FromAgent> {
+        match receive(&self.socket, MAX_FRAME_BYTES) {
+            Ok(message) => {
                 self.sequence.accept(&message).unwrap();
-                return Some(message);
+                Some(message)
             }
-            let mut buffer = vec![0; 64 << 10];
-            let count = self.socket.read(&mut buffer).expect("the agent fell silent");
-            if count == 0 {
-                return None;
-            }
-            self.decoder.push(&buffer[..count]);
+            Err(StreamError::Closed) => None,
+            Err(error) => panic!("the agent fell silent: {error:?}"),
         }
     }
 
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), String> {
         loop {
-            match self.hear() {
+            match self.recv() {
                 Some(FromAgent::KernelReady { protection, .. }) => {
                     self.protection = protection;
                     return Ok(());
@@ -215,13 +209,13 @@ impl Session {
 
     /// Waits until something is printed.
     pub(crate) fn wait_for_output(&mut self) {
-        while !matches!(self.hear(), Some(FromAgent::Output { .. })) {}
+        while !matches!(self.recv(), Some(FromAgent::Output { .. })) {}
     }
 
     pub(crate) fn finish(&mut self) -> Outcome {
         let mut outcome = Outcome::default();
         loop {
-            match self.hear().expect("the session ended") {
+            match self.recv().expect("the session ended") {
                 FromAgent::Started { .. } => {}
                 FromAgent::File { file, .. } => outcome.files.push(file),
                 FromAgent::CpuLimitReached { .. } => outcome.cpu_limit_reached = true,
@@ -284,9 +278,9 @@ impl Session {
         ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let has_content =
             !matches!(operation, FileOperation::List { .. } | FileOperation::Delete { .. });
-        let fds = [theirs.as_raw_fd()];
-        let fds = if has_content { &fds[..] } else { &[] };
-        send_with(&self.socket, &ToAgent::File { transfer, operation }, fds);
+        let fds = if has_content { vec![theirs] } else { vec![] };
+        let message = ToAgent::File { transfer, operation };
+        send_with(&self.socket, &message, &fds, MAX_FRAME_BYTES).unwrap();
         (transfer, ours)
     }
 
@@ -296,7 +290,7 @@ impl Session {
             if let Some(at) = self.done.iter().position(|(number, _)| *number == transfer) {
                 return self.done.swap_remove(at).1;
             }
-            if let Some(FromAgent::FileDone { transfer, reply }) = self.hear() {
+            if let Some(FromAgent::FileDone { transfer, reply }) = self.recv() {
                 self.done.push((transfer, reply));
             }
         }

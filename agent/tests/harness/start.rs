@@ -1,15 +1,14 @@
 //! Having a launcher forked, as the supervisor does.
 
-use std::io::{IoSlice, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
-use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
+use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::{ForkLauncher, LauncherForked};
+use vivarium_protocol::stream::{receive, send_with};
 
 pub(super) const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
 
@@ -35,35 +34,10 @@ pub(super) fn fork_launcher() -> Launcher {
     let mut fork_server = command.stdout(Stdio::null()).spawn().unwrap();
     let order = ForkLauncher { protocol_version: PROTOCOL_VERSION };
     let stderr = std::io::stderr();
-    send_with(
-        &orders,
-        &order,
-        &[control.as_raw_fd(), stderr.as_raw_fd(), theirs_of_lifeline.as_raw_fd()],
-    );
+    let given = [control.as_fd(), stderr.as_fd(), theirs_of_lifeline.as_fd()];
+    send_with(&orders, &order, &given, MAX_SMALL_FRAME_BYTES).unwrap();
     drop((orders, control, theirs_of_lifeline, command));
-    let LauncherForked { pid } = recv_forked(&lifeline).unwrap();
+    let LauncherForked { pid } = receive(&lifeline, MAX_SMALL_FRAME_BYTES).unwrap();
     assert!(fork_server.wait().unwrap().success());
     Launcher { pid: Pid::from_raw(pid), socket, lifeline }
-}
-
-/// Sends a message, with descriptors alongside if there are any.
-pub(super) fn send_with<T: serde::Serialize>(mut socket: &UnixStream, message: &T, fds: &[RawFd]) {
-    let bytes = frame::encode(message, MAX_FRAME_BYTES).unwrap();
-    let rights = [ControlMessage::ScmRights(fds)];
-    let parts = [IoSlice::new(&bytes)];
-    let sent = sendmsg::<()>(socket.as_raw_fd(), &parts, &rights, MsgFlags::empty(), None).unwrap();
-    socket.write_all(&bytes[sent..]).unwrap();
-}
-
-/// The fork server's answer.
-fn recv_forked(mut lifeline: &UnixStream) -> Option<LauncherForked> {
-    let mut decoder = Decoder::new(MAX_FRAME_BYTES);
-    let mut buffer = [0; 64];
-    while let Ok(count @ 1..) = lifeline.read(&mut buffer) {
-        decoder.push(&buffer[..count]);
-        if let Some(forked) = decoder.next_message().unwrap() {
-            return Some(forked);
-        }
-    }
-    None
 }

@@ -6,13 +6,13 @@ use vivarium_protocol::message::{
     Completion, ExecutionNumber, Failure, FromAgent, Program, SpawnNumber, Stream, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
+use vivarium_protocol::stream::StreamError;
 
 use super::Session;
 use super::execution::{Runner, RunningExecution};
 use crate::failure::failure;
 use crate::kernel::command::Command;
 use crate::kernel::launcher_client::SpawnProgress;
-use crate::stream::StreamError;
 use crate::usage;
 
 /// A shell's exit code for a command that it could not execute.

@@ -14,10 +14,10 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, ToAgent};
+use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::kernel::launcher_client::is_retry;
-use crate::sys;
 
 /// How much may be queued before bulk is held back.
 const FULL_BYTES: usize = 256 << 10;
@@ -104,8 +104,7 @@ impl<'a> Control<'a> {
     /// Reads once; whether the supervisor is still there.
     pub(super) fn read(&mut self) -> bool {
         let mut buffer = vec![0; READ_BYTES];
-        let received = sys::recv_with_descriptors(self.socket, &mut buffer, MsgFlags::MSG_DONTWAIT);
-        let count = match received {
+        let count = match stream::recv_some(self.socket, &mut buffer) {
             Ok((count, descriptors)) => {
                 self.descriptors.extend(descriptors);
                 count
@@ -137,8 +136,6 @@ impl AsFd for Control<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream;
-    use std::os::fd::AsRawFd;
     use vivarium_protocol::message::{Description, FileOperation};
 
     #[test]
@@ -182,7 +179,7 @@ mod tests {
             let operation = FileOperation::Write { path: "a".into() };
             let message = ToAgent::File { transfer, operation };
             stream::send(&theirs, &ToAgent::Describe, MAX_FRAME_BYTES).unwrap();
-            stream::send_with(&theirs, &message, &[file.as_raw_fd()], MAX_FRAME_BYTES).unwrap();
+            stream::send_with(&theirs, &message, &[file], MAX_FRAME_BYTES).unwrap();
         }
         drop(theirs);
         while control.read() {}

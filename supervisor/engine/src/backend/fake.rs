@@ -3,12 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::VecDeque;
-use std::io::IoSliceMut;
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -20,6 +17,7 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
 use vivarium_protocol::policy::Policy;
+use vivarium_protocol::stream::recv_some;
 
 use super::{Backend, Later, LaunchError, LaunchSpec, Launched, TemplateParts};
 
@@ -98,21 +96,10 @@ impl FakeAgent {
             }
             let read = self.stream.async_io(Interest::READABLE, || {
                 let mut bytes = vec![0; 64 << 10];
-                let mut space = nix::cmsg_space!([RawFd; 4]);
-                let mut parts = [IoSliceMut::new(&mut bytes)];
-                let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-                let message =
-                    recvmsg::<()>(self.stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
-                let mut numbers = Vec::new();
-                for part in message.cmsgs()? {
-                    if let ControlMessageOwned::ScmRights(rights) = part {
-                        numbers.extend(rights);
-                    }
-                }
-                Ok((message.bytes, numbers, bytes))
+                recv_some(&self.stream, &mut bytes).map(|(len, fds)| (len, fds, bytes))
             });
-            let (len, numbers, bytes) = read.await.ok()?;
-            self.sockets.extend(numbers.into_iter().map(FakeSocket::new));
+            let (len, fds, bytes) = read.await.ok()?;
+            self.sockets.extend(fds.into_iter().map(FakeSocket::new));
             if len == 0 {
                 return None;
             }

@@ -23,9 +23,9 @@ use tokio::time::timeout;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, encode};
 use vivarium_protocol::message::{ForkLauncher, LauncherForked};
+use vivarium_protocol::stream::send_some;
 
 use super::{Executed, LaunchError};
-use crate::descriptors::send_some;
 use crate::recv::recv;
 
 /// How many launchers one forks.

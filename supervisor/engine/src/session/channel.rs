@@ -20,9 +20,9 @@ use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{
     FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
 };
+use vivarium_protocol::stream::send_some;
 
 use crate::budget::{Account, Reservation};
-use crate::descriptors::send_some;
 
 #[cfg(test)]
 mod tests;

@@ -11,11 +11,11 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, encode};
 use vivarium_protocol::message::{FromTemplate, StartTemplate, ToTemplate};
+use vivarium_protocol::stream::send_some;
 
 use super::Suspicion;
 use crate::backend::ids::IdPool;
 use crate::backend::{Backend, Launched, Outermost, TemplateParts};
-use crate::descriptors::send_some;
 use crate::recv;
 
 /// How long the imports of an environment may take.
@@ -161,7 +161,8 @@ async fn send_order(
     alongside: &[OwnedFd],
 ) -> Result<(), TemplateError> {
     let bytes = encode(order, MAX_FRAME_BYTES)?;
-    let sent = stream.async_io(Interest::WRITABLE, || send_some(stream, &bytes, alongside)).await?;
+    let sent =
+        stream.async_io(Interest::WRITABLE, || send_some(&*stream, &bytes, alongside)).await?;
     stream.write_all(bytes.get(sent..).unwrap_or_default()).await?;
     Ok(())
 }
