@@ -20,17 +20,22 @@ pub const MAX_SPAWN_FRAME_BYTES: usize = 3 << 20;
 /// Bytes before each message that say how long it is.
 pub const PREFIX_BYTES: usize = 4;
 
+/// A frame that the peer announced, or that we were asked to send, is over the maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of {len} bytes is over the maximum of {max}")]
+pub struct TooLarge {
+    /// How long it is.
+    pub len: usize,
+    /// How long it may be.
+    pub max: usize,
+}
+
 /// Why bytes are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The peer announced, or we were asked to send, more than the maximum.
-    #[error("a frame of {len} bytes is over the maximum of {max}")]
-    TooLarge {
-        /// How long it is.
-        len: usize,
-        /// How long it may be.
-        max: usize,
-    },
+    /// The message is too long.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// The bytes are no such message.
     #[error("a frame that is not a message: {0}")]
     Malformed(#[from] postcard::Error),
@@ -52,11 +57,9 @@ impl From<FrameError> for std::io::Error {
 pub fn encode<T: Serialize>(message: &T, max: usize) -> Result<Vec<u8>, FrameError> {
     let mut bytes = postcard::to_extend(message, vec![0; PREFIX_BYTES])?;
     let len = bytes.len() - PREFIX_BYTES;
-    let too_large = FrameError::TooLarge { len, max };
-    if len > max {
-        return Err(too_large);
+    if len > max || u32::try_from(len).is_err() {
+        return Err(TooLarge { len, max }.into());
     }
-    u32::try_from(len).map_err(|_| too_large)?;
     write_prefix(&mut bytes);
     Ok(bytes)
 }
@@ -72,10 +75,10 @@ pub fn write_prefix(bytes: &mut [u8]) {
 /// The length a prefix announces.
 ///
 /// # Errors
-/// [`FrameError::TooLarge`] if it is over `max`.
-pub fn announced_len(prefix: [u8; PREFIX_BYTES], max: usize) -> Result<usize, FrameError> {
+/// If it is over `max`.
+pub fn announced_len(prefix: [u8; PREFIX_BYTES], max: usize) -> Result<usize, TooLarge> {
     let len = u32::from_le_bytes(prefix) as usize;
-    if len > max { Err(FrameError::TooLarge { len, max }) } else { Ok(len) }
+    if len > max { Err(TooLarge { len, max }) } else { Ok(len) }
 }
 
 /// The message in `body`, which must hold exactly one.
@@ -109,8 +112,8 @@ impl Decoder {
     /// The length of the message whose beginning is here, or 0 if nothing of it is.
     ///
     /// # Errors
-    /// [`FrameError::TooLarge`] as soon as a prefix announces too much.
-    pub fn announced(&self) -> Result<usize, FrameError> {
+    /// As soon as a prefix announces too much.
+    pub fn announced(&self) -> Result<usize, TooLarge> {
         match self.buffer.first_chunk::<PREFIX_BYTES>() {
             Some(prefix) => announced_len(*prefix, self.max),
             None => Ok(0),
@@ -122,6 +125,17 @@ impl Decoder {
     /// # Errors
     /// Any [`FrameError`]; the stream can not be used after one.
     pub fn next_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        self.next_with(decode)
+    }
+
+    /// The next message, if all of it is there, of another encoding, which `parse` reads.
+    ///
+    /// # Errors
+    /// What `parse` returns, and [`TooLarge`]; the stream can not be used after one.
+    pub fn next_with<T, E: From<TooLarge>>(
+        &mut self,
+        parse: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<Option<T>, E> {
         let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else {
             return Ok(None);
         };
@@ -130,7 +144,7 @@ impl Decoder {
             return Ok(None);
         };
         // From where it is: a copy would be as large again.
-        let message = decode(body)?;
+        let message = parse(body)?;
         self.buffer.drain(..PREFIX_BYTES + len);
         if self.buffer.is_empty() && self.buffer.capacity() > (64 << 10) {
             self.buffer = Vec::new();
@@ -167,11 +181,16 @@ mod tests {
     fn a_frame_over_the_maximum_is_refused_by_its_prefix_alone() {
         let mut decoder = Decoder::new(10);
         decoder.push(&11_u32.to_le_bytes());
-        assert_eq!(
-            decoder.next_message::<ToAgent>(),
-            Err(FrameError::TooLarge { len: 11, max: 10 })
-        );
-        assert!(matches!(encode(&[0_u8; 11], 10), Err(FrameError::TooLarge { .. })));
+        assert_eq!(decoder.next_message::<ToAgent>(), Err(TooLarge { len: 11, max: 10 }.into()));
+        assert!(matches!(encode(&[0_u8; 11], 10), Err(FrameError::TooLarge(_))));
+    }
+
+    #[test]
+    fn a_large_buffer_is_given_back_once_it_is_empty() {
+        let mut decoder = Decoder::new(MAX_FRAME_BYTES);
+        decoder.push(&encode(&vec![0_u32; 1 << 20], MAX_FRAME_BYTES).unwrap());
+        assert!(decoder.next_message::<Vec<u32>>().unwrap().is_some());
+        assert_eq!(decoder.buffer.capacity(), 0);
     }
 
     #[test]
@@ -183,10 +202,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_never_panic_and_never_grow_the_buffer(
+            bytes in proptest::collection::vec(0..50_u8, 0..200),
+            cut in 1..20_usize,
+        ) {
             let mut decoder = Decoder::new(1 << 10);
-            decoder.push(&bytes);
-            while let Ok(Some(_)) = decoder.next_message::<ToAgent>() {}
+            for piece in bytes.chunks(cut) {
+                decoder.push(piece);
+                loop {
+                    match decoder.next_message::<ToAgent>() {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break,
+                        Err(_) => return Ok(()),
+                    }
+                }
+                prop_assert!(decoder.buffer.len() <= (1 << 10) + PREFIX_BYTES);
+            }
         }
     }
 }

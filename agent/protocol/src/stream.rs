@@ -72,7 +72,7 @@ fn receive_body<T: DeserializeOwned>(
     prefix: [u8; PREFIX_BYTES],
     max: usize,
 ) -> Result<T, StreamError> {
-    let mut body = vec![0; frame::announced_len(prefix, max)?];
+    let mut body = vec![0; frame::announced_len(prefix, max).map_err(FrameError::from)?];
     stream.read_exact(&mut body)?;
     Ok(frame::decode(&body)?)
 }

@@ -36,7 +36,7 @@ mod turn;
 pub(crate) use error::WireError;
 use parse::parse;
 pub(crate) use turn::Turn;
-use vivarium_protocol::frame::MAX_FRAME_BYTES;
+use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
 use vivarium_protocol::message::{Completion, ExecutionNumber};
 use vivarium_protocol::outcome::{Display, Exception, Value};
 
@@ -45,12 +45,6 @@ const FRAME_OVERHEAD_BYTES: usize = 1 << 20;
 
 /// Left of [`MAX_FRAME_BYTES`] when a value goes on to the supervisor with its repr twice.
 const SUPERVISOR_RESERVE_BYTES: usize = 2 << 20;
-
-/// Bytes before each frame that say how long it is.
-const PREFIX_BYTES: usize = 4;
-
-/// A buffer that has grown over this is given back once it is empty.
-const BUFFER_KEPT_BYTES: usize = 64 << 10;
 
 /// Kernel to agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,55 +109,43 @@ pub(crate) fn encode_inspect(execution: ExecutionNumber, code: &str, cursor: u32
 }
 
 fn encode_code(kind: u8, execution: ExecutionNumber, cursor: &[u8], code: &str) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(PREFIX_BYTES + 16 + code.len());
-    payload.extend(execution.to_le_bytes());
-    payload.extend(cursor);
-    payload.extend(length(code.len()));
-    payload.extend(code.as_bytes());
-    frame(kind, &payload)
+    // No length is cut: a frame from the supervisor is at most MAX_FRAME_BYTES.
+    let len = u32::try_from(code.len()).unwrap_or(u32::MAX).to_le_bytes();
+    encode(kind, &[&execution.to_le_bytes(), cursor, &len, code.as_bytes()])
 }
 
 /// The frame that lets a kernel go on after a display.
 pub(crate) fn encode_shown(execution: ExecutionNumber) -> Vec<u8> {
-    frame(5, &execution.to_le_bytes())
+    encode(5, &[&execution.to_le_bytes()])
 }
 
 /// The frame with the most bytes that a kernel may send; `None` is unlimited.
 pub(crate) fn encode_config(max_result_bytes: Option<u64>) -> Vec<u8> {
-    frame(2, &max_result_bytes.unwrap_or(u64::MAX).to_le_bytes())
+    encode(2, &[&max_result_bytes.unwrap_or(u64::MAX).to_le_bytes()])
 }
 
-fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(PREFIX_BYTES + 1 + payload.len());
-    bytes.extend(length(payload.len() + 1));
-    bytes.push(kind);
-    bytes.extend(payload);
+fn encode(kind: u8, payload: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = [&[0; PREFIX_BYTES][..], &[kind]].concat();
+    bytes.reserve_exact(payload.iter().map(|part| part.len()).sum());
+    payload.iter().for_each(|part| bytes.extend_from_slice(part));
+    frame::write_prefix(&mut bytes);
     bytes
-}
-
-/// A length on the wire. One that does not fit would be cut by the kernel's reading, and there
-/// is none: a frame from the supervisor is at most [`MAX_FRAME_BYTES`].
-fn length(len: usize) -> [u8; PREFIX_BYTES] {
-    u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 /// Takes messages off the front of what a kernel has sent.
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    buffer: Vec<u8>,
-    max: usize,
-}
+pub(crate) struct Decoder(frame::Decoder);
 
 impl Decoder {
     /// A decoder that refuses frames over `max` bytes; see [`frame_limit`].
     pub(crate) const fn new(max: usize) -> Self {
-        Self { buffer: Vec::new(), max }
+        Self(frame::Decoder::new(max))
     }
 
     /// Adds bytes as they came. The buffer stays within one frame and one read as long as
     /// [`Decoder::next`] is then called until it gives `None`.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        self.0.push(bytes);
     }
 
     /// The next message, if all of it is there.
@@ -171,22 +153,7 @@ impl Decoder {
     /// # Errors
     /// [`WireError`], as soon as it is certain.
     pub(crate) fn next(&mut self) -> Result<Option<FromKernel>, WireError> {
-        let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else {
-            return Ok(None);
-        };
-        let len = u32::from_le_bytes(*prefix) as usize;
-        if len > self.max {
-            return Err(WireError::TooLong { len, max: self.max });
-        }
-        let Some(body) = rest.get(..len) else {
-            return Ok(None);
-        };
-        let message = parse(body)?;
-        self.buffer.drain(..PREFIX_BYTES + len);
-        if self.buffer.is_empty() && self.buffer.capacity() > BUFFER_KEPT_BYTES {
-            self.buffer = Vec::new();
-        }
-        Ok(Some(message))
+        self.0.next_with(parse)
     }
 }
 

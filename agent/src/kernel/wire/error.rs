@@ -1,10 +1,12 @@
 //! What is wrong with what a kernel has sent.
 
+use vivarium_protocol::frame::TooLarge;
+
 /// Why a kernel is not to be believed any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
-    #[error("the kernel announced a frame of {len} bytes, and {max} is the most")]
-    TooLong { len: usize, max: usize },
+    #[error("the kernel announced a frame of {} bytes, and {} is the most", .0.len, .0.max)]
+    TooLong(#[from] TooLarge),
     #[error("the kernel sent an empty frame")]
     Empty,
     #[error("the kernel sent a frame of unknown type {0}")]

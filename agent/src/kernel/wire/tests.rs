@@ -2,12 +2,17 @@
 #![allow(clippy::cast_possible_truncation)]
 
 use proptest::prelude::{any, prop, prop_assert};
+use vivarium_protocol::frame::TooLarge;
 use vivarium_protocol::outcome::{DisplayKind, MimePart};
 
 use super::parse::TEXT_MAX_BYTES;
 use super::*;
 
 const MAX: usize = 4 << 20;
+
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    encode(kind, &[payload])
+}
 
 fn string(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text].concat()
@@ -125,7 +130,7 @@ fn the_frame_limit_follows_max_result_bytes_within_bounds() {
     assert!(frame_limit(None) + TEXT_MAX_BYTES < MAX_FRAME_BYTES);
     let mut decoder = Decoder::new(10);
     decoder.push(&11_u32.to_le_bytes());
-    assert_eq!(decoder.next(), Err(WireError::TooLong { len: 11, max: 10 }));
+    assert_eq!(decoder.next(), Err(TooLarge { len: 11, max: 10 }.into()));
 }
 
 #[test]
@@ -197,7 +202,7 @@ fn every_prefix_and_every_changed_byte_is_an_answer_not_a_panic() {
 proptest::proptest! {
     /// Some with a plausible length and type, so that the payload is looked at.
     #[test]
-    fn random_bytes_never_panic_and_never_grow_the_buffer(
+    fn random_bytes_never_panic(
         frames in prop::collection::vec(
             (any::<bool>(), 0_u8..8, prop::collection::vec(0_u8..7, 0..64)),
             0..8,
@@ -220,7 +225,6 @@ proptest::proptest! {
                     Err(_) => return Ok(()),
                 }
             }
-            prop_assert!(decoder.buffer.len() <= 66 + PREFIX_BYTES);
         }
     }
 
@@ -240,14 +244,6 @@ proptest::proptest! {
             display.mime.iter().map(|part| (part.mime_type.clone(), part.data.clone())).collect();
         prop_assert!(came == mime);
     }
-}
-
-#[test]
-fn a_large_buffer_is_given_back() {
-    let mut decoder = Decoder::new(MAX);
-    decoder.push(&value(1, &vec![b'x'; TEXT_MAX_BYTES], &[]));
-    assert!(decoder.next().unwrap().is_some());
-    assert_eq!(decoder.buffer.capacity(), 0);
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Session<'_> {
                 self.running = Some(running);
                 Ok(())
             }
-            Err(StreamError::Frame(FrameError::TooLarge { .. })) => {
+            Err(StreamError::Frame(FrameError::TooLarge(_))) => {
                 self.running = Some(running);
                 self.report_start_failure("the arguments are too long")?;
                 self.finish(Completion::Exited(NOT_EXECUTABLE), Usage::default())

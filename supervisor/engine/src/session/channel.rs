@@ -240,7 +240,7 @@ impl Channel {
         account: &Account,
         max_wait: Duration,
     ) -> Result<(), ChannelError> {
-        let announced = self.decoder.announced()?;
+        let announced = self.decoder.announced().map_err(FrameError::from)?;
         if announced > LARGE_BYTES {
             if self.paid.is_none() {
                 // As it comes, and as it is then.
