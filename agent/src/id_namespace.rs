@@ -21,10 +21,10 @@ use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
-use crate::sys;
+use crate::sys::{self, DescriptorTable, Forked};
 
-pub(crate) fn main(control: &UnixStream) -> ExitCode {
-    match create(control) {
+pub(crate) fn main(table: &DescriptorTable, control: &UnixStream) -> ExitCode {
+    match create(table, control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             let failed = FromIdNamespace::Failed(failed);
@@ -41,14 +41,14 @@ pub(crate) fn enter(namespace: impl AsFd) -> Result<(), Failure> {
         .map_err(|failed| Failure { layer: Some(Layer::Credentials), ..failed })
 }
 
-fn create(control: &UnixStream) -> Result<(), Failure> {
-    let thread = sanitise()?;
+fn create(table: &DescriptorTable, control: &UnixStream) -> Result<(), Failure> {
+    let thread = sanitise(table)?;
     let order: CreateIdNamespace = stream::receive(control, MAX_SMALL_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
     check_protocol(order.protocol_version)?;
-    let inside = sys::clone3(thread, CloneFlags::CLONE_NEWUSER, None)
+    let forked = sys::clone3(thread, CloneFlags::CLONE_NEWUSER, None)
         .map_err(|error| failure("clone3 with a user namespace", error))?;
-    let Some(inside) = inside else {
+    let Forked::Parent { child: inside } = forked else {
         // Keeps the namespace until the supervisor has opened it.
         discard(
             stream::receive::<()>(control, MAX_SMALL_FRAME_BYTES),

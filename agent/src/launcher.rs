@@ -38,7 +38,7 @@ use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;
 use crate::startup::check_protocol;
-use crate::sys::{self, SingleThreaded, Wait};
+use crate::sys::{self, Forked, SingleThreaded, Wait};
 use crate::{id_namespace, pid1, usage};
 
 pub(crate) use fork_server::main;
@@ -71,14 +71,14 @@ fn run(
     let leaf = context.policy.cgroup.as_ref();
     let leaf = leaf.map(|scope| spawn::open_cgroup(&scope.agent)).transpose()?;
     let flags = clone_flags(&context);
-    let cloned = sys::clone3(thread, flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
+    let forked = sys::clone3(thread, flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
         if flags.is_empty() {
             failure_to_fork("clone3 into the session's cgroup", error)
         } else {
             clone_diagnosis(error)
         }
     })?;
-    let Some(agent) = cloned else {
+    let Forked::Parent { child: agent } = forked else {
         drop((to_agent, zygote));
         let code = pid1::main(&context, control, to_launcher);
         drop(lifeline); // closes with the agent, and not before

@@ -44,7 +44,7 @@ use std::ffi::OsStr;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use self::sys::Inherited;
+use self::sys::DescriptorTable;
 
 /// Runs what the command line names: `launch`, `template`, `range`, or `inspect PATH`.
 #[must_use]
@@ -61,13 +61,13 @@ pub fn main() -> ExitCode {
 
 /// Runs a command that has the supervisor's socket for its standard input.
 fn run(command: &OsStr) -> ExitCode {
-    let main: fn(UnixStream) -> ExitCode = match command.as_encoded_bytes() {
+    let main: fn(DescriptorTable, UnixStream) -> ExitCode = match command.as_encoded_bytes() {
         b"launch" => launcher::main,
-        b"template" => |control| zygote::main(&control),
-        b"range" => |control| id_namespace::main(&control),
+        b"template" => |table, control| zygote::main(table, &control),
+        b"range" => |table, control| id_namespace::main(&table, &control),
         _ => return usage_error(),
     };
-    sys::take_inherited(Inherited::Control).map_or(ExitCode::FAILURE, main)
+    DescriptorTable::at_start().map_or(ExitCode::FAILURE, |(table, control)| main(table, control))
 }
 
 #[allow(clippy::print_stderr)] // the only words this program has for a person

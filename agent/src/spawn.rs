@@ -33,7 +33,7 @@ use vivarium_protocol::stream;
 use self::image::Image;
 use crate::failure::{failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
-use crate::sys::{self, SingleThreaded, Wait};
+use crate::sys::{self, DescriptorTable, Forked, SingleThreaded, Wait};
 
 /// What a process is to become, and what it gets.
 struct SpawnRequest<'a> {
@@ -83,17 +83,20 @@ fn fork_and_join(
 ) -> Result<Pid, Failure> {
     let leaf = open_leaf(context)?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
-    let child = sys::fork(thread).map_err(|error| failure_to_fork("fork a process", error))?;
-    let Some(child) = child else {
-        drop(ours);
-        let code = join_session(context, namespaces, leaf.as_ref().map(AsFd::as_fd)).and_then(
-            |(process, _)| {
-                stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
-                    .map_err(|error| failure("tell the launcher of the process", error))?;
-                become_program(context, request)
-            },
-        );
-        sys::exit_now(code.unwrap_or_else(|failure| report_failure(request.report, failure)));
+    let forked = sys::fork(thread).map_err(|error| failure_to_fork("fork a process", error))?;
+    let child = match forked {
+        Forked::Parent { child } => child,
+        Forked::Child(table) => {
+            drop(ours);
+            let code = join_session(context, namespaces, leaf.as_ref().map(AsFd::as_fd)).and_then(
+                |(process, _)| {
+                    stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
+                        .map_err(|error| failure("tell the launcher of the process", error))?;
+                    become_program(table, context, request)
+                },
+            );
+            sys::exit_now(code.unwrap_or_else(|failure| report_failure(request.report, failure)))
+        }
     };
     drop(theirs);
     let process: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
@@ -154,6 +157,7 @@ pub(crate) struct Confined {
 /// # Errors
 /// What could not be done. The process must then say so ([`report_failure`]) and exit.
 pub(crate) fn confine(
+    table: DescriptorTable,
     context: &Context,
     origin: Origin,
     descriptors: &[OwnedFd],
@@ -173,7 +177,8 @@ pub(crate) fn confine(
         .map_err(|error| failure("report", error))?;
     // The report socket goes last and closes by itself: execve that worked is its end of file.
     let placed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
-    let report = sys::place_descriptors(&placed, report.as_fd())
+    let report = table
+        .place(&placed, report.as_fd())
         .and_then(|mut placed| placed.take(descriptors.len()))
         .map_err(|error| failure("place descriptors", error))?;
     Ok(Confined { environment, report })
@@ -181,9 +186,13 @@ pub(crate) fn confine(
 
 /// Confines the calling process and executes its program. If that fails, the process has to end with
 /// the returned code.
-fn become_program(context: &Context, request: &SpawnRequest<'_>) -> Result<i32, Failure> {
+fn become_program(
+    table: DescriptorTable,
+    context: &Context,
+    request: &SpawnRequest<'_>,
+) -> Result<i32, Failure> {
     let Confined { environment, report } =
-        confine(context, Origin::Executed, request.descriptors, request.report)?;
+        confine(table, context, Origin::Executed, request.descriptors, request.report)?;
     request
         .image
         .execute(&environment)

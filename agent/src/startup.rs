@@ -4,12 +4,12 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::message::Failure;
 
 use crate::failure::failure;
-use crate::sys::SingleThreaded;
+use crate::sys::{DescriptorTable, SingleThreaded};
 use crate::{sandbox, sys};
 
 /// Lets go of everything inherited, before reading any input.
-pub(crate) fn sanitise() -> Result<SingleThreaded, Failure> {
-    sys::close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
+pub(crate) fn sanitise(table: &DescriptorTable) -> Result<SingleThreaded, Failure> {
+    table.close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
     let thread =
         SingleThreaded::verify().map_err(|error| failure("start with one thread", error))?;
     sys::clear_environment(thread).map_err(|error| failure("clear the environment", error))?;

@@ -1,24 +1,23 @@
-//! The workspace's `unsafe` code, with [`memory`], [`process`] and [`clone_vm`], and but for the C-ABI edge
-//! ([`crate::ffi`]): thin wrappers over system calls that have no safe wrapper in a library we use.
+//! The workspace's `unsafe` code, with its parts and but for the C-ABI edge ([`crate::ffi`]): thin wrappers over system calls that have no safe wrapper in a library we use.
 //!
 //! Nothing here decides anything. Each block says which invariants hold (SAFETY) and why there
 //! is no safe way (JUSTIFICATION). Where a caller has to see to an invariant, its proof is a parameter.
 #![allow(unsafe_code)]
 
 mod clone_vm;
+mod descriptors;
 mod memory;
 mod process;
 
 use std::ffi::{CStr, CString, c_int, c_long, c_uint};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
+pub(crate) use descriptors::{DescriptorTable, open_null, replace, take_python_control};
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
-    Ended, SingleThreaded, Wait, clone3, exit_now, exit_status, fork, fork_sibling,
+    Ended, Forked, SingleThreaded, Wait, clone3, exit_now, exit_status, fork, fork_sibling,
     kill_when_readable, pidfd_open, probe_clone3, set_cpu_soft_limit, wait,
 };
 
@@ -33,53 +32,6 @@ fn owned(result: c_long) -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just given us this descriptor, and nobody else knows its number.
     // JUSTIFICATION: there is no other way from a raw system call's result to an OwnedFd.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A socket that this program is executed with, by its descriptor number.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Inherited {
-    /// The supervisor's, of every program that it executes.
-    Control = 0,
-    /// The supervisor's, of the Python that a zygote executes.
-    PythonControl = 3,
-}
-
-/// Takes ownership of an inherited socket; `None` if that was taken before.
-pub(crate) fn take_inherited(socket: Inherited) -> Option<UnixStream> {
-    /// One bit for each number.
-    static TAKEN: AtomicU32 = AtomicU32::new(0);
-    let bit = 1 << socket as u32;
-    if TAKEN.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-        return None;
-    }
-    // SAFETY: the descriptor was at this number when the program started, nothing else in it looks for
-    // one there, and this gives it out once.
-    // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.
-    Some(UnixStream::from(unsafe { OwnedFd::from_raw_fd(socket as RawFd) }))
-}
-
-/// Closes every descriptor from `first` on: close_range(2).
-pub(crate) fn close_from(first: c_uint) -> io::Result<()> {
-    // SAFETY: plain numbers. The callers own none of the descriptors it closes: they are what
-    // was inherited, or what the process is about to leave behind by execve.
-    // JUSTIFICATION: no safe wrapper, as closing what others may own is theirs to break.
-    check(unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) }).map(drop)
-}
-
-/// Closes every descriptor from 3 on but these, in a process that was forked and owns no other.
-pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut kept: Vec<_> = kept.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
-    kept.sort_unstable();
-    let mut first = 3;
-    for fd in kept {
-        if first < fd {
-            // SAFETY: plain numbers; the process was just forked and owns none of what it closes.
-            // JUSTIFICATION: as of `close_from`.
-            check(unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) })?;
-        }
-        first = fd + 1;
-    }
-    close_from(first)
 }
 
 /// Empties the environment: clearenv(3).
@@ -190,63 +142,6 @@ pub(crate) fn collapse(address: usize, bytes: usize) -> io::Result<()> {
     // SAFETY: the call changes how memory is held and not what is in it, whatever is there.
     // JUSTIFICATION: nix's wrapper is unsafe as well.
     check(c_long::from(unsafe { libc::madvise(address, bytes, MADV_COLLAPSE) })).map(drop)
-}
-
-/// Makes `target` another name of what `source` is open on: dup2(2). What `target` was open
-/// on is let go of.
-pub(crate) fn replace(target: BorrowedFd<'_>, source: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: both are open; the owner of `target` keeps owning a valid descriptor.
-    // JUSTIFICATION: nix's dup2 wants the target as `&mut OwnedFd`, which a UnixStream hides.
-    check(c_long::from(unsafe { libc::dup2(source.as_raw_fd(), target.as_raw_fd()) })).map(drop)
-}
-
-/// The descriptors of a process, which has no others: see [`place_descriptors`].
-#[derive(Debug)]
-pub(crate) struct Placed {
-    /// Each by its number, until it is taken.
-    fds: Vec<Option<RawFd>>,
-}
-
-impl Placed {
-    /// Takes ownership of the descriptor at `number`, once.
-    pub(crate) fn take(&mut self, number: usize) -> io::Result<OwnedFd> {
-        let fd = self.fds.get_mut(number).and_then(Option::take);
-        let fd = fd.ok_or_else(|| io::Error::other("it was not placed, or is taken"))?;
-        // SAFETY: `place_descriptors` has made this descriptor, and this gives it out once.
-        // JUSTIFICATION: dup3 gives no OwnedFd.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-    }
-}
-
-/// Puts `fds` at the numbers 0, 1, 2, … and `last` after them, and closes every other descriptor.
-/// Only `last` closes at execve(2).
-///
-/// What owned descriptors before has to be forgotten, or to be lost in an execve that follows at once.
-pub(crate) fn place_descriptors(
-    fds: &[BorrowedFd<'_>],
-    last: BorrowedFd<'_>,
-) -> io::Result<Placed> {
-    // First all of them above the target range, so that placing one never overwrites another.
-    let above = c_int::try_from(fds.len()).map_err(io::Error::other)?.saturating_add(1);
-    let mut copies = Vec::with_capacity(fds.len() + 1);
-    for fd in fds.iter().chain([&last]) {
-        // SAFETY: plain numbers. JUSTIFICATION: nix's wrapper returns what it can not own.
-        let copy = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, above) };
-        copies.push(c_int::try_from(check(c_long::from(copy))?).map_err(io::Error::other)?);
-    }
-    for (target, copy) in (0..).zip(copies) {
-        let flags = if target + 1 == above { libc::O_CLOEXEC } else { 0 };
-        // SAFETY: plain numbers; what stood at `target` is replaced on purpose, as the process
-        // is about to become another program.
-        // JUSTIFICATION: a safe dup3 needs an OwnedFd of the target, which nobody has.
-        check(c_long::from(unsafe { libc::dup3(copy, target, flags) }))?;
-    }
-    close_from(c_uint::try_from(above).map_err(io::Error::other)?)?;
-    Ok(Placed { fds: (0..above).map(Some).collect() })
-}
-
-pub(crate) fn open_null() -> io::Result<OwnedFd> {
-    Ok(std::fs::File::open("/dev/null")?.into())
 }
 
 /// Gives every signal its default action back: execve(2) would keep those that are ignored, by

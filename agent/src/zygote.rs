@@ -38,21 +38,21 @@ use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::startup::{check_protocol, sanitise};
-use crate::sys::SingleThreaded;
+use crate::sys::{DescriptorTable, SingleThreaded};
 use crate::{id_namespace, inspect, sys};
 
 /// Where the library is for Python. No session ever sees this descriptor.
 const LIBRARY: &str = "/proc/self/fd/5";
 
-pub(crate) fn main(control: &UnixStream) -> ExitCode {
-    let Err(failure) = run(control);
+pub(crate) fn main(table: DescriptorTable, control: &UnixStream) -> ExitCode {
+    let Err(failure) = run(table, control);
     let unfit = FromTemplate::Unfit(failure.to_string());
     stream::send_if_open(control, &unfit, MAX_SMALL_FRAME_BYTES);
     ExitCode::FAILURE
 }
 
-fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
-    let thread = sanitise()?;
+fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
+    let thread = sanitise(&table)?;
     umask(Mode::from_bits_truncate(0o022));
     let (order, library, ids) = receive(control)?;
     let name = &order.interpreter.path;
@@ -96,7 +96,7 @@ fn run(control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let (path, arguments, environment) =
         image(&order, &path).map_err(|error| failure("name the interpreter", error))?;
     let last = read_only.as_ref().map_or(control.as_fd(), |program| program.file.as_fd());
-    let mut placed_fds = sys::place_descriptors(&placed, last).map_err(made)?;
+    let mut placed_fds = table.place(&placed, last).map_err(made)?;
     let last = placed_fds.take(placed.len()).map_err(made)?;
     let Err(errno) = match read_only {
         Some(_) => execveat(last, c"", &arguments, &environment, AtFlags::AT_EMPTY_PATH),

@@ -22,11 +22,11 @@ use vivarium_protocol::stream::{self, StreamError};
 use super::launch;
 use crate::failure::{failure, failure_to_fork};
 use crate::startup::{check_protocol, sanitise};
-use crate::sys::SingleThreaded;
+use crate::sys::{DescriptorTable, Forked, SingleThreaded};
 use crate::{sandbox, sys};
 
-pub(crate) fn main(orders: UnixStream) -> ExitCode {
-    match serve(orders) {
+pub(crate) fn main(table: DescriptorTable, orders: UnixStream) -> ExitCode {
+    match serve(&table, orders) {
         Ok(Served::Closed) => ExitCode::SUCCESS,
         Ok(Served::AsLauncher { thread, control, lifeline }) => launch(thread, &control, lifeline),
         Err(failed) => {
@@ -47,8 +47,8 @@ enum Served {
     },
 }
 
-fn serve(orders: UnixStream) -> Result<Served, Failure> {
-    let thread = sanitise()?;
+fn serve(table: &DescriptorTable, orders: UnixStream) -> Result<Served, Failure> {
+    let thread = sanitise(table)?;
     // Launchers make files for their session's ids. A service's own mask (UMask=0077) would keep the
     // kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
@@ -67,12 +67,12 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
             sys::fork_sibling(thread).map_err(|error| failure_to_fork("fork a launcher", error))
         });
         match forked {
-            Ok(None) => {
+            Ok(Forked::Child(table)) => {
                 // `place` closes it by its number.
                 std::mem::forget(orders);
-                return become_launcher(thread, control, stderr, lifeline);
+                return become_launcher(table, thread, control, stderr, lifeline);
             }
-            Ok(Some(_)) => {}
+            Ok(Forked::Parent { .. }) => {}
             Err(failed) => {
                 let failed = FromAgent::Failed(failed);
                 stream::send_if_open(&control, &failed, MAX_FRAME_BYTES);
@@ -84,12 +84,13 @@ fn serve(orders: UnixStream) -> Result<Served, Failure> {
 /// In the forked process: closes everything that is not the launcher's. `lifeline` stays open until it
 /// ends.
 fn become_launcher(
+    table: DescriptorTable,
     thread: SingleThreaded,
     control: UnixStream,
     stderr: OwnedFd,
     lifeline: UnixStream,
 ) -> Result<Served, Failure> {
-    match place(&control, &stderr, &lifeline) {
+    match place(table, &control, &stderr, &lifeline) {
         Ok((placed_control, placed_lifeline)) => {
             // Closed by their numbers already.
             std::mem::forget((control, stderr, lifeline));
@@ -107,6 +108,7 @@ fn become_launcher(
 /// Puts these at the launcher's descriptor numbers, and closes all others. Returns control socket and
 /// lifeline.
 fn place(
+    table: DescriptorTable,
     control: &UnixStream,
     stderr: &OwnedFd,
     lifeline: &UnixStream,
@@ -121,7 +123,7 @@ fn place(
     let made = |error| failure("make a launcher's descriptors", error);
     let null = sys::open_null().map_err(made)?;
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), lifeline.as_fd()];
-    let mut placed = sys::place_descriptors(&placed, control.as_fd()).map_err(made)?;
+    let mut placed = table.place(&placed, control.as_fd()).map_err(made)?;
     std::mem::forget(null);
     Ok((placed.take(4).map_err(made)?.into(), placed.take(3).map_err(made)?.into()))
 }

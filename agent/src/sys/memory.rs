@@ -8,6 +8,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::SingleThreaded;
+
 /// The system's allocator. What is freed is overwritten, once [`overwrite_freed_memory`] was called.
 struct Overwriting;
 
@@ -95,11 +97,12 @@ impl StartedWith {
 
     /// Overwrites it with zeroes. What still refers to it reads empty strings: Python has copied its
     /// arguments, and the environment is another.
-    pub(crate) fn overwrite(&self) {
+    pub(crate) fn overwrite(&self, _: SingleThreaded) {
         for span in [&self.arguments, &self.environment] {
             let start = std::ptr::with_exposed_provenance_mut(span.start);
             // SAFETY: the kernel's own account of where the strings are, on the stack, which nobody
-            // has unmapped and Rust has no reference to; every byte stays a C string's.
+            // has unmapped and Rust has no reference to; every byte stays a C string's, and no other
+            // thread reads one meanwhile.
             // JUSTIFICATION: as above.
             unsafe { libc::explicit_bzero(start, span.len()) };
         }

@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use nix::sched::CloneFlags;
 use nix::unistd::Pid;
 
-use super::{check, owned};
+use super::{DescriptorTable, check, owned};
 
 /// linux/sched.h; libc's constant of this name has overflowed its type.
 pub(super) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -40,14 +40,29 @@ const NAMESPACES: CloneFlags = CloneFlags::CLONE_NEWUSER
     .union(CloneFlags::CLONE_NEWIPC)
     .union(CloneFlags::CLONE_NEWUTS);
 
-/// A process id that a system call has just returned; `None` is "you are the child".
-fn child_or_parent(result: c_long) -> io::Result<Option<Pid>> {
+/// Which of the two processes of a fork this is.
+#[derive(Debug)]
+pub(crate) enum Forked {
+    Parent { child: Pid },
+    Child(DescriptorTable),
+}
+
+impl Forked {
+    /// As a system call has just said.
+    fn of(result: c_long) -> io::Result<Self> {
+        let child = pid_or_zero(result)?;
+        Ok(child.map_or(Self::Child(DescriptorTable::of_child()), |child| Self::Parent { child }))
+    }
+}
+
+/// A process id that a system call has just returned; `None` if it is 0.
+fn pid_or_zero(result: c_long) -> io::Result<Option<Pid>> {
     let pid = c_int::try_from(check(result)?).map_err(io::Error::other)?;
     Ok((pid != 0).then(|| Pid::from_raw(pid)))
 }
 
 /// clone3(2) without shared memory: like `fork`, with new namespaces, and in `cgroup`
-/// (`CLONE_INTO_CGROUP`) if given. `None` in the child.
+/// (`CLONE_INTO_CGROUP`) if given.
 ///
 /// The child is a raw clone, so libc's cached thread id is its parent's. Nothing that uses it
 /// (`pthread_*`, `raise`) may be called in it.
@@ -55,7 +70,7 @@ pub(crate) fn clone3(
     thread: SingleThreaded,
     namespaces: CloneFlags,
     cgroup: Option<BorrowedFd<'_>>,
-) -> io::Result<Option<Pid>> {
+) -> io::Result<Forked> {
     let flags = (namespaces & NAMESPACES).bits().cast_unsigned();
     let born_in = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
     let cgroup = cgroup.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX));
@@ -70,9 +85,9 @@ pub(crate) fn clone3(
     )
 }
 
-/// clone3(2) without shared memory: like `fork`, but the child is the caller's parent's. `None` in
-/// the child, whose libc has its parent's thread id as after [`clone3`].
-pub(crate) fn fork_sibling(thread: SingleThreaded) -> io::Result<Option<Pid>> {
+/// clone3(2) without shared memory: like `fork`, but the child is the caller's parent's, and its
+/// libc has its parent's thread id as after [`clone3`].
+pub(crate) fn fork_sibling(thread: SingleThreaded) -> io::Result<Forked> {
     clone(
         thread,
         &libc::clone_args {
@@ -97,12 +112,12 @@ pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
     cgroup: 0,
 };
 
-/// clone3(2) without `CLONE_VM`. `None` in the child.
-fn clone(_: SingleThreaded, arguments: &libc::clone_args) -> io::Result<Option<Pid>> {
+/// clone3(2) without `CLONE_VM`.
+fn clone(_: SingleThreaded, arguments: &libc::clone_args) -> io::Result<Forked> {
     // SAFETY: the structure is valid for its whole size. Without CLONE_VM the child has a copy
     // of everything, as after fork; there is no other thread, so no lock is held.
     // JUSTIFICATION: neither std nor nix has clone3, and only it can put a child into a cgroup.
-    child_or_parent(unsafe {
+    Forked::of(unsafe {
         libc::syscall(
             libc::SYS_clone3,
             std::ptr::from_ref(arguments),
@@ -111,11 +126,11 @@ fn clone(_: SingleThreaded, arguments: &libc::clone_args) -> io::Result<Option<P
     })
 }
 
-/// fork(2) by libc, so that libc's own state is right in the child. `None` in the child.
-pub(crate) fn fork(_: SingleThreaded) -> io::Result<Option<Pid>> {
+/// fork(2) by libc, so that libc's own state is right in the child.
+pub(crate) fn fork(_: SingleThreaded) -> io::Result<Forked> {
     // SAFETY: there is no other thread, which could hold a lock and not be in the child.
     // JUSTIFICATION: fork is unsafe everywhere, for processes that have threads.
-    child_or_parent(c_long::from(unsafe { libc::fork() }))
+    Forked::of(c_long::from(unsafe { libc::fork() }))
 }
 
 /// Which child to wait for, and whether to.
@@ -158,7 +173,7 @@ pub(crate) fn wait(which: Wait) -> io::Result<Option<Ended>> {
         let ended = unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) };
         let pid = match check(c_long::from(ended)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            ended => child_or_parent(ended?)?,
+            ended => pid_or_zero(ended?)?,
         };
         return Ok(pid.map(|pid| Ended {
             pid,

@@ -18,7 +18,7 @@ use crate::failure::failure;
 use crate::sandbox::{Context, HostFacts, SessionNamespaces};
 use crate::spawn::{self, Confined};
 use crate::sys;
-use crate::sys::{SingleThreaded, StartedWith};
+use crate::sys::{DescriptorTable, SingleThreaded, StartedWith};
 
 /// A forked process that has not joined a session.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl ForkedChild {
     /// Joins the session, and becomes its kernel once the launcher says so: confined for good, every
     /// descriptor but the kernel's own closed, and with the kernel's environment. If that fails, the
     /// process says so and ends.
-    pub(crate) fn become_kernel(self) {
-        let joined = self.join().unwrap_or_else(|failed| {
+    pub(crate) fn become_kernel(self, table: DescriptorTable) {
+        let joined = self.join(&table).unwrap_or_else(|failed| {
             let failed = FromForkedChild::Failed(failed);
             stream::send_if_open(&self.launcher, &failed, MAX_SMALL_FRAME_BYTES);
             sys::exit_now(1)
@@ -51,7 +51,7 @@ impl ForkedChild {
         if (&self.launcher).read_exact(&mut [0]).is_err() {
             sys::exit_now(1); // The launcher gave this kernel up.
         }
-        if let Err(failed) = joined.confine(&self.started_with) {
+        if let Err(failed) = joined.confine(table, &self.started_with) {
             sys::exit_now(spawn::report_failure(&joined.report, failed));
         }
         // Their descriptors are closed already, and the numbers may be in use again. The context is
@@ -62,10 +62,11 @@ impl ForkedChild {
     }
 
     /// Joins the session, and tells launcher and zygote so.
-    fn join(&self) -> Result<JoinedChild, Failure> {
+    fn join(&self, table: &DescriptorTable) -> Result<JoinedChild, Failure> {
         let Self { launcher, pid_sender, .. } = self;
         // The zygote's descriptors: other sessions' sockets, as many as there are sessions.
-        sys::close_all_but(&[launcher.as_fd(), pid_sender.as_fd()])
+        table
+            .close_all_but(&[launcher.as_fd(), pid_sender.as_fd()])
             .map_err(|error| failure("close the template's descriptors", error))?;
         stream::send(launcher, &FromForkedChild::Started, MAX_SMALL_FRAME_BYTES)
             .map_err(|error| failure("tell the launcher of the fork", error))?;
@@ -98,14 +99,14 @@ impl ForkedChild {
 }
 
 impl JoinedChild {
-    fn confine(&self, started_with: &StartedWith) -> Result<(), Failure> {
+    fn confine(&self, table: DescriptorTable, started_with: &StartedWith) -> Result<(), Failure> {
         // The zygote's environment is not the session's, and the layers check that nothing is inherited.
         sys::clear_environment(self.thread)
             .map_err(|error| failure("clear the environment", error))?;
         // Its arguments and environment name directories of the daemon.
-        started_with.overwrite();
+        started_with.overwrite(self.thread);
         let Confined { environment, report } =
-            spawn::confine(&self.context, Origin::Forked, &self.descriptors, &self.report)?;
+            spawn::confine(table, &self.context, Origin::Forked, &self.descriptors, &self.report)?;
         sys::set_environment(self.thread, &environment)
             .map_err(|error| failure("set the environment", error))?;
         drop(report); // tells the agent that this is a kernel now

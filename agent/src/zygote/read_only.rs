@@ -23,7 +23,7 @@ use vivarium_protocol::stream;
 
 use crate::failure::failure;
 use crate::sandbox;
-use crate::sys::{self, SingleThreaded, Wait};
+use crate::sys::{self, Forked, SingleThreaded, Wait};
 
 /// The attributes of the program's mount.
 const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
@@ -40,8 +40,8 @@ pub(super) struct ReadOnlyProgram {
 pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgram, Failure> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
-    let maker = sys::clone3(thread, flags, None).map_err(sandbox::clone_diagnosis)?;
-    let Some(maker) = maker else {
+    let forked = sys::clone3(thread, flags, None).map_err(sandbox::clone_diagnosis)?;
+    let Forked::Parent { child: maker } = forked else {
         drop(ours);
         let made: Result<(), Failure> = make(path).and_then(|program| {
             let fds = [program.file, program.mounts];

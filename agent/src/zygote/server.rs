@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::prctl;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, ToTemplate, ToZygote,
@@ -28,7 +28,7 @@ use super::pages;
 use crate::children::Children;
 use crate::failure::failure_to_fork;
 use crate::sandbox;
-use crate::sys::{self, Ended, StartedWith};
+use crate::sys::{self, DescriptorTable, Ended, StartedWith};
 
 type LauncherId = u64;
 
@@ -68,6 +68,7 @@ struct Joining {
 
 #[derive(Debug)]
 pub(crate) struct ZygoteServer {
+    pid: Pid,
     control: UnixStream,
     epoll: Epoll,
     children: Children,
@@ -104,6 +105,7 @@ impl ZygoteServer {
         fcntl(&control, FcntlArg::F_SETFL(OFlag::empty())).map_err(io::Error::from)?;
         stream::send(&control, &FromTemplate::Ready, MAX_SMALL_FRAME_BYTES)?;
         Ok(Self {
+            pid: getpid(),
             control,
             epoll,
             children,
@@ -205,14 +207,16 @@ impl ZygoteServer {
         }
     }
 
-    /// In the child. [`ForkedChild`] closes the server's descriptors with all others.
-    pub(crate) fn into_forked_child(mut self) -> Option<ForkedChild> {
+    /// In the child, which closes the server's descriptors with all others. `None` if this is not a child
+    /// that a launcher requested.
+    pub(crate) fn into_forked_child(mut self) -> Option<(ForkedChild, DescriptorTable)> {
+        let table = DescriptorTable::after_fork_of(self.pid)?;
         let requested = self.requested.take();
         let started_with = self.started_with.clone();
         std::mem::forget(self);
         requested.map(|ForkRequest { request, pid_receiver, pid_sender, .. }| {
             std::mem::forget(pid_receiver);
-            ForkedChild { launcher: request, pid_sender, started_with }
+            (ForkedChild { launcher: request, pid_sender, started_with }, table)
         })
     }
 
