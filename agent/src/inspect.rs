@@ -24,15 +24,11 @@ use vivarium_protocol::policy::Interpreter;
 
 use crate::sandbox::READ_EXECUTE;
 
-/// What a kernel is executed with as `-c`; the program is descriptor 4. See [`arguments`].
-pub(crate) const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
-
-/// The same for a template.
-pub(crate) const TEMPLATE_BOOTSTRAP: &str = include_str!("../python/zygote/template_bootstrap.py");
+/// What Python runs as `-c`; the program is descriptor 4.
+const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-/// The parts of the kernel program, by the names they import each other.
 const PARTS: [(&str, &str); 30] = [
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -72,7 +68,6 @@ const MARKER: &str = "\nvivarium-inspect:";
 /// How long an interpreter may take to answer: cold disks included.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The most an interpreter may print, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
 /// The search path where the environment has none (a version manager's shim needs it).
@@ -85,16 +80,17 @@ const TOO_WIDE: [&str; 13] = [
     "/boot", "/etc",
 ];
 
-/// What an interpreter of this version is executed with, after its name, to run `bootstrap`.
+/// What an interpreter of this version is executed with, after its name. A template's own arguments
+/// follow.
 ///
 /// -s, as the packages of a "user" would be files of the tenant's. -P where it exists (3.11): it
 /// keeps the workdir out of Python's path until the kernel puts it there. Without it, Python 3.13
 /// runs a `linecache.py` of the workdir before our first line, and one that raises keeps the
 /// session from ever starting a kernel again.
-pub(crate) fn arguments(version: &str, bootstrap: &'static str) -> Vec<&'static str> {
+pub(crate) fn arguments(version: &str) -> Vec<&'static str> {
     let minor = version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
     let safe_path = minor.is_some_and(|minor| minor >= 11).then_some("-P");
-    ["-s"].into_iter().chain(safe_path).chain(["-c", bootstrap]).collect()
+    ["-s"].into_iter().chain(safe_path).chain(["-c", BOOTSTRAP]).collect()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +132,6 @@ enum Answer {
     Unsuitable { error: String },
 }
 
-/// Asks `interpreter` what it needs, and has it compile the kernel.
 pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
     let path = interpreter.to_owned();
     if !path.is_absolute() {
@@ -197,7 +192,6 @@ pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     }
 }
 
-/// Runs the script; what it wrote to stdout and stderr.
 fn run_script(interpreter: &Path) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
     let spawn = |source| InspectError::Spawn { path: interpreter.to_owned(), source };
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
@@ -230,7 +224,6 @@ fn run_script(interpreter: &Path) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
     collected.ok_or_else(|| InspectError::TimedOut(interpreter.to_owned()))
 }
 
-/// Waits for both streams to end, but not for ever.
 fn collect(receiver: &mpsc::Receiver<(bool, Vec<u8>)>) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (None, None);
     while stdout.is_none() || stderr.is_none() {
@@ -242,7 +235,6 @@ fn collect(receiver: &mpsc::Receiver<(bool, Vec<u8>)>) -> Option<(Vec<u8>, Vec<u
     stdout.zip(stderr)
 }
 
-/// Ends a child that has either answered or is not going to.
 fn end(child: &mut Child) {
     discard(child.kill().and_then(|()| child.wait()), "it fails only for a child that is gone");
 }

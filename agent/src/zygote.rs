@@ -110,7 +110,7 @@ fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Inf
     sys::exit_now(1)
 }
 
-/// The interpreter at `path` on a read-only mount. If it can not be opened, the reason is a passing one
+/// The interpreter at `path` on a read-only mount. If it can not be opened, the reason is transient
 /// (`user.max_user_namespaces` was reached): the process ends, and unlike an unfit one is tried again.
 #[allow(clippy::print_stderr)] // the supervisor logs it
 fn open_read_only(thread: SingleThreaded, path: &Path) -> read_only::ReadOnlyProgram {
@@ -133,7 +133,6 @@ fn end_with_supervisor(control: &UnixStream) -> std::io::Result<()> {
     }
 }
 
-/// The order, the library, and the namespace of the subordinate ids if there is one.
 fn receive(control: &UnixStream) -> Result<(StartTemplate, OwnedFd, Option<OwnedFd>), Failure> {
     let (order, fds) = stream::receive_with::<StartTemplate>(control, MAX_FRAME_BYTES)
         .map_err(|error| failure("receive the order", error))?;
@@ -143,14 +142,13 @@ fn receive(control: &UnixStream) -> Result<(StartTemplate, OwnedFd, Option<Owned
     Ok((order, library, fds.next()))
 }
 
-/// The interpreter, its arguments, and its environment.
 fn image(
     order: &StartTemplate,
     path: &Path,
 ) -> Result<(CString, Vec<CString>, Vec<CString>), NulError> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let mut arguments = vec![text(&order.interpreter.path)?];
-    for argument in inspect::arguments(&order.interpreter.version, inspect::TEMPLATE_BOOTSTRAP) {
+    for argument in inspect::arguments(&order.interpreter.version) {
         arguments.push(CString::new(argument)?);
     }
     arguments.push(CString::new(LIBRARY)?);

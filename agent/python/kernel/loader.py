@@ -1,6 +1,6 @@
 """Loads the kernel's parts outside of `sys.modules`, and starts the kernel or a template.
 
-bootstrap.py or template_bootstrap.py (`python -c`) executes this with three globals: `PARTS`, the
+bootstrap.py (`python -c`) executes this with three globals: `PARTS`, the
 other files as name -> marshalled code, compiled by this very interpreter; `MAIN`, the part to
 start; and a copy of the interpreter's builtins as `__builtins__`.
 

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("core", "display", "assist", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
 # All parts of the kernel program: the other files are run as scripts.
-SCRIPTS = {"bootstrap", "template_bootstrap", "inspect_interpreter"}
+SCRIPTS = {"bootstrap", "inspect_interpreter"}
 PARTS = sorted(FILES.keys() - SCRIPTS)
 # The parts that are loaded before the first execution.
 EARLY = ["classes", "guard", "import_hooks", "interactive", "kernel"]

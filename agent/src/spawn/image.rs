@@ -26,7 +26,6 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What to execute, resolved and turned into C strings while still outside.
 pub(super) enum Image {
-    /// Python, with all that it is to run.
     Kernel {
         /// What the interpreter's path leads to, outside: on the way there may be links through
         /// directories that are not in the session.
@@ -45,10 +44,6 @@ pub(super) enum Image {
 }
 
 impl Image {
-    /// Resolves `program` for this session.
-    ///
-    /// # Errors
-    /// If a name has a NUL byte, or a command has no name.
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
             Program::Kernel => {
@@ -57,7 +52,7 @@ impl Image {
                 Ok(Self::Kernel {
                     path: name.canonicalize().unwrap_or_else(|_| name.clone()),
                     name,
-                    arguments: inspect::arguments(&interpreter.version, inspect::BOOTSTRAP),
+                    arguments: inspect::arguments(&interpreter.version),
                 })
             }
             Program::Command { argv, cwd } => {
@@ -89,7 +84,6 @@ impl Image {
     }
 }
 
-/// Executes Python, or returns why it could not.
 fn become_python(
     path: &Path,
     name: &Path,

@@ -1,9 +1,0 @@
-import marshal
-import posix
-
-parts = marshal.loads(posix.pread(4, posix.fstat(4).st_size, 0))
-posix.close(4)
-exec(
-    marshal.loads(parts["loader"]),
-    {"PARTS": parts, "MAIN": "template", "__builtins__": dict(vars(__builtins__))},
-)
