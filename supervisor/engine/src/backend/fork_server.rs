@@ -20,10 +20,10 @@ use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
-use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, encode};
 use vivarium_protocol::message::{ForkLauncher, LauncherForked};
 use vivarium_protocol::stream::send_some;
+use vivarium_protocol::{PROTOCOL_VERSION, discard};
 
 use super::{Executed, LaunchError};
 use crate::recv::recv;
@@ -144,7 +144,8 @@ async fn keep(mut child: Child, mut fate: watch::Receiver<Fate>) {
             _ => {
                 // Until somebody finds that it hangs.
                 let hangs = fate.wait_for(|fate| *fate == Fate::Hangs);
-                let _late = timeout(RETIRED_WITHIN, async { hangs.await.is_ok() }).await;
+                let found = timeout(RETIRED_WITHIN, async { hangs.await.is_ok() }).await;
+                discard(found, "it is killed in any case");
             }
         }
     };

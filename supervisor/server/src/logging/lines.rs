@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+use vivarium_protocol::discard;
 
 /// Bytes of lines that wait, at most.
 const MAX_BYTES: usize = 1 << 20;
@@ -102,7 +103,8 @@ impl Lines {
     /// Waits until all are written, but only for so long.
     pub(super) fn flush(&self, within: Duration) {
         let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        drop(self.0.drained.wait_timeout_while(self.lock(), within, is_busy));
+        let waited = self.0.drained.wait_timeout_while(self.lock(), within, is_busy);
+        discard(waited, "lines that are not written by then are lost");
     }
 
     /// How many were dropped so far.
