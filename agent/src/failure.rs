@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io;
 
 use nix::errno::Errno;
-use vivarium_protocol::message::{Failure, Passing};
+use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::stream::StreamError;
 
 /// A failure that is no layer's.
@@ -15,24 +15,23 @@ pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {
         operation: operation.to_owned(),
         reason: error.to_string(),
         fix: String::new(),
-        passing: passing(&error),
+        transient: transient(&error),
     }
 }
 
 /// A failure of fork(2) or clone(2).
 pub(crate) fn failure_to_fork(operation: &str, error: io::Error) -> Failure {
-    let passing = error.raw_os_error().and_then(Passing::of_fork);
-    Failure { passing, ..failure(operation, error) }
+    let transient = error.raw_os_error().and_then(Transient::of_fork);
+    Failure { transient, ..failure(operation, error) }
 }
 
-fn passing(error: &dyn Any) -> Option<Passing> {
+fn transient(error: &dyn Any) -> Option<Transient> {
     match error.downcast_ref() {
-        Some(StreamError::Closed) => Some(Passing::Killed),
-        _ => errno(error).and_then(Passing::of),
+        Some(StreamError::Closed) => Some(Transient::Killed),
+        _ => errno(error).and_then(Transient::of),
     }
 }
 
-/// The errno behind an error, if it has one.
 pub(crate) fn errno(error: &dyn Any) -> Option<i32> {
     let of_io = |error: &io::Error| error.raw_os_error();
     if let Some(StreamError::Io(error)) = error.downcast_ref() {

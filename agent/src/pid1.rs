@@ -12,20 +12,19 @@ use std::process::ExitCode;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
-use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Passing};
+use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Transient};
 use vivarium_protocol::stream;
 
 use self::session::Session;
 use crate::failure::failure;
 use crate::sandbox::{self, Context};
 
-/// Runs the agent until the session is over.
 pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {
     match start(context, control, launcher).and_then(Session::run) {
         Ok(()) => ExitCode::SUCCESS,
         // A launcher that failed sends its own reason. One that was killed could not, and there is no
         // more to say than what the supervisor sees: the end of the socket.
-        Err(failure) if failure.passing == Some(Passing::Killed) => ExitCode::FAILURE,
+        Err(failure) if failure.transient == Some(Transient::Killed) => ExitCode::FAILURE,
         Err(failure) => {
             stream::send_if_open(control, &FromAgent::Failed(failure), MAX_FRAME_BYTES);
             ExitCode::FAILURE

@@ -25,7 +25,7 @@ use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
 use vivarium_protocol::layer::{Layer, Report, Status};
-use vivarium_protocol::message::{Failure, Passing};
+use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::policy::Policy;
 
 use crate::failure::{errno, failure};
@@ -36,10 +36,9 @@ pub(crate) use landlock::fixture;
 pub(crate) use namespaces::{SessionNamespaces, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
 
-/// Why clone3 refused the session's namespaces.
 pub(crate) fn clone_diagnosis(error: std::io::Error) -> Failure {
-    let passing = error.raw_os_error().and_then(Passing::of_fork);
-    Failure { passing, ..namespaces::diagnose(error).into_failure(Layer::Namespaces) }
+    let transient = error.raw_os_error().and_then(Transient::of_fork);
+    Failure { transient, ..namespaces::diagnose(error).into_failure(Layer::Namespaces) }
 }
 
 /// Drops the capabilities of a launcher, which needs none once its session's ids are mapped.
@@ -167,19 +166,16 @@ pub(crate) trait LayerCode: Sync {
     fn verify(&self, _: &Context) -> Result<Report, LayerError>;
 }
 
-/// Why a layer did not apply, or did not read back as applied.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation}: {reason}")]
 pub(crate) struct LayerError {
     operation: String,
     reason: String,
-    /// What an operator can do about it.
     fix: String,
     errno: Option<i32>,
 }
 
 impl LayerError {
-    /// `operation` went wrong for `reason`.
     pub(crate) fn new(operation: impl Into<String>, reason: impl Display + Any) -> Self {
         let errno = errno(&reason);
         Self { operation: operation.into(), reason: reason.to_string(), fix: String::new(), errno }
@@ -190,7 +186,6 @@ impl LayerError {
         Self::new(what, format!("not in force: {found}"))
     }
 
-    /// Adds what an operator can do.
     pub(crate) fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = fix.into();
         self
@@ -202,7 +197,7 @@ impl LayerError {
             operation: self.operation,
             reason: self.reason,
             fix: self.fix,
-            passing: self.errno.and_then(Passing::of),
+            transient: self.errno.and_then(Transient::of),
         }
     }
 }

@@ -32,7 +32,7 @@ fn files_are_uploaded_and_downloaded_while_code_runs() {
     assert_eq!(reply, FileReply::Written { files: 1, bytes: content.len() as u64 });
     assert_eq!(session.read_file("in/put.bin").unwrap(), content);
     let (transfer, mut socket) = session.begin(read("in/put.bin", 7, Some(5)));
-    let FileReply::Reading { entry, length } = session.done(transfer).unwrap() else { panic!() };
+    let FileReply::Content { entry, length } = session.done(transfer).unwrap() else { panic!() };
     assert_eq!((entry.size_bytes, length, entry.kind), (content.len() as u64, 5, FileKind::File));
     let mut part = String::new();
     socket.read_to_string(&mut part).unwrap();
@@ -288,7 +288,7 @@ fn a_file_that_shrinks_is_sent_up_to_its_new_end() {
     let mut session = Session::launch(policy()).unwrap();
     session.write_file("f", &vec![7; 16 << 20]).unwrap();
     let (transfer, mut socket) = session.begin(read("f", 0, None));
-    let FileReply::Reading { length, .. } = session.done(transfer).unwrap() else { panic!() };
+    let FileReply::Content { length, .. } = session.done(transfer).unwrap() else { panic!() };
     assert_eq!(length, 16 << 20);
     session.execute("open('f', 'r+').truncate(1 << 20)");
     let mut content = Vec::new();
@@ -296,7 +296,7 @@ fn a_file_that_shrinks_is_sent_up_to_its_new_end() {
     assert!(content.len() < 16 << 20, "{}", content.len());
     session.execute("open('f', 'a').write('more')");
     let (transfer, mut socket) = session.begin(read("f", 0, Some(u64::MAX)));
-    let FileReply::Reading { length, .. } = session.done(transfer).unwrap() else { panic!() };
+    let FileReply::Content { length, .. } = session.done(transfer).unwrap() else { panic!() };
     session.execute("open('f', 'a').write('x' * 1000000)");
     let mut content = Vec::new();
     socket.read_to_end(&mut content).unwrap();

@@ -26,8 +26,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use client::Client;
 use faults::Faults;
 use random::Random;
-use vivarium_tests::birth::Way;
 use vivarium_tests::http::Endpoint;
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Setup, wait};
 
 /// How many clients there are.
@@ -90,9 +90,9 @@ fn work(endpoint: &Endpoint, daemons: &AtomicU64, seed: u64, chaos: impl FnOnce(
     println!("{} requests: {answers:?}", answers.values().sum::<u64>());
 }
 
-fn processes_die(way: Way) {
+fn processes_die(start_mode: StartMode) {
     let (seed, daemons) = (seed(), AtomicU64::new(0));
-    let daemon = setup(way).start();
+    let daemon = setup(start_mode).start();
     let mut faults = Faults::default();
     work(&daemon.unix(), &daemons, seed, || {
         faults.inflict(&daemon, &mut Random::new(seed, CLIENTS), until());
@@ -103,19 +103,19 @@ fn processes_die(way: Way) {
     faults.nothing_lives();
 }
 
-fn setup(way: Way) -> Setup {
+fn setup(start_mode: StartMode) -> Setup {
     // Killed often, and expected to be there again for the next client.
-    Setup::born(way).config("session", "interrupt_grace = \"1s\"")
+    Setup::with_start_mode(start_mode).config("session", "interrupt_grace = \"1s\"")
 }
 
 #[test]
 fn processes_of_executed_kernels_die_and_stand_still() {
-    processes_die(Way::Executed);
+    processes_die(StartMode::Executed);
 }
 
 #[test]
 fn processes_of_pooled_sessions_die_and_stand_still() {
-    processes_die(Way::Pooled);
+    processes_die(StartMode::Pooled);
 }
 
 #[test]
@@ -123,14 +123,14 @@ fn the_daemon_dies() {
     let (seed, daemons) = (seed(), AtomicU64::new(0));
     let (mut random, until) = (Random::new(seed, CLIENTS), until());
     let mut faults = Faults::default();
-    let mut daemon = Some(setup(Way::Pooled).start());
+    let mut daemon = Some(setup(StartMode::Pooled).start());
     let endpoint = daemon.as_ref().unwrap().unix();
     work(&endpoint, &daemons, seed, || {
         while Instant::now() < until {
             wait::pause(Duration::from_millis(200) + random.millis(2000));
             let dir = daemon.take().map(Daemon::kill_and_check).unwrap();
             faults.note("SIGKILL of the daemon");
-            daemon = Some(setup(Way::Pooled).in_place_of(dir).start());
+            daemon = Some(setup(StartMode::Pooled).in_place_of(dir).start());
             daemons.fetch_add(1, Ordering::SeqCst);
         }
     });

@@ -11,13 +11,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::birth::{self, Way};
 use crate::http::{Client, Endpoint, Response};
 use crate::outcome::Outcome;
 use crate::processes::{self, Process};
 use crate::program::{self, Runner};
 use crate::remains::Remains;
 use crate::session::Session;
+use crate::start_mode::{self, StartMode};
 use crate::wait;
 
 mod config;
@@ -33,7 +33,7 @@ pub struct Setup {
     arguments: Vec<String>,
     runner: Runner,
     dir: Option<tempfile::TempDir>,
-    way: Way,
+    start_mode: StartMode,
     off: Vec<String>,
     open_files: Option<u32>,
 }
@@ -46,11 +46,12 @@ impl Setup {
         self
     }
 
-    /// One whose sessions come about in this way, which is checked of each of them. Where nothing
-    /// is said kernels are executed: there is one way, and no template among the processes.
+    /// A daemon whose kernels start in this mode, which is checked of each session. By default they are
+    /// executed, and no template is among the processes.
     #[must_use]
-    pub fn born(way: Way) -> Self {
-        Self { way, runner: way.runner(), ..Self::default() }.without(way.missing())
+    pub fn with_start_mode(start_mode: StartMode) -> Self {
+        Self { start_mode, runner: start_mode.runner(), ..Self::default() }
+            .without(start_mode.missing())
     }
 
     /// Sets limits that all its sessions have, as a request has them for one.
@@ -69,24 +70,24 @@ impl Setup {
     }
 
     /// Switches layers off: the positive control of an attack. None is then required, and kernels
-    /// are executed where there are no namespaces, whatever the way.
+    /// are executed where there are no namespaces, whatever the start mode.
     #[must_use]
     pub fn without(mut self, layers: &[&str]) -> Self {
         if layers.is_empty() {
             return self;
         }
-        if layers.contains(&"namespaces") && self.way.has_template() {
-            self.way = Way::Executed;
+        if layers.contains(&"namespaces") && self.start_mode.has_template() {
+            self.start_mode = StartMode::Executed;
         }
         self.off.extend(layers.iter().map(|layer| (*layer).to_owned()));
         let lines = format!("disable_layers = {:?}\nrequire = []", self.off);
         self.config("sandbox", &lines)
     }
 
-    /// Switches the whole sandbox off; kernels are then executed, whatever the way.
+    /// Switches the whole sandbox off; kernels are then executed, whatever the start mode.
     #[must_use]
     pub fn without_sandbox(self) -> Self {
-        Self { way: Way::Executed, ..self }.config("sandbox", "mode = \"off\"")
+        Self { start_mode: StartMode::Executed, ..self }.config("sandbox", "mode = \"off\"")
     }
 
     /// Sets a variable of the daemon's environment.
@@ -123,7 +124,7 @@ impl Setup {
     pub fn start(self) -> Daemon {
         match self.try_start() {
             Ok(daemon) => {
-                daemon.until_way_is_open();
+                daemon.until_start_mode_is_ready();
                 daemon
             }
             Err((status, log)) => panic!("the daemon did not start: {status}\n{log}"),
@@ -138,7 +139,7 @@ impl Setup {
         let dir = self.dir.unwrap_or_else(program::temp_dir);
         let root = dir.path();
         let config = root.join("vivarium.toml");
-        fs::write(&config, config::render(root, self.way, &self.sections)).unwrap();
+        fs::write(&config, config::render(root, self.start_mode, &self.sections)).unwrap();
         fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
         let notify = root.join("notify");
         let _earlier = fs::remove_file(&notify).is_ok();
@@ -166,7 +167,7 @@ impl Setup {
             manager,
             messages: String::new(),
             status: None,
-            way: self.way,
+            start_mode: self.start_mode,
         };
         let ready = wait::until("the daemon's start", || {
             daemon.hear();
@@ -189,7 +190,7 @@ pub struct Daemon {
     messages: String,
     status: Option<ExitStatus>,
     /// How its sessions come about.
-    pub way: Way,
+    pub start_mode: StartMode,
 }
 
 impl Daemon {
@@ -285,14 +286,14 @@ impl Daemon {
     #[must_use]
     #[track_caller]
     pub fn session_with(&self, spec: &Value) -> Session<'_> {
-        self.until_way_is_open();
-        let is_pooled = self.way == Way::Pooled && birth::is_plain(spec);
+        self.until_start_mode_is_ready();
+        let is_pooled = self.start_mode == StartMode::Pooled && start_mode::is_plain(spec);
         let before = is_pooled.then(|| self.taken());
         let info = self.request("POST", "/v1/sessions", Some(spec)).expect_success();
         if let Some(before) = before {
             assert_eq!(self.taken(), before + 1, "not from the pool: {spec}\n{}", self.log());
         }
-        self.check_way();
+        self.check_start_mode();
         Session::named(self, info["id"].as_str().unwrap())
     }
 

@@ -15,7 +15,6 @@
     reason = "a panic is how a test fails, and standard error is where it says why"
 )]
 
-pub mod birth;
 pub mod daemon;
 pub mod events;
 pub mod host;
@@ -27,6 +26,7 @@ pub mod processes;
 pub mod program;
 mod remains;
 pub mod session;
+pub mod start_mode;
 pub mod terminal;
 pub mod wait;
 

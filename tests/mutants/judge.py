@@ -21,8 +21,8 @@ BOOT_SECS, EMULATED_SECS = 300, 600
 # With less left on the host, what runs is ended: a mutant may have lost its limits.
 KEPT_FREE_MB = 2000
 # Where a session starts at all, these take two seconds.
-FIRST = "attacks::whole attacks::births"
-NEEDS_CGROUPS = ["every_way::attacks::cgroup", "it_is_born_in_the_sessions_scope"]
+FIRST = "attacks::whole attacks::process_start"
+NEEDS_CGROUPS = ["every_way::attacks::cgroup", "a_command_starts_in_the_sessions_scope"]
 # In the machine.
 MACHINE_TESTS = [("engine-unit", "cgroup::"), ("executed", "attacks::cgroup attacks::whole")]
 

@@ -6,7 +6,6 @@
 //! so that the test can fail. Where a second layer refuses the same, that one is off too in the
 //! control, or the table says which one it is.
 
-mod births;
 mod cgroup;
 mod commands;
 mod credentials;
@@ -16,6 +15,7 @@ mod mounts;
 mod namespaces;
 mod network;
 mod planted;
+mod process_start;
 mod program;
 mod rlimits;
 mod seccomp;

@@ -1,9 +1,9 @@
-//! What holds for every session, whichever way it came about: its kernel executed, forked from a
-//! template, or taken with its whole session from a pool.
+//! What holds for every session, however its kernel started: executed, forked from a template, or taken
+//! with its whole session from a pool.
 //!
-//! Three programs run all of this, each in one way that its root says: tests/executed.rs,
-//! tests/forked.rs and tests/pooled.rs. What is added here is added to all of them. The harness
-//! checks of each session that it did come about that way (harness/birth.rs).
+//! Three programs run all of this, each in the start mode that its root names: tests/executed.rs,
+//! tests/forked.rs and tests/pooled.rs. A test that is added here is added to all of them. The harness
+//! checks that each session did start in that mode (harness/start_mode.rs).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -20,9 +20,9 @@ pub(crate) const COUNTS_PROCESSES: bool = true;
 /// Whether a session has a disk of its own, whose size is limited.
 pub(crate) const HAS_OWN_DISK: bool = true;
 
-/// A daemon whose sessions come about as this program's do.
+/// A daemon whose sessions start in this program's mode.
 pub(crate) fn setup() -> Setup {
-    Setup::born(crate::WAY)
+    Setup::with_start_mode(crate::START_MODE)
 }
 
 /// The same, with the defaults.
@@ -35,5 +35,5 @@ pub(crate) fn daemon() -> Daemon {
 /// with one of a template, which has some of it itself, whatever its sessions have, and whose
 /// kernels inherit that.
 pub(crate) const fn control<T: Copy>(executed: T, of_a_template: T) -> T {
-    if crate::WAY.has_template() { of_a_template } else { executed }
+    if crate::START_MODE.has_template() { of_a_template } else { executed }
 }

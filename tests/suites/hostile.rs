@@ -109,5 +109,5 @@ impl<'a> Case<'a> {
 fn nothing_is_left(daemon: &Daemon, session: &Session<'_>) {
     assert_eq!(session.processes(), 1);
     daemon.until_only(2);
-    daemon.check_way();
+    daemon.check_start_mode();
 }

@@ -46,7 +46,7 @@ fn by_a_reset_it_is_clean_and_came_about_in_the_same_way() {
         );
         assert_eq!(session.value("'patched' in vars(__import__('json'))"), "False");
         daemon.until_only(1);
-        daemon.check_way();
+        daemon.check_start_mode();
     }
     daemon.stop_and_check();
 }
@@ -73,7 +73,7 @@ fn by_a_death_it_is_clean_and_came_about_in_the_same_way() {
         assert_eq!(session.value(FRESH), fresh);
         assert_eq!(session.value("open('/workspace/kept').read()"), "'content'");
         daemon.until_only(2);
-        daemon.check_way();
+        daemon.check_start_mode();
     }
     assert_eq!(neighbour.value("x + 1"), "42");
     daemon.stop_and_check();

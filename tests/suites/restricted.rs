@@ -26,7 +26,7 @@ pub(crate) const HAS_OWN_DISK: bool = false;
 
 /// A daemon whose sessions are on such a host.
 pub(crate) fn setup() -> Setup {
-    Setup::born(crate::WAY)
+    Setup::with_start_mode(crate::START_MODE)
 }
 
 /// The same, with the defaults.

@@ -3,7 +3,7 @@
 #[path = "../suites/every_way.rs"]
 mod every_way;
 
-use vivarium_tests::birth::Way;
+use vivarium_tests::start_mode::StartMode;
 
 /// How all sessions of this program come about.
-const WAY: Way = Way::Pooled;
+const START_MODE: StartMode = StartMode::Pooled;

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use vivarium_tests::birth::Way;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::{Client, Endpoint};
 use vivarium_tests::program::{self, Finished};
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Setup, processes, wait};
 
 const RULES: &str = "metrics/alerts/vivarium.rules.yml";
@@ -28,7 +28,8 @@ fn promtool(arguments: &[&str], input: &str) -> Finished {
 
 /// A daemon to which everything has happened that leaves a mark in a metric.
 fn busy_daemon() -> Daemon {
-    let daemon = Setup::born(Way::Pooled).config("sandbox", "max_disk_mb = 16").start();
+    let daemon =
+        Setup::with_start_mode(StartMode::Pooled).config("sandbox", "max_disk_mb = 16").start();
     let session = daemon.session();
     let _four = session.execute("print('x' * 1000); 2 + 2").ok();
     let _raised = session.execute("1 / 0");

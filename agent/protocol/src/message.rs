@@ -325,12 +325,12 @@ pub struct Failure {
     /// What an operator can do.
     pub fix: String,
     /// Why another try may succeed; `None` if nothing says so.
-    pub passing: Option<Passing>,
+    pub transient: Option<Transient>,
 }
 
 /// Why a failure may pass by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Passing {
+pub enum Transient {
     /// The process or the host has no descriptor left: `EMFILE`, `ENFILE`.
     Descriptors,
     /// The host has no memory left: `ENOMEM`.
@@ -341,7 +341,7 @@ pub enum Passing {
     Killed,
 }
 
-impl Passing {
+impl Transient {
     /// By an errno of any system call: the same numbers on all of Linux (errno(3)).
     #[must_use]
     pub const fn of(errno: i32) -> Option<Self> {

@@ -35,7 +35,7 @@ impl Download {
         fcntl(&socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let rest = size_bytes(&stat).saturating_sub(offset);
         let left = length.map_or(rest, |length| length.min(rest));
-        let reply = FileReply::Reading { entry: entry(path.to_owned(), &stat), length: left };
+        let reply = FileReply::Content { entry: entry(path.to_owned(), &stat), length: left };
         let offset = i64::try_from(offset).unwrap_or(i64::MAX);
         Ok((Self { file, socket, offset, left }, reply))
     }
@@ -61,7 +61,6 @@ impl Download {
         self.left == 0
     }
 
-    /// The socket to poll for writing.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::birth::Way;
+use crate::start_mode::StartMode;
 
 /// The configuration: what every test's daemon has, and what `sections` add or replace.
-pub(super) fn render(root: &Path, way: Way, sections: &[(String, String)]) -> String {
+pub(super) fn render(root: &Path, start_mode: StartMode, sections: &[(String, String)]) -> String {
     let root = root.display();
     let mut all = vec![
         (
@@ -17,7 +17,7 @@ pub(super) fn render(root: &Path, way: Way, sections: &[(String, String)]) -> St
         ),
         (
             "environments.default".to_owned(),
-            format!("interpreter = \"/usr/bin/python3\"\n{}", way.config()),
+            format!("interpreter = \"/usr/bin/python3\"\n{}", start_mode.config()),
         ),
     ];
     for (section, lines) in sections {

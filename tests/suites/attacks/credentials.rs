@@ -111,7 +111,7 @@ fn sessions_have_host_ids_of_their_own_where_they_are_granted() {
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 4 + 2 * daemon.way.waiting(), "{ids:?}");
+    assert_eq!(ids.len(), 4 + 2 * daemon.start_mode.waiting(), "{ids:?}");
     assert!(!ids.contains(&0));
     // An id is given back with its session, and the next session does not see anything of it.
     assert_eq!(one.request("DELETE", "", None).status, 204);

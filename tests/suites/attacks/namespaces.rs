@@ -63,9 +63,9 @@ fn no_further_namespaces_can_be_made_without_the_filter() {
     probe::check(&daemon.session(), &writes);
 }
 
-/// Each birth takes a cgroup namespace, and gives it back at its end.
+/// Each process that starts takes a cgroup namespace, and gives it back at its end.
 #[test]
-fn what_is_counted_is_limited_to_what_births_need() {
+fn counted_kernel_objects_are_limited_to_what_process_starts_need() {
     let daemon = setup().start();
     let session = daemon.session_with(&json!({"limits": {"max_procs": 3}}));
     let counts = "

@@ -198,7 +198,7 @@ fn agent_and_launcher_have_filters_of_their_own() {
         wait::until_true("agents and launchers with filters, or without any", || {
             let mut ours = daemon.descendants();
             ours.retain(|one| one.name == "viv-agent" || one.name == "viv-launcher");
-            assert_eq!(ours.len(), 2 * (1 + crate::WAY.waiting()), "{ours:?}");
+            assert_eq!(ours.len(), 2 * (1 + crate::START_MODE.waiting()), "{ours:?}");
             ours.iter().all(|one| one.status_number("Seccomp") == filter.0)
                 && (filter.0 == Some(0)
                     || ours.iter().all(|one| one.status_number("NoNewPrivs") == Some(1)))

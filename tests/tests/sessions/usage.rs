@@ -42,7 +42,7 @@ fn executions_do_not_pay_for_what_was_used_before_them() {
     assert!(second.0["usage"]["cpu_ms"].as_f64().unwrap() < 400.0, "{second}");
 }
 
-/// A kernel's files in /proc can be opened only some time after it was born: each of many has to be
+/// A kernel's files in /proc can be opened only some time after it started: each of many has to be
 /// measured from its first execution on.
 #[test]
 fn every_kernel_is_measured_from_its_first_execution_on() {

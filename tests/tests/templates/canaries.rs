@@ -2,8 +2,8 @@
 //! searched for through all that the kernel can read of itself.
 
 use serde_json::json;
-use vivarium_tests::birth::Way;
 use vivarium_tests::http::Client;
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Session, Setup};
 
 use crate::template;
@@ -126,10 +126,10 @@ fn a_reset_leaves_nothing_of_what_was_there() {
     daemon.stop_and_check();
 }
 
-/// What the process knew that became the kernel: where it was to be born, and what the template was
+/// What the process knew that became the kernel: the cgroup to start in, and what the template was
 /// executed with.
 #[test]
-fn where_it_was_born_is_forgotten() {
+fn the_paths_that_a_kernel_started_with_are_forgotten() {
     let runtime = canary("runtime");
     let dir = vivarium_tests::program::temp_dir();
     let lines = format!("runtime_dir = \"{}/{runtime}\"", dir.path().display());
@@ -144,7 +144,7 @@ fn where_it_was_born_is_forgotten() {
     assert_eq!(session.value(base), "('/workspace/.local', '')");
     daemon.stop_and_check();
     // The control: the same search finds what an executed kernel has in its environment.
-    let daemon = Setup::born(Way::Executed).start();
+    let daemon = Setup::with_start_mode(StartMode::Executed).start();
     let session = daemon.session_with(&json!({"env": {"PLANTED": canary("env")}}));
     assert_eq!(found(&session), "['env', 'own']");
     daemon.stop_and_check();

@@ -8,8 +8,8 @@ use std::process::Command;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use vivarium_tests::birth::Way;
 use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Setup, program, wait};
 
 use crate::template;
@@ -28,9 +28,9 @@ print(json.dumps({
 }))";
 
 /// What it says in sessions of this interpreter, whose kernels come about in this way.
-fn look(interpreter: &Path, way: Way) -> Value {
+fn look(interpreter: &Path, start_mode: StartMode) -> Value {
     let line = format!("interpreter = \"{}\"", interpreter.display());
-    let daemon = Setup::born(way).config("environments.default", &line).start();
+    let daemon = Setup::with_start_mode(start_mode).config("environments.default", &line).start();
     let said = daemon.session().execute(LOOK).ok().printed_json();
     daemon.stop_and_check();
     said
@@ -38,8 +38,8 @@ fn look(interpreter: &Path, way: Way) -> Value {
 
 #[track_caller]
 fn starts_as_without_a_template(interpreter: &Path) -> Value {
-    let forked = look(interpreter, Way::Forked);
-    assert_eq!(forked, look(interpreter, Way::Executed));
+    let forked = look(interpreter, StartMode::Forked);
+    assert_eq!(forked, look(interpreter, StartMode::Executed));
     assert_eq!(forked["program"], true, "{forked}");
     forked
 }

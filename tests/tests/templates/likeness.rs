@@ -3,8 +3,8 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use vivarium_tests::birth::Way;
 use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Session, Setup, wait};
 
 use crate::{any_session, template};
@@ -80,7 +80,7 @@ fn look(setup: Setup) -> Value {
 
 #[test]
 fn it_tells_the_same_of_itself() {
-    let executed = look(Setup::born(Way::Executed));
+    let executed = look(Setup::with_start_mode(StartMode::Executed));
     let forked = look(template(
         &["tempfile", "locale", "threading"],
         "import tempfile; tempfile.gettempdir()",

@@ -12,7 +12,7 @@ mod randomness;
 mod unfit;
 
 use serde_json::Value;
-use vivarium_tests::birth::Way;
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Session, Setup};
 
 /// A daemon whose kernels are forked from a template that has done this.
@@ -20,7 +20,7 @@ fn template(preimport: &[&str], warmup: &str) -> Setup {
     // A JSON string is a TOML string.
     let warmup = serde_json::to_string(warmup).unwrap();
     let lines = format!("preimport = {preimport:?}\nwarmup = {warmup}");
-    Setup::born(Way::Forked).config("environments.default", &lines)
+    Setup::with_start_mode(StartMode::Forked).config("environments.default", &lines)
 }
 
 /// Makes a session, whichever way its kernel comes about.

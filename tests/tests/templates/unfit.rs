@@ -66,7 +66,7 @@ fn works_without(daemon: &Daemon) {
     assert_eq!(session.value("6 * 7"), "42");
     // Nothing is left of a template, and what there is was executed.
     daemon.until_only(1);
-    daemon.check_way();
+    daemon.check_start_mode();
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub enum FileOperation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileReply {
     /// The content of this file follows, `length` bytes of it, unless it shrinks meanwhile.
-    Reading {
+    Content {
         /// The file.
         entry: FileEntry,
         /// How much follows.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vivarium_protocol::message::{Failure, Passing};
+use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::units::Limit;
 
 use crate::backend::LaunchError;
@@ -100,7 +100,7 @@ pub enum EngineError {
     /// A defect of ours, or the daemon has run out of something.
     #[error("{0}")]
     Internal(String),
-    /// The session's processes could not be started or confined, or not now: `passing`.
+    /// The session's processes could not be started or confined, or not now: `transient`.
     #[error("the session could not be started: {0}")]
     NotStarted(Failure),
 }
@@ -140,10 +140,10 @@ impl EngineError {
             Self::FileRefused { .. } => "file_refused",
             Self::Draining => "draining",
             Self::Internal(_) => "internal",
-            Self::NotStarted(failure) => match failure.passing {
-                Some(Passing::Descriptors) => "no_descriptors",
-                Some(Passing::Memory | Passing::Processes) => "no_capacity",
-                Some(Passing::Killed) => "start_interrupted",
+            Self::NotStarted(failure) => match failure.transient {
+                Some(Transient::Descriptors) => "no_descriptors",
+                Some(Transient::Memory | Transient::Processes) => "no_capacity",
+                Some(Transient::Killed) => "start_interrupted",
                 None => "session_not_started",
             },
         }
@@ -162,7 +162,9 @@ impl EngineError {
                 Some(Duration::from_secs(5))
             }
             Self::NoCapacity(shortage) => Some(shortage.retry_after()),
-            Self::NotStarted(failure) if failure.passing.is_some() => Some(Duration::from_secs(1)),
+            Self::NotStarted(failure) if failure.transient.is_some() => {
+                Some(Duration::from_secs(1))
+            }
             _ => None,
         }
     }

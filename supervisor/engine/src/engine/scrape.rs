@@ -251,7 +251,7 @@ mod tests {
                 operation: "mount /proc".into(),
                 reason: "EPERM".into(),
                 fix: String::new(),
-                passing: None,
+                transient: None,
             };
             agent.send(FromAgent::Failed(failure)).await;
         };

@@ -123,7 +123,7 @@ async fn trial(
                     .map(ToString::to_string)
                     .unwrap_or_default(),
                 fix: "set server.runtime_dir to a directory that can be written".to_owned(),
-                passing: None,
+                transient: None,
             }
         })?;
     let session = session::spawn(identity, timing(settings), plan, |_| ());

@@ -105,8 +105,11 @@ impl Keeper {
             let state = self.shared.lock();
             let idle = state.bounds.idle_timeout;
             let due = |used: Instant| used.checked_add(idle).is_some_and(|due| due <= now);
-            let passing = state.pools.iter().filter(|(_, pool)| !pool.permanent);
-            (idle, passing.filter(|(_, pool)| due(pool.used)).map(|(key, _)| key.clone()).collect())
+            let temporary = state.pools.iter().filter(|(_, pool)| !pool.permanent);
+            (
+                idle,
+                temporary.filter(|(_, pool)| due(pool.used)).map(|(key, _)| key.clone()).collect(),
+            )
         };
         for key in due {
             // Not under our lock: who takes a session has the registry's first.
@@ -125,8 +128,8 @@ impl Keeper {
             }
         }
         let state = self.shared.lock();
-        let passing = state.pools.values().filter(|pool| !pool.permanent);
-        passing.filter_map(|pool| pool.used.checked_add(idle)).min()
+        let temporary = state.pools.values().filter(|pool| !pool.permanent);
+        temporary.filter_map(|pool| pool.used.checked_add(idle)).min()
     }
 
     /// Starts what is missing and may be started, and says when to look again.

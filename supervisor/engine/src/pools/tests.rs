@@ -121,5 +121,5 @@ impl Bench {
 /// A failure to start.
 fn failure() -> Failure {
     let (operation, reason) = ("start".to_owned(), "no room".to_owned());
-    Failure { layer: None, operation, reason, fix: String::new(), passing: None }
+    Failure { layer: None, operation, reason, fix: String::new(), transient: None }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::layer::{Layer, Report};
-use vivarium_protocol::message::{Failure, Launch, Origin, Passing};
+use vivarium_protocol::message::{Failure, Launch, Origin, Transient};
 use vivarium_protocol::policy::Policy;
 
 use super::Results;
@@ -202,7 +202,7 @@ fn equip(
             operation: "take subordinate ids".to_owned(),
             reason: "all of them are in use".to_owned(),
             fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
-            passing: None,
+            transient: None,
         })?);
     }
     policy.ids = resources.lease.as_ref().map(Lease::ids);
@@ -252,8 +252,8 @@ fn failure(
         reason.push_str(&error.to_string());
         source = error.source();
     }
-    let passing = descriptors::errno(error).and_then(|errno| Passing::of(errno as i32));
-    Failure { layer, operation: operation.to_owned(), reason, fix: String::new(), passing }
+    let transient = descriptors::errno(error).and_then(|errno| Transient::of(errno as i32));
+    Failure { layer, operation: operation.to_owned(), reason, fix: String::new(), transient }
 }
 
 pub(super) fn internal(reason: &str) -> Failure {
@@ -262,7 +262,7 @@ pub(super) fn internal(reason: &str) -> Failure {
         operation: "start a session".to_owned(),
         reason: reason.to_owned(),
         fix: "report this as a defect".to_owned(),
-        passing: None,
+        transient: None,
     }
 }
 

@@ -252,7 +252,7 @@ async fn a_session_that_fails_says_why_to_everybody_who_waits() {
         operation: "mount /proc".into(),
         reason: "EPERM".into(),
         fix: "allow it".into(),
-        passing: None,
+        transient: None,
     };
     bench.agent.send(FromAgent::Failed(failure.clone())).await;
     assert_eq!(bench.session.started().await, Err(failure.clone()));

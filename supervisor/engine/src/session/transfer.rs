@@ -178,7 +178,7 @@ impl Session {
         let operation = FileOperation::Read { path, offset, length };
         let (stream, answer) = self.begin(limiter, operation).await?;
         match outcome_of(answer.await)? {
-            (FileReply::Reading { entry, length }, permit) => {
+            (FileReply::Content { entry, length }, permit) => {
                 Ok(Download::new(Arc::clone(self), stream, entry, length, permit))
             }
             _ => Err(TransferError::OutOfTurn),

@@ -134,7 +134,7 @@ impl From<EngineError> for Problem {
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
             | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
-            EngineError::NotStarted(failure) if failure.passing.is_some() => {
+            EngineError::NotStarted(failure) if failure.transient.is_some() => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             EngineError::NotStarted(_) | EngineError::Internal(_) => {

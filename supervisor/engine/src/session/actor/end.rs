@@ -4,7 +4,7 @@
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
-use vivarium_protocol::message::{Failure, Passing};
+use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::outcome::State;
 
 use super::{Actor, End};
@@ -37,7 +37,7 @@ impl Actor {
             operation: "start a session".to_owned(),
             reason: end.detail.clone(),
             fix: String::new(),
-            passing: end.is_silent.then_some(Passing::Killed),
+            transient: end.is_silent.then_some(Transient::Killed),
         });
         if unborn {
             self.session.started.send_replace(Some(Err(failure.clone())));
@@ -76,10 +76,10 @@ const fn wanted(end: &End) -> bool {
 
 /// Counts a session that was not started: as refused, where others may give back what it lacked.
 fn tell_not_started(observer: &Observer, failure: &Failure) {
-    match failure.passing {
-        Some(Passing::Descriptors) => observer.refused(Refused::NoDescriptors),
-        Some(Passing::Memory | Passing::Processes) => observer.refused(Refused::NoCapacity),
-        Some(Passing::Killed) | None => observer.session_not_started(failure.layer),
+    match failure.transient {
+        Some(Transient::Descriptors) => observer.refused(Refused::NoDescriptors),
+        Some(Transient::Memory | Transient::Processes) => observer.refused(Refused::NoCapacity),
+        Some(Transient::Killed) | None => observer.session_not_started(failure.layer),
     }
 }
 

@@ -60,7 +60,7 @@ async fn a_content_comes_whole_or_with_an_error() {
         let expected_operation = FileOperation::Read { path: "a".into(), offset: 0, length: None };
         assert_eq!(operation, expected_operation);
         let socket = bench.agent.socket();
-        let reply = FileReply::Reading { entry: entry(9), length: announced };
+        let reply = FileReply::Content { entry: entry(9), length: announced };
         bench.agent.file_done(transfer, Ok(reply)).await;
         let sending = tokio::spawn(async move { socket.write(sent).await });
         let reading = reading.await.unwrap().unwrap();
@@ -177,7 +177,7 @@ async fn the_end_of_a_session_ends_its_transfers() {
     let reading = read(&bench, &limiter);
     let (transfer, _) = bench.agent.file().await;
     let from = bench.agent.socket();
-    let reply = FileReply::Reading { entry: entry(9), length: 9 };
+    let reply = FileReply::Content { entry: entry(9), length: 9 };
     bench.agent.file_done(transfer, Ok(reply)).await;
     from.write(b"1234".to_vec()).await;
     let reading = reading.await.unwrap().unwrap();
@@ -212,7 +212,7 @@ async fn transfers_are_bounded_until_the_agent_is_done_with_them() {
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
     assert!(matches!(one_more().await, Err(TransferError::TooMany)));
-    let reply = FileReply::Reading { entry: entry(9), length: 9 };
+    let reply = FileReply::Content { entry: entry(9), length: 9 };
     bench.agent.file_done(transfer, Ok(reply.clone())).await;
     bench.works().await; // everything said before has been heard
     let (session, limiter) = (Arc::clone(&bench.session), limiter.clone());
@@ -245,7 +245,7 @@ async fn shutdown_waits_for_transfers() {
     let limiter = TransferLimiter::default();
     let reading = read(&bench, &limiter);
     let (transfer, _) = bench.agent.file().await;
-    let reply = FileReply::Reading { entry: entry(0), length: 0 };
+    let reply = FileReply::Content { entry: entry(0), length: 0 };
     bench.agent.file_done(transfer, Ok(reply)).await;
     let reading = reading.await.unwrap().unwrap();
     let session = Arc::clone(&bench.session);

@@ -46,7 +46,7 @@ async fn serve_files(mut agent: FakeAgent) {
             (FileOperation::Read { offset, length, .. }, _) => {
                 let rest = size.saturating_sub(*offset);
                 let length = length.map_or(rest, |length| length.min(rest));
-                Ok(FileReply::Reading { entry, length })
+                Ok(FileReply::Content { entry, length })
             }
             (FileOperation::Delete { .. }, _) => Ok(FileReply::Deleted),
             (FileOperation::List { limit, .. }, _) => {
@@ -62,7 +62,7 @@ async fn serve_files(mut agent: FakeAgent) {
             }
         };
         let content = match (&operation, &reply) {
-            (FileOperation::Read { offset, .. }, Ok(FileReply::Reading { length, .. })) => {
+            (FileOperation::Read { offset, .. }, Ok(FileReply::Content { length, .. })) => {
                 let sent = if path == "short" { length / 2 } else { *length };
                 (*offset..offset + sent).map(|at| at.to_le_bytes()[0]).collect()
             }

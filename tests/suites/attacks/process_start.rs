@@ -1,4 +1,4 @@
-//! What is left running in a session, against the processes that are born there.
+//! What is left running in a session, against the processes that start there.
 
 use serde_json::json;
 use vivarium_tests::program;
@@ -29,12 +29,12 @@ while True:
 /// Lives until it was caught, without starting a process.
 const PREY: &str = "while ! [ -e caught.$$ ]; do :; done";
 
-const BIRTHS: usize = 20;
+const STARTS: usize = 20;
 
 /// With Landlock a process can not be traced by one of an older domain, and with ids of its own the
-/// newborn is another user for long: so without.
+/// new process is another user for long: so without.
 #[test]
-fn a_newborn_process_can_not_be_taken_over_before_its_filter() {
+fn a_starting_process_can_not_be_taken_over_before_its_filter() {
     let daemon = setup().runner(program::nobody()).without(&["landlock"]).start();
     let session = daemon.session();
     let start = format!(
@@ -43,10 +43,10 @@ fn a_newborn_process_can_not_be_taken_over_before_its_filter() {
          left.stdout.readline()"
     );
     assert_eq!(session.execute(&start).ok().stderr(), "");
-    for _ in 0..BIRTHS {
+    for _ in 0..STARTS {
         assert_eq!(session.command(&json!({"argv": ["sh", "-c", PREY]})).ok().stderr(), "");
     }
     // That each was caught in the end is the control.
     let caught = session.execute("print(open('caught').read(), end='')").ok();
-    assert_eq!(caught.stdout(), "2\n".repeat(BIRTHS));
+    assert_eq!(caught.stdout(), "2\n".repeat(STARTS));
 }

@@ -1,4 +1,4 @@
-//! How sessions come about, and the check that they did so.
+//! How the kernels of sessions start, and the check that they did so.
 
 use serde_json::Value;
 
@@ -8,9 +8,8 @@ use crate::processes::{self, Process};
 use crate::program::Runner;
 use crate::wait;
 
-/// A way.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum StartMode {
     /// Its kernel is executed.
     #[default]
     Executed,
@@ -24,7 +23,7 @@ pub enum Way {
     Restricted,
 }
 
-/// What such a host does not offer.
+/// Layers that a restricted host does not offer.
 const NOT_OFFERED: [&str; 2] = ["cgroup", "namespaces"];
 
 /// How many sessions wait in the pool, where there is one.
@@ -33,8 +32,8 @@ const POOL_SIZE: usize = 1;
 /// Launcher, agent and kernel.
 const PROCESSES_OF_A_SESSION: usize = 3;
 
-impl Way {
-    /// What a daemon's default environment is told, for this.
+impl StartMode {
+    /// The lines of the default environment for this mode.
     #[must_use]
     pub(crate) fn config(self) -> String {
         match self {
@@ -52,7 +51,6 @@ impl Way {
         }
     }
 
-    /// Layers that are missing in this way.
     #[must_use]
     pub(crate) const fn missing(self) -> &'static [&'static str] {
         match self {
@@ -78,19 +76,19 @@ impl Way {
 }
 
 impl Daemon {
-    /// Waits until a session that is made now comes about in this daemon's way.
+    /// Waits until a new session starts in this daemon's mode.
     #[track_caller]
-    pub(crate) fn until_way_is_open(&self) {
-        if self.way.has_template() {
+    pub(crate) fn until_start_mode_is_ready(&self) {
+        if self.start_mode.has_template() {
             wait::until_true("a template", || {
                 let template = self.environment()["template"].clone();
                 assert_ne!(template["state"], "unavailable", "{template}");
                 template["state"] == "ready"
             });
         }
-        if self.way.waiting() > 0 {
+        if self.start_mode.waiting() > 0 {
             wait::until_true("a full pool", || {
-                self.environment()["pool"]["ready"] == self.way.waiting()
+                self.environment()["pool"]["ready"] == self.start_mode.waiting()
             });
         }
     }
@@ -121,10 +119,10 @@ impl Daemon {
         all
     }
 
-    /// Checks that no session has come about in another way. A kernel that was executed is the
+    /// Checks that no session has started in another mode. A kernel that was executed is the
     /// child of its launcher, one that was forked of its template, or of what was in between.
     #[track_caller]
-    pub fn check_way(&self) {
+    pub fn check_start_mode(&self) {
         let all = processes::descendants(self.pid());
         let templates = self.templates();
         let launchers: Vec<_> =
@@ -134,12 +132,18 @@ impl Daemon {
             .any(|one| is_python(one) && launchers.iter().any(|parent| parent.pid == one.parent));
         let forked =
             all.iter().any(|one| templates.iter().any(|template| one.parent == template.pid));
-        let right = match self.way {
-            Way::Executed | Way::Restricted => (true, false, 0),
-            Way::Forked | Way::Pooled => (false, true, 1),
+        let right = match self.start_mode {
+            StartMode::Executed | StartMode::Restricted => (true, false, 0),
+            StartMode::Forked | StartMode::Pooled => (false, true, 1),
         };
         let found = (executed, forked, templates.len());
-        assert_eq!(found, right, "sessions that are not {:?}: {all:?}\n{}", self.way, self.log());
+        assert_eq!(
+            found,
+            right,
+            "sessions that are not {:?}: {all:?}\n{}",
+            self.start_mode,
+            self.log()
+        );
     }
 
     /// How many sessions were taken from the pool.
@@ -161,8 +165,8 @@ impl Daemon {
     /// the template and of the pool, and no other.
     #[track_caller]
     pub fn until_only(&self, sessions: usize) {
-        let sessions = sessions + self.way.waiting();
-        let right = usize::from(self.way.has_template()) + sessions * PROCESSES_OF_A_SESSION;
+        let sessions = sessions + self.start_mode.waiting();
+        let right = usize::from(self.start_mode.has_template()) + sessions * PROCESSES_OF_A_SESSION;
         wait::until_true(&format!("{right} processes and no other"), || {
             self.descendants().len() == right
         });
