@@ -38,7 +38,6 @@ impl AsFd for Children {
     }
 }
 
-/// A wait(2) status as the protocol has it.
 pub(crate) fn end(status: ExitStatus) -> KernelEnd {
     match (status.code(), status.signal()) {
         (Some(code), _) => KernelEnd::Exited(code),

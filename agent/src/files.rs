@@ -74,7 +74,6 @@ impl Workdir {
         new.commit(false)
     }
 
-    /// Opens the regular file at `path` for reading.
     pub(crate) fn open_file(&self, path: &Path) -> Result<(File, FileStat), FileError> {
         let opened = open_beneath(&self.root, path, OFlag::O_RDONLY | OFlag::O_NOCTTY)?;
         let stat = fstat(&opened)?;
@@ -85,7 +84,6 @@ impl Workdir {
         }
     }
 
-    /// What stands at `path`, without opening it.
     pub(crate) fn stat(&self, path: &Path) -> Result<FileStat, FileError> {
         Ok(fstat(&open_beneath(&self.root, path, OFlag::O_PATH)?)?)
     }

@@ -47,7 +47,6 @@ pub(crate) enum KernelStage {
     Gone,
 }
 
-/// What a kernel is asked to do.
 #[derive(Debug)]
 pub(crate) enum KernelRequest<'a> {
     Code(&'a str),
@@ -88,7 +87,6 @@ pub(crate) enum ReadOutcome {
 }
 
 impl Kernel {
-    /// Asks the launcher for a kernel.
     pub(crate) fn spawn(
         context: &Context,
         generation: Generation,
@@ -161,7 +159,6 @@ impl Kernel {
         is_read.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
-    /// Reads its report on being confined, if that is still to come.
     pub(crate) fn read_report(&mut self) -> Result<(), Failure> {
         let KernelStage::Confining(pending) = &mut self.stage else {
             return Ok(());
@@ -187,7 +184,6 @@ impl Kernel {
         self.meter = self.pid.map(Meter::new);
     }
 
-    /// Sends it a request. Its time runs from here.
     pub(crate) fn submit(&mut self, execution: ExecutionNumber, task: &KernelRequest<'_>) {
         self.turn.sent(execution);
         self.outbox.extend(match *task {
@@ -198,7 +194,6 @@ impl Kernel {
         self.write();
     }
 
-    /// Lets it continue after a display.
     pub(crate) fn acknowledge_display(&mut self, execution: ExecutionNumber) {
         self.outbox.extend(wire::encode_shown(execution));
         self.write();

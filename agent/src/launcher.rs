@@ -43,7 +43,6 @@ use crate::{id_namespace, pid1, usage};
 
 pub(crate) use fork_server::main;
 
-/// Runs a launcher until its session is over.
 fn launch(thread: SingleThreaded, control: &UnixStream, lifeline: UnixStream) -> ExitCode {
     match run(thread, control, lifeline) {
         Ok(code) => code,
@@ -156,7 +155,6 @@ fn release(control: &UnixStream) -> Result<(), Failure> {
         .map_err(|error| failure("release the control socket", error))
 }
 
-/// A launcher whose session is made, and that spawns its processes.
 struct Launcher {
     thread: SingleThreaded,
     context: Context,
@@ -197,7 +195,6 @@ impl Launcher {
         }
     }
 
-    /// Starts a process: forked from the template where it can be, else executed.
     fn spawn(
         &mut self,
         number: SpawnNumber,
@@ -221,7 +218,6 @@ impl Launcher {
         Ok(())
     }
 
-    /// Passes on which kernels of the zygote's have ended.
     fn recv_zygote(&mut self) {
         let ended = self.zygote.as_mut().map(ZygoteClient::read).unwrap_or_default();
         for (number, end, usage) in ended {
@@ -313,7 +309,6 @@ fn end_descendants() {
     }
 }
 
-/// Reports to the agent how a process ended.
 fn send_exit(to_agent: &UnixStream, number: SpawnNumber, end: KernelEnd, usage: Usage) {
     let message = FromLauncher::Exited { number, end, usage };
     stream::send_if_open(to_agent, &message, MAX_SMALL_FRAME_BYTES);

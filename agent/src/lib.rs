@@ -59,7 +59,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs a command that has the supervisor's socket for its standard input.
 fn run(command: &OsStr) -> ExitCode {
     let main: fn(DescriptorTable, UnixStream) -> ExitCode = match command.as_encoded_bytes() {
         b"launch" => launcher::main,

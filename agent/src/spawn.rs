@@ -38,7 +38,6 @@ use crate::sys::{self, DescriptorTable, Forked, SingleThreaded, Wait};
 /// What a process is to become, and what it gets.
 struct SpawnRequest<'a> {
     image: Image,
-    /// Its descriptors, from 0 on.
     descriptors: &'a [OwnedFd],
     report: &'a UnixStream,
 }
@@ -199,12 +198,10 @@ fn become_program(
         .or_else(|failure| Ok(report_failure(&report.into(), failure)))
 }
 
-/// Unblocks the signals that [`sys::continue_in_clone`] blocked, and those that the launcher did for its signalfd.
 fn unblock_signals() -> Result<(), Failure> {
     SigSet::all().thread_unblock().map_err(|error| failure("unblock signals", error))
 }
 
-/// Says on the report socket why there is no process. Returns the exit code to end with.
 pub(crate) fn report_failure(report: &UnixStream, failure: Failure) -> i32 {
     if send_report(report, &SpawnReport::Failed(failure)).is_ok() { 1 } else { 2 }
 }
@@ -218,7 +215,6 @@ pub(crate) fn open_leaf(context: &Context) -> Result<Option<OwnedFd>, Failure> {
     context.policy.cgroup.as_ref().map(|scope| open_cgroup(&scope.kernel)).transpose()
 }
 
-/// Opens a cgroup for `CLONE_INTO_CGROUP`.
 pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
     let opened = OpenOptions::new()
         .read(true)

@@ -17,7 +17,6 @@ pub(crate) fn sanitise(table: &DescriptorTable) -> Result<SingleThreaded, Failur
     Ok(thread)
 }
 
-/// Refuses a supervisor of another release.
 pub(crate) fn check_protocol(version: u32) -> Result<(), Failure> {
     if version == PROTOCOL_VERSION {
         return Ok(());

@@ -21,7 +21,6 @@ pub(crate) use process::{
     kill_when_readable, pidfd_open, probe_clone3, set_cpu_soft_limit, wait,
 };
 
-/// Turns a system call's result into [`io::Result`].
 fn check(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -34,7 +33,6 @@ fn owned(result: c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Empties the environment: clearenv(3).
 pub(crate) fn clear_environment(_: SingleThreaded) -> io::Result<()> {
     // SAFETY: there is no other thread that could read the environment meanwhile.
     // JUSTIFICATION: std::env::remove_var is unsafe as well, and needs the names.
@@ -160,7 +158,6 @@ pub(crate) fn default_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// The calling thread's seccomp mode: prctl(2), PR_GET_SECCOMP.
 pub(crate) fn seccomp_mode() -> io::Result<u32> {
     // SAFETY: plain numbers.
     // JUSTIFICATION: nix does not have this prctl.
@@ -185,7 +182,6 @@ pub(crate) fn set_securebits(bits: u32) -> io::Result<()> {
     check(c_long::from(result)).map(drop)
 }
 
-/// The securebits of the calling thread: prctl(2), PR_GET_SECUREBITS.
 pub(crate) fn securebits() -> io::Result<u32> {
     // SAFETY: plain numbers.
     // JUSTIFICATION: neither nix nor caps has this prctl.

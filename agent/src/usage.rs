@@ -30,7 +30,6 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter for the kernel with this pid.
     pub(crate) fn new(pid: Pid) -> Self {
         let open = |name: &str| {
             proc_is_ours().then(|| File::open(format!("/proc/{pid}/{name}")).ok()).flatten()
@@ -177,10 +176,8 @@ fn has_died(status: &str) -> bool {
     })
 }
 
-/// Whether a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessState {
-    /// It runs, or its state can not be read.
     Running,
     /// It has ended, and nobody has waited for it.
     Zombie(ExitStatus),
@@ -205,7 +202,6 @@ fn exit_status(stat: &str) -> Option<ExitStatus> {
     fields.nth(48)?.parse().ok().map(ExitStatus::from_raw)
 }
 
-/// CPU time of a process and its threads, in microseconds; 0 when it is gone.
 fn process_us(pid: Pid) -> u64 {
     ClockId::pid_cpu_clock_id(pid)
         .and_then(clock_gettime)

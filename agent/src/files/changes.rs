@@ -72,7 +72,6 @@ pub(crate) struct ChangeTracker {
 /// A time as the host's kernel stamps files with: seconds and nanoseconds.
 type Timestamp = (i64, i64);
 
-/// How changes are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrackingStage {
     /// There has been no file yet: any that is found is new.
@@ -83,10 +82,8 @@ enum TrackingStage {
     Watching,
 }
 
-/// Which files of a scanned directory count as changed.
 #[derive(Debug, Clone, Copy)]
 enum Changed {
-    /// The directory is new.
     All,
     /// The directory was there at the start.
     None,
@@ -131,7 +128,6 @@ impl ChangeTracker {
         self.due = Some(Instant::now() + READ_DELAY);
     }
 
-    /// When to call [`Self::read`].
     pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -215,7 +211,6 @@ impl ChangeTracker {
         changes
     }
 
-    /// Finds every file, without watching.
     fn scan_for_files(&mut self, workdir: &Workdir) {
         self.scan(workdir, PathBuf::new(), Changed::All);
     }
@@ -305,7 +300,6 @@ fn time(clock: ClockId) -> Timestamp {
     clock_gettime(clock).map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()))
 }
 
-/// When the status of a file changed last.
 const fn changed_at(stat: &FileStat) -> Timestamp {
     (stat.st_ctime, stat.st_ctime_nsec)
 }

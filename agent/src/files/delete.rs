@@ -20,7 +20,6 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::new_file::fresh_name;
 use super::{FileError, Workdir, checked, open_beneath};
 
-/// How many entries are removed in one step.
 const STEP_ENTRIES: u32 = 256;
 
 /// After so many entries, new ones must be made as fast as they are removed.
@@ -75,7 +74,6 @@ impl Deletion {
         Ok(Self { parent, name, top: None, inner: None, entries: 0 })
     }
 
-    /// Deletes some more. Returns the outcome once there is one.
     pub(crate) fn step(&mut self) -> Option<Result<(), FileError>> {
         for _ in 0..STEP_ENTRIES {
             match self.advance() {
@@ -87,7 +85,6 @@ impl Deletion {
         None
     }
 
-    /// Takes one entry on; whether nothing is left.
     fn advance(&mut self) -> Result<bool, FileError> {
         self.entries += 1;
         if self.entries > ENTRIES_MAX {

@@ -30,7 +30,6 @@ const PATH_BYTES: usize = 4096;
 /// How many levels of directories are gone into. What is deeper is not listed.
 const DEPTH_MAX: usize = 64;
 
-/// How many entries are read in one step.
 const STEP_ENTRIES: usize = 512;
 
 #[derive(Debug)]
@@ -40,7 +39,6 @@ pub(crate) struct Listing {
     after: String,
     limit: usize,
     page: BTreeSet<Found>,
-    /// Bytes of the page's paths.
     bytes: usize,
     /// The first path that the page has no room for.
     cut: Option<String>,

@@ -36,10 +36,6 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file at `path` beneath `workdir`, making the directories it lies in.
-    ///
-    /// # Errors
-    /// [`FileError`], also for what stands at `path` and is not a regular file.
     pub(crate) fn create(workdir: &Workdir, path: &Path) -> Result<Self, FileError> {
         let name = path.file_name().ok_or(FileError::Name)?.to_owned();
         let directory = workdir.make_directories(path.parent().unwrap_or(Path::new("")))?;
@@ -67,7 +63,6 @@ impl NewFile {
         self.written
     }
 
-    /// Appends `data`.
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<(), FileError> {
         let written = self.written.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
         // RLIMIT_FSIZE is the tenant's processes'; the agent has none.

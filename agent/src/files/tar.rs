@@ -12,7 +12,6 @@ use self::header::{BLOCK, Header, Kind};
 /// The most bytes of a long name, or of a file's pax records.
 const META_MAX_BYTES: u64 = 64 << 10;
 
-/// Why an archive is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TarError {
     /// Not a header, or a damaged one.
@@ -24,7 +23,6 @@ pub(super) enum TarError {
     /// Something that is not unpacked.
     #[error("{name:?} is {what}: only regular files and directories are unpacked")]
     Unsupported { name: String, what: &'static str },
-    /// More than is kept of a header.
     #[error("a header of {0} bytes is too large")]
     TooLarge(u64),
 }
@@ -34,17 +32,13 @@ pub(super) enum TarError {
 pub(super) enum Event<'a> {
     /// Nothing, until more bytes come.
     Nothing,
-    /// A directory of this name.
     Directory(Vec<u8>),
     /// A file of this name. Its content follows.
     File {
         name: Vec<u8>,
-        /// Whether it may be executed.
         executable: bool,
     },
-    /// Some of the file's content.
     Data(&'a [u8]),
-    /// That was all of the file.
     FileEnd,
 }
 
@@ -58,14 +52,23 @@ pub(super) struct Parser {
 
 #[derive(Debug)]
 enum State {
-    /// Within a header.
-    Header { block: Box<[u8; BLOCK]>, len: usize },
-    /// Within records about the next header.
-    Meta { kind: Kind, bytes: Vec<u8>, left: u64, padding: usize },
-    /// Within a file's content.
-    Content { left: u64, padding: usize },
-    /// Before the next header.
-    Padding { left: u64 },
+    Header {
+        block: Box<[u8; BLOCK]>,
+        len: usize,
+    },
+    Meta {
+        kind: Kind,
+        bytes: Vec<u8>,
+        left: u64,
+        padding: usize,
+    },
+    Content {
+        left: u64,
+        padding: usize,
+    },
+    Padding {
+        left: u64,
+    },
     /// After the end; what else may come means nothing.
     End,
 }
@@ -209,10 +212,6 @@ impl Parser {
         }
     }
 
-    /// Whether it may end here.
-    ///
-    /// # Errors
-    /// [`TarError`] if it may not.
     pub(super) fn finish(&self) -> Result<(), TarError> {
         match &self.state {
             State::End => Ok(()),

@@ -15,7 +15,6 @@ fn workdir() -> (tempfile::TempDir, Workdir) {
     (directory, workdir)
 }
 
-/// Whatever is in a directory, for counting what should not be there.
 fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
         .unwrap()

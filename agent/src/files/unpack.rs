@@ -24,7 +24,6 @@ pub(super) struct Unpacker {
     bytes: u64,
 }
 
-/// The file being written.
 #[derive(Debug)]
 struct Open {
     new: NewFile,
@@ -33,7 +32,6 @@ struct Open {
 }
 
 impl Unpacker {
-    /// Unpacks into `target`, which is at `prefix` of the workdir.
     pub(super) fn new(target: Workdir, prefix: PathBuf) -> Self {
         Self { target, prefix, parser: Parser::default(), file: None, files: 0, bytes: 0 }
     }
@@ -80,7 +78,6 @@ impl Unpacker {
         }
     }
 
-    /// The end of the archive.
     pub(super) fn finish(&self) -> Result<FileReply, FileError> {
         self.parser.finish().map_err(|error| FileError::Archive(error.to_string()))?;
         Ok(FileReply::Written { files: self.files, bytes: self.bytes })

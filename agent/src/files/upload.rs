@@ -37,7 +37,6 @@ impl Upload {
         Self::start(Sink::File { new, path }, socket)
     }
 
-    /// Begins to receive an archive, for the directory at `path`.
     pub(crate) fn archive(
         workdir: &Workdir,
         path: &str,
@@ -79,7 +78,6 @@ impl Upload {
         }
     }
 
-    /// The socket to poll for reading.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -31,11 +31,8 @@ pub(crate) struct Command {
 
 #[derive(Debug)]
 enum CommandStage {
-    /// It does not run its program yet.
     Pending(PendingProcess),
-    /// Running its program, as this pid.
     Up(Pid),
-    /// It could not be started.
     Failed,
 }
 
@@ -122,7 +119,6 @@ impl Command {
         self.input.as_ref().map(|input| input.pipe.as_fd())
     }
 
-    /// Writes as much input as it takes now, and closes the pipe after the last of it.
     pub(crate) fn write_input(&mut self) {
         if self.input.as_mut().is_some_and(|input| input.write() == Written::All) {
             self.input = None;
@@ -157,7 +153,6 @@ impl Command {
         self.input = None;
     }
 
-    /// Sends a signal to its process group, now or as soon as there is one.
     fn signal(&mut self, signal: Signal) {
         match self.stage {
             CommandStage::Up(pid) => {

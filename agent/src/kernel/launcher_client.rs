@@ -46,10 +46,6 @@ impl LauncherClient {
         Ok(PendingProcess { number, report: ours, decoder, started: None })
     }
 
-    /// Receives the launcher's next message.
-    ///
-    /// # Errors
-    /// If the launcher is gone: there are then no more processes.
     pub(crate) fn recv(&self) -> Result<FromLauncher, StreamError> {
         stream::receive(&self.socket, MAX_SMALL_FRAME_BYTES)
     }
@@ -61,7 +57,6 @@ impl AsFd for LauncherClient {
     }
 }
 
-/// A process that was asked for and does not run its program yet.
 #[derive(Debug)]
 pub(crate) struct PendingProcess {
     number: SpawnNumber,
@@ -70,7 +65,6 @@ pub(crate) struct PendingProcess {
     started: Option<StartedProcess>,
 }
 
-/// A process with every layer applied and read back.
 #[derive(Debug)]
 pub(crate) struct StartedProcess {
     /// Its pid inside the session.
@@ -82,9 +76,7 @@ pub(crate) struct StartedProcess {
 #[derive(Debug)]
 pub(crate) enum SpawnProgress {
     Pending,
-    /// It runs its program.
     Started(StartedProcess),
-    /// It will never run its program.
     Failed(Failure),
 }
 
@@ -93,7 +85,6 @@ impl PendingProcess {
         self.number
     }
 
-    /// Reads from its report socket once.
     pub(crate) fn read(&mut self) -> SpawnProgress {
         let mut buffer = [0; 4096];
         let ended = match self.report.read(&mut buffer) {

@@ -11,7 +11,6 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use vivarium_protocol::message::Stream;
 
-/// How much is read and passed on at one time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// How much of the output between two executions is kept for the second.
@@ -66,7 +65,6 @@ impl Output {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Reads once. Returns what to pass on now, `None` when there is nothing to read.
     pub(crate) fn read(&mut self, running: bool) -> Option<Vec<u8>> {
         let mut chunk = vec![0; CHUNK_BYTES];
         let count = loop {
@@ -96,7 +94,6 @@ impl Output {
         Some(Vec::new())
     }
 
-    /// Reads everything written until now.
     pub(crate) fn drain(&mut self, mut pass: impl FnMut(Vec<u8>)) {
         let mut seen = 0;
         while seen < DRAIN_BYTES

@@ -49,22 +49,28 @@ const SUPERVISOR_RESERVE_BYTES: usize = 2 << 20;
 /// Kernel to agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FromKernel {
-    /// The kernel waits for code.
     Ready,
     /// It has begun with an execution: from here on an interrupt is for its code.
-    Started { execution: ExecutionNumber },
-    /// The value of an execution's final expression.
+    Started {
+        execution: ExecutionNumber,
+    },
     Value {
         execution: ExecutionNumber,
-        /// It, with `text/plain`.
         value: Value,
     },
-    /// The exception that ended an execution.
-    Exception { execution: ExecutionNumber, exception: Exception },
+    Exception {
+        execution: ExecutionNumber,
+        exception: Exception,
+    },
     /// Something to be shown, of a running execution.
-    Display { execution: ExecutionNumber, display: Display },
-    /// An execution is over.
-    Done { execution: ExecutionNumber, completion: Completion },
+    Display {
+        execution: ExecutionNumber,
+        display: Display,
+    },
+    Done {
+        execution: ExecutionNumber,
+        completion: Completion,
+    },
 }
 
 impl FromKernel {
@@ -93,7 +99,6 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
         .min(MAX_FRAME_BYTES - SUPERVISOR_RESERVE_BYTES)
 }
 
-/// The frame that runs code. Its length must fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_execute(execution: ExecutionNumber, code: &str) -> Vec<u8> {
     encode_code(1, execution, &[], code)
 }
@@ -132,7 +137,6 @@ fn encode(kind: u8, payload: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Takes messages off the front of what a kernel has sent.
 #[derive(Debug)]
 pub(crate) struct Decoder(frame::Decoder);
 
@@ -148,10 +152,6 @@ impl Decoder {
         self.0.push(bytes);
     }
 
-    /// The next message, if all of it is there.
-    ///
-    /// # Errors
-    /// [`WireError`], as soon as it is certain.
     pub(crate) fn next(&mut self) -> Result<Option<FromKernel>, WireError> {
         self.0.next_with(parse)
     }

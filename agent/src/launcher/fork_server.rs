@@ -36,7 +36,6 @@ pub(crate) fn main(table: DescriptorTable, orders: UnixStream) -> ExitCode {
     }
 }
 
-/// Why [`serve`] returned.
 enum Served {
     Closed,
     AsLauncher {

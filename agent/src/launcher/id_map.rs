@@ -15,10 +15,6 @@ use vivarium_protocol::message::Failure;
 use crate::failure::failure;
 use crate::sandbox::Context;
 
-/// Writes the id maps of the user namespace that `agent` is in.
-///
-/// # Errors
-/// If they are refused; with subordinate ids the failure is the credentials layer's.
 pub(super) fn write(context: &Context, agent: Pid) -> Result<(), Failure> {
     let ids = context.policy.ids;
     let layer = if ids.is_some() { Layer::Credentials } else { Layer::Namespaces };

@@ -37,7 +37,6 @@ const REAP_TIMEOUT_MS: u16 = 100;
 /// already.
 const PROGRAM: usize = 4;
 
-/// A zygote, and the kernels that it forked for this session.
 #[derive(Debug)]
 pub(super) struct ZygoteClient {
     socket: UnixStream,
@@ -56,7 +55,6 @@ struct PendingFork {
     child: UnixStream,
 }
 
-/// A kernel that has joined the session.
 #[derive(Debug)]
 struct ForkedKernel {
     fork: ForkNumber,
@@ -181,7 +179,6 @@ fn end_of(pidfd: &OwnedFd) -> KernelEnd {
     .map_or(KernelEnd::Unseen, children::end)
 }
 
-/// Waits until the kernel has joined the session. Returns its pidfd.
 fn recv_joined(child: &UnixStream) -> Result<OwnedFd, Failure> {
     let (_, fds) = recv(child)?;
     fds.into_iter().next().ok_or_else(|| failure("fork a kernel", "it sent no pidfd"))
@@ -199,7 +196,6 @@ fn recv(socket: &UnixStream) -> Result<(FromForkedChild, Vec<OwnedFd>), Failure>
     }
 }
 
-/// Whether something can be read, end of file included, within this time.
 fn is_readable(fd: BorrowedFd<'_>, timeout: PollTimeout) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     loop {

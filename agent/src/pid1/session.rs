@@ -44,7 +44,6 @@ use crate::usage;
 /// How long the end of a kernel that closed its channel may take to be reported.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A session, from its first kernel to its end.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     context: &'a Context,
@@ -61,7 +60,6 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts the first kernel.
     pub(crate) fn new(
         context: &'a Context,
         control: &'a UnixStream,
@@ -218,7 +216,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Reads from the kernel once, and handles its messages.
     fn read_kernel(&mut self) -> Result<ReadOutcome, Failure> {
         let outcome = self.kernel.read();
         while self.kernel.kill_reason.is_none() {
@@ -272,7 +269,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reaps orphans, so that their CPU time is counted and their pids are free.
     fn reap(&self) {
         drop(self.children.ended());
     }
@@ -311,7 +307,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The workdir, as the tenant's own processes would write to it.
 fn open_workdir(context: &Context) -> Result<Workdir, Failure> {
     let policy = &context.policy;
     let owner = policy.ids.filter(|_| context.applies(Layer::Namespaces));

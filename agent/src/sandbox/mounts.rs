@@ -56,7 +56,6 @@ impl LayerCode for Mounts {
     }
 }
 
-/// Builds the new root and moves into it.
 fn build(context: &Context) -> Result<(), LayerError> {
     // Nothing done here may reach the host, and nothing mounted there later may appear here.
     mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
@@ -183,7 +182,6 @@ fn pivot(stage: &Path) -> Result<(), LayerError> {
     tree::seal(Path::new("/"))
 }
 
-/// mount(2), with its arguments in the error.
 fn mount_fs(
     source: Option<&str>,
     target: impl AsRef<Path>,

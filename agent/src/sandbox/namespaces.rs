@@ -92,7 +92,6 @@ pub(crate) fn clone_flags(context: &Context) -> CloneFlags {
 }
 
 impl HostFacts {
-    /// Reads the facts that the inside is later compared with.
     pub(crate) fn capture() -> io::Result<Self> {
         /// All but the user namespace, which launchers change.
         static UNCHANGED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
@@ -116,7 +115,6 @@ impl HostFacts {
     }
 }
 
-/// How many CPUs this process may run on.
 fn cpus() -> io::Result<u32> {
     let allowed = sched_getaffinity(Pid::from_raw(0))?;
     let count = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).count();

@@ -17,7 +17,6 @@ pub(super) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(text)
 }
 
-/// The text of the file, with its path in the error.
 pub(super) fn read(path: impl AsRef<Path>) -> Result<String, LayerError> {
     let path = path.as_ref();
     text(path).map_err(|error| LayerError::new(format!("read {}", path.display()), error))

@@ -51,12 +51,10 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Soft and hard limit alike.
     const fn both(resource: Resource, value: rlim_t) -> Self {
         Self { resource, soft: value, hard: value }
     }
 
-    /// No higher than `inherited_hard`.
     fn clamped(self, inherited_hard: rlim_t) -> Self {
         let hard = self.hard.min(inherited_hard);
         Self { soft: self.soft.min(hard), hard, ..self }
@@ -121,7 +119,6 @@ fn started_by_a_dump(core_pattern: &str, limit: rlim_t) -> Option<Missing> {
     }
 }
 
-/// What was read back, in words.
 fn report(clamped: &[String], missing: &[Missing]) -> Report {
     let mut detail = "every limit read back".to_owned();
     for lower in clamped.iter().map(String::as_str).chain(missing.iter().map(|(what, _)| *what)) {
@@ -199,7 +196,6 @@ fn bytes(limit: Limit) -> rlim_t {
     limit.times(MIB).unwrap_or(RLIM_INFINITY)
 }
 
-/// Sets it, no higher than inherited.
 fn set(limit: Wanted) -> Result<(), LayerError> {
     let (_, inherited_hard) = read(limit.resource)?;
     let Wanted { resource, soft, hard } = limit.clamped(inherited_hard);

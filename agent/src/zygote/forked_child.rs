@@ -26,11 +26,9 @@ pub(crate) struct ForkedChild {
     pub(super) launcher: UnixStream,
     /// To the zygote, which waits for the kernel's pid.
     pub(super) pid_sender: UnixStream,
-    /// What the zygote was executed with.
     pub(super) started_with: StartedWith,
 }
 
-/// A process in its session, which is not confined yet.
 struct JoinedChild {
     thread: SingleThreaded,
     context: Context,
@@ -61,7 +59,6 @@ impl ForkedChild {
         std::mem::forget((self, descriptors, report));
     }
 
-    /// Joins the session, and tells launcher and zygote so.
     fn join(&self, table: &DescriptorTable) -> Result<JoinedChild, Failure> {
         let Self { launcher, pid_sender, .. } = self;
         // The zygote's descriptors: other sessions' sockets, as many as there are sessions.

@@ -15,7 +15,6 @@ use vivarium_protocol::discard;
 
 use crate::sys;
 
-/// Of a huge page on the architectures that we run on.
 const HUGE_BYTES: usize = 2 << 20;
 
 /// The largest piece that comes from the heap and not from a mapping of its own (mallopt(3),

@@ -25,7 +25,6 @@ use crate::failure::failure;
 use crate::sandbox;
 use crate::sys::{self, Forked, SingleThreaded, Wait};
 
-/// The attributes of the program's mount.
 const ATTRIBUTES: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 #[derive(Debug)]

@@ -36,7 +36,6 @@ type LauncherId = u64;
 const CONTROL: LauncherId = 0;
 const CHILDREN: LauncherId = 1;
 
-/// Why [`ZygoteServer::serve`] returned.
 #[derive(Debug)]
 pub(crate) enum ServeOutcome {
     /// The caller has to fork, and to call [`ZygoteServer::forked`] or [`ZygoteServer::fork_failed`], or,
@@ -45,20 +44,16 @@ pub(crate) enum ServeOutcome {
     Closed,
 }
 
-/// A fork that a launcher requested.
 #[derive(Debug)]
 struct ForkRequest {
     launcher: LauncherId,
     fork: ForkNumber,
-    /// The launcher's socket for this fork.
     request: UnixStream,
     /// Where the kernel sends its pid.
     pid_receiver: UnixStream,
-    /// The kernel's end of that.
     pid_sender: UnixStream,
 }
 
-/// A forked child that has not sent the kernel's pid yet.
 #[derive(Debug)]
 struct Joining {
     launcher: LauncherId,
@@ -81,7 +76,6 @@ pub(crate) struct ZygoteServer {
 }
 
 impl ZygoteServer {
-    /// Prepares this process, and says that it is ready.
     pub(crate) fn open(control: UnixStream) -> Result<Self, StreamError> {
         // Where there is no pid namespace a kernel's orphans become ours to reap: prctl(2).
         prctl::set_child_subreaper(true).map_err(io::Error::from)?;
@@ -118,10 +112,6 @@ impl ZygoteServer {
         })
     }
 
-    /// Serves until a launcher wants a fork, or the supervisor closes its socket.
-    ///
-    /// # Errors
-    /// If a system call fails; the zygote then has to end.
     pub(crate) fn serve(&mut self) -> Result<ServeOutcome, StreamError> {
         loop {
             let mut events = [EpollEvent::empty(); 32];
@@ -167,7 +157,6 @@ impl ZygoteServer {
         Ok(())
     }
 
-    /// Receives a launcher's message.
     fn recv(&mut self, launcher: LauncherId) -> io::Result<()> {
         let Some(socket) = self.launchers.get(&launcher) else { return Ok(()) };
         match stream::receive_with::<ToZygote>(socket, MAX_SMALL_FRAME_BYTES) {
@@ -199,7 +188,6 @@ impl ZygoteServer {
         ));
     }
 
-    /// The caller could not fork.
     pub(crate) fn fork_failed(&mut self, reason: io::Error) {
         if let Some(ForkRequest { request, .. }) = self.requested.take() {
             let failed = FromForkedChild::Failed(failure_to_fork("fork a kernel", reason));

@@ -78,7 +78,6 @@ pub(crate) fn policy() -> Policy {
     }
 }
 
-/// One session, from outside.
 pub(crate) struct Session {
     launcher: Pid,
     socket: UnixStream,
@@ -112,7 +111,6 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// What went to standard output and standard error.
     pub(crate) fn text(&self) -> (&str, &str) {
         (str::from_utf8(&self.stdout).unwrap(), str::from_utf8(&self.stderr).unwrap())
     }
@@ -197,7 +195,6 @@ impl Session {
         execution
     }
 
-    /// A command line for the shell.
     pub(crate) fn start_shell(&mut self, line: &str, stdin: &[u8]) -> u64 {
         self.start_work(command(&["/bin/sh", "-c", line], stdin), vec![], &[])
     }
@@ -207,7 +204,6 @@ impl Session {
         self.finish()
     }
 
-    /// Waits until something is printed.
     pub(crate) fn wait_for_output(&mut self) {
         while !matches!(self.recv(), Some(FromAgent::Output { .. })) {}
     }
@@ -262,13 +258,11 @@ impl Session {
     }
 }
 
-/// A command.
 pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
     let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
     Work::Command { argv, stdin: stdin.to_owned(), cwd: String::new() }
 }
 
-/// Operations on files.
 impl Session {
     /// Begins one; with our end of its socket.
     pub(crate) fn begin(&mut self, operation: FileOperation) -> (u64, UnixStream) {

@@ -12,7 +12,6 @@ use vivarium_protocol::stream::{receive, send_with};
 
 pub(super) const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
 
-/// A launcher, which is our child.
 pub(super) struct Launcher {
     pub(super) pid: Pid,
     pub(super) socket: UnixStream,

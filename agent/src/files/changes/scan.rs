@@ -52,7 +52,6 @@ impl ChangeTracker {
         self.more = true;
     }
 
-    /// Whether the most that may be scanned has been.
     const fn is_exhausted(&self) -> bool {
         self.scanned >= SCANNED_MAX
     }

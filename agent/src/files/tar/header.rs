@@ -5,10 +5,8 @@ use super::TarError;
 /// Bytes of a block. An archive is a sequence of them.
 pub(super) const BLOCK: usize = 512;
 
-/// What follows a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A regular file's content.
     File,
     /// Nothing: it is a directory.
     Directory,
@@ -18,11 +16,9 @@ pub(super) enum Kind {
     Pax,
     /// What is of no interest here: records about all headers, a volume's label.
     Ignored,
-    /// What is not unpacked.
     Other(&'static str),
 }
 
-/// What a header says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
@@ -74,7 +70,6 @@ const fn kind(flag: u8) -> Kind {
     }
 }
 
-/// A field up to its first NUL.
 pub(super) fn text(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }

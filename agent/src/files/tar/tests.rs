@@ -29,7 +29,6 @@ fn entry(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a parser says of `pieces`, in words, contents put together.
 fn read(pieces: &[&[u8]]) -> Result<Vec<String>, TarError> {
     let (mut parser, mut said) = (Parser::default(), Vec::<String>::new());
     let mut content = Vec::new();

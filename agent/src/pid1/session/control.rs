@@ -22,7 +22,6 @@ use crate::kernel::launcher_client::is_retry;
 /// How much may be queued before bulk is held back.
 const FULL_BYTES: usize = 256 << 10;
 
-/// How much is read at one time.
 const READ_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -59,7 +58,6 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// Writes queued messages, as far as the socket takes them.
     pub(super) fn write(&mut self) {
         self.write_with(MsgFlags::MSG_DONTWAIT);
     }
@@ -116,7 +114,6 @@ impl<'a> Control<'a> {
         count > 0
     }
 
-    /// The next message, if all of it has been read.
     pub(super) fn next_message(&mut self) -> Result<Option<ToAgent>, FrameError> {
         self.decoder.next_message()
     }

@@ -16,7 +16,6 @@ const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Session<'_> {
-    /// An execution begins now.
     pub(super) fn begin_counting(&self, running: &mut RunningExecution) {
         running.cpu_before_us = self.kernel.meter().map_or(0, |meter| meter.cpu_us());
         running.next_cpu_check = self.cpu_limit().map(|limit| self.next_check(limit));
@@ -45,7 +44,6 @@ impl Session<'_> {
         Usage { cpu_us: cpu_us.saturating_sub(running.cpu_before_us), ..lifetime }
     }
 
-    /// Checks the CPU time, if that is due.
     pub(super) fn check_cpu(&mut self, now: Instant) -> Result<(), Failure> {
         let (Some(limit), Some(meter)) = (self.cpu_limit(), self.kernel.meter()) else {
             return Ok(());

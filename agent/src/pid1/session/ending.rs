@@ -94,7 +94,6 @@ impl Session<'_> {
         self.next_kernel()
     }
 
-    /// Reports the kernel's end, and that of the execution it was running.
     fn send_kernel_exited(&mut self, end: KernelEnd, usage: Usage) -> Result<(), Failure> {
         // The start of a command that was not executed yet has not been reported.
         let arriving = self
@@ -159,7 +158,6 @@ fn clear_processes() {
     }
 }
 
-/// Waits for the end of one of the session's processes; whether there was one.
 fn wait_for_one() -> bool {
     let Some(pidfd) = usage::processes().into_iter().find_map(|pid| sys::pidfd_open(pid).ok())
     else {

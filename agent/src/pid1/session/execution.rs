@@ -28,7 +28,6 @@ pub(super) struct PendingExecution {
 pub(super) struct RunningExecution {
     pub(super) execution: ExecutionNumber,
     pub(super) runner: Runner,
-    /// Names of the files to send at its end.
     pub(super) outputs: Vec<String>,
     /// Bytes of results that it may still give.
     pub(super) results_left: u64,
@@ -43,12 +42,10 @@ pub(super) struct RunningExecution {
 #[derive(Debug)]
 pub(super) enum Runner {
     Kernel {
-        /// Whether the kernel has begun with it.
         begun: bool,
         /// Whether to interrupt it as soon as it has.
         interrupt_held: bool,
     },
-    /// A process beside it.
     Command(Box<Command>),
 }
 
@@ -69,7 +66,6 @@ impl RunningExecution {
 }
 
 impl Session<'_> {
-    /// Starts the next request, if the kernel is there and nothing is running.
     pub(super) fn start_pending(&mut self) -> Result<(), Failure> {
         while self.kernel.is_up() && self.running.is_none() {
             let Some(request) = self.pending.pop_front() else {
@@ -82,7 +78,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes a request's files; whether all could be.
     fn put_files(&mut self, request: &PendingExecution) -> Result<bool, Failure> {
         for file in &request.files {
             if let Err(error) = self.workdir.put(file) {

@@ -43,7 +43,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sends the files that the execution's request named.
     pub(super) fn send_outputs(&mut self, running: &RunningExecution) -> Result<(), Failure> {
         let execution = running.execution;
         let mut left = running.results_left;

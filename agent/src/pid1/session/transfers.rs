@@ -38,17 +38,14 @@ enum Operation {
     Deletion(Deletion),
 }
 
-/// The result of one step of a transfer.
 enum Step {
     Pending,
     /// It is over, and the supervisor was told.
     Over,
-    /// It is over, with this reply to send.
     Done(Result<FileReply, FileError>),
 }
 
 impl Transfers {
-    /// What to poll, and for what.
     pub(super) fn sources(
         &self,
     ) -> impl Iterator<Item = (TransferNumber, BorrowedFd<'_>, PollFlags)> {

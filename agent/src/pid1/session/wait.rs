@@ -22,7 +22,6 @@ pub(super) enum Event {
         readable: bool,
         writable: bool,
     },
-    /// The launcher wrote, or is gone.
     Launcher,
     Children,
     KernelReport,
@@ -32,17 +31,13 @@ pub(super) enum Event {
         readable: bool,
         writable: bool,
     },
-    /// The kernel or a command printed.
     Output,
-    /// A command takes input.
     Input,
-    /// Files of the workdir are being changed.
     Changes,
     /// An operation on files can go on.
     Transfer(TransferNumber),
 }
 
-/// What is polled, and what it means.
 type Source<'a> = (PollFd<'a>, Event);
 
 impl Session<'_> {

@@ -65,7 +65,6 @@ pub(super) fn lock_securebits() -> Result<(), LayerError> {
     })
 }
 
-/// Checks that they are locked.
 pub(super) fn verify_securebits() -> Result<(), LayerError> {
     let found =
         sys::securebits().map_err(|error| LayerError::new("prctl(PR_GET_SECUREBITS)", error))?;

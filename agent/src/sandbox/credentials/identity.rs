@@ -12,13 +12,11 @@ use super::own_status::OwnStatus;
 const GRANT_IDS: &str = "grant the daemon's user a range of subordinate ids: install uidmap \
     (newuidmap), then usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST USER";
 
-/// Makes the caller the agent's id.
 pub(super) fn become_agent(context: &Context) -> Result<(), LayerError> {
     let shared = context.policy.ids.is_none();
     become_id(context, if shared { Context::KERNEL_ID } else { Context::AGENT_ID })
 }
 
-/// Makes the caller the kernel's id.
 pub(super) fn become_kernel(context: &Context) -> Result<(), LayerError> {
     become_id(context, Context::KERNEL_ID)
 }

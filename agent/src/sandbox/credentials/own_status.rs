@@ -18,7 +18,6 @@ pub(in crate::sandbox) struct OwnStatus {
     /// Inheritable, permitted, effective and ambient capabilities, with their names here.
     pub(in crate::sandbox) capabilities: [(&'static str, u64); 4],
     pub(in crate::sandbox) bounding: u64,
-    /// Whether execve gives no privilege.
     pub(in crate::sandbox) no_new_privs: bool,
 }
 
@@ -48,7 +47,6 @@ impl OwnStatus {
     }
 }
 
-/// What stands after `name:`.
 fn field<'a>(text: &'a str, name: &str) -> Result<&'a str, LayerError> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

@@ -13,7 +13,6 @@ use vivarium_protocol::layer::Layer;
 use super::super::{Context, LayerError, system_paths};
 use super::NEWEST;
 
-/// One rule, with its path held open.
 pub(super) type Allow = PathBeneath<PathFd>;
 
 /// A path, and what may be done there.

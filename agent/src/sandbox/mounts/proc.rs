@@ -60,7 +60,6 @@ pub(super) const MASKED_FILES: [&str; 36] = [
 pub(super) const MASKED_DIRECTORIES: [&str; 10] =
     ["acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi", "tty"];
 
-/// Mounts `/proc` below `root`.
 pub(super) fn mount_proc(context: &Context, root: &Path) -> Result<(), LayerError> {
     let proc = root.join("proc");
     tree::make_directory(&proc)?;

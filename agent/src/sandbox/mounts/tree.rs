@@ -18,7 +18,6 @@ use crate::sys;
 /// The mode of a file that something is mounted on.
 const MOUNT_POINT: Mode = Mode::S_IRUSR.union(Mode::S_IRGRP).union(Mode::S_IROTH);
 
-/// What a mount allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// Reading and executing; no set-user-id, no devices.
@@ -98,23 +97,19 @@ impl Source {
         Ok(Some(Self { path: path.to_owned(), what: What::Isolated(lower.into()) }))
     }
 
-    /// Where it is, on both sides.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it brings what lies below its path.
     pub(super) const fn is_tree(&self) -> bool {
         matches!(self.what, What::Directory(_) | What::Isolated(_))
     }
 
-    /// Whether it is shown through overlayfs.
     pub(super) const fn is_isolated(&self) -> bool {
         matches!(self.what, What::Isolated(_))
     }
 }
 
-/// Puts `source` at its path below `root`.
 pub(super) fn attach(source: &Source, root: &Path) -> Result<(), LayerError> {
     let target = root.join(source.path.strip_prefix("/").unwrap_or(&source.path));
     match &source.what {
@@ -162,7 +157,6 @@ pub(super) fn detached(path: &Path, access: Access) -> Result<OwnedFd, LayerErro
     Ok(tree)
 }
 
-/// Attaches `tree` at the existing `target`.
 pub(super) fn place(tree: &OwnedFd, target: &Path) -> Result<(), LayerError> {
     sys::move_mount(tree.as_fd(), &c_path(target)?)
         .map_err(|error| LayerError::new(format!("move_mount to {}", target.display()), error))
@@ -180,7 +174,6 @@ fn open_path(path: &Path) -> io::Result<fs::File> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path)
 }
 
-/// Makes a directory, and those it lies in.
 pub(super) fn make_directory(path: &Path) -> Result<(), LayerError> {
     DirBuilder::new()
         .recursive(true)

@@ -16,7 +16,6 @@ use vivarium_protocol::layer::Layer;
 use super::super::{Context, LayerError, proc_file};
 use crate::files::WATCHES_MAX;
 
-/// Where the limits are.
 const DIRECTORY: &str = "/proc/sys/user";
 
 /// What agents have for themselves: an instance, and another before the first is closed.
@@ -38,7 +37,6 @@ const NONE: [&str; 9] = [
     "max_fanotify_marks",
 ];
 
-/// Each limit, and what it is to be.
 fn limits(context: &Context) -> Vec<(&'static str, u64)> {
     let mut all: Vec<_> = NONE.into_iter().map(|name| (name, 0)).collect();
     all.push(("max_inotify_instances", INOTIFY_INSTANCES));
@@ -84,7 +82,6 @@ pub(super) fn verify() -> Result<(), LayerError> {
     is(&path, 0, &proc_file::read(&path)?)
 }
 
-/// Checks what was read of one.
 fn is(path: &Path, expected: u64, text: &str) -> Result<(), LayerError> {
     if text.trim().parse() == Ok(expected) {
         return Ok(());

@@ -53,7 +53,6 @@ impl Assembly {
         Ok(self.push(AND, 0, 0, mask))
     }
 
-    /// Goes on by whether what is loaded is `value`.
     pub(super) fn if_equal(
         &mut self,
         value: u32,
@@ -63,7 +62,6 @@ impl Assembly {
         self.branch(JUMP_EQUAL, value, then, otherwise)
     }
 
-    /// Goes on by whether what is loaded is `value` or more.
     pub(super) fn if_at_least(
         &mut self,
         value: u32,
@@ -73,7 +71,6 @@ impl Assembly {
         self.branch(JUMP_AT_LEAST, value, then, otherwise)
     }
 
-    /// The program that begins at `start`.
     pub(super) fn finish(mut self, start: Label) -> Result<BpfProgram, ProgramError> {
         self.follow(start)?;
         self.reversed.reverse();

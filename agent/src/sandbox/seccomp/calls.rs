@@ -153,7 +153,6 @@ pub(super) const NOT_IMPLEMENTED: &[Call] = calls! {
     lsm_list_modules lsm_set_self_attr SYS_mincore SYS_openat2
 };
 
-/// inotify_init, where there is one.
 #[cfg(target_arch = "x86_64")]
 pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = calls! { SYS_inotify_init };
 #[cfg(not(target_arch = "x86_64"))]
@@ -199,12 +198,10 @@ pub(super) const GROUPS: [&[Call]; 13] = [
     ARCHITECTURE,
 ];
 
-/// Every call that is allowed whatever its arguments.
 pub(super) fn allowed() -> impl Iterator<Item = Call> {
     GROUPS.into_iter().flatten().copied()
 }
 
-/// Every call that does not exist, as far as tenants can see.
 pub(super) fn not_implemented() -> impl Iterator<Item = Call> {
     NOT_IMPLEMENTED.iter().chain(NOT_IMPLEMENTED_HERE).copied()
 }

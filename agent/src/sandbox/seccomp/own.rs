@@ -84,7 +84,6 @@ pub(crate) fn confine_launcher() -> Result<(), LayerError> {
     read_back()
 }
 
-/// How many calls the agent may make.
 pub(crate) const fn agent_calls() -> usize {
     AGENT.len() + AGENT_OF_ARCHITECTURE.len() + CHECKED.len()
 }

@@ -64,12 +64,10 @@ pub(super) fn session(profile: Profile) -> Result<&'static BpfProgram, ProgramEr
     built.get_or_build(|| build(profile))
 }
 
-/// Builds the filters of all profiles.
 pub(super) fn prepare() -> Result<(), ProgramError> {
     Profile::all().try_for_each(|profile| session(profile).map(drop))
 }
 
-/// A program, once it is built.
 pub(super) struct Built(OnceLock<BpfProgram>);
 
 impl Built {

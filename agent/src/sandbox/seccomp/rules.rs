@@ -17,7 +17,6 @@ pub(super) type Rules = Vec<Rule>;
 /// Holds if all conditions do.
 pub(super) type Rule = Vec<Condition>;
 
-/// What one argument, by its index, is to be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Condition {
     argument: u8,
@@ -58,17 +57,14 @@ pub(super) const fn is_null(argument: u8) -> Condition {
     Condition { argument, test: Test::IsNull }
 }
 
-/// One condition that has to hold.
 pub(super) fn one(condition: Condition) -> Rules {
     vec![vec![condition]]
 }
 
-/// One rule per value that an argument may have.
 pub(super) fn one_of(argument: u8, values: impl IntoIterator<Item = u32>) -> Rules {
     values.into_iter().map(|value| vec![equal(argument, value)]).collect()
 }
 
-/// Whatever the arguments.
 pub(super) fn any() -> Rules {
     vec![vec![]]
 }
