@@ -28,7 +28,7 @@ use vivarium_protocol::layer::{Layer, Report, Status};
 use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::policy::Policy;
 
-use crate::failure::{errno, failure};
+use crate::failure::{OrFailure, errno};
 
 pub(crate) use env_scrub::kernel_environment;
 #[cfg(test)]
@@ -72,7 +72,7 @@ pub(crate) fn confine_launcher(context: &Context) -> Result<(), Failure> {
 /// Prepares what is the same for all processes that are forked from this one: the host's namespaces, and
 /// the filters.
 pub(crate) fn prepare() -> Result<(), Failure> {
-    HostFacts::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+    HostFacts::capture().or_failure("read /proc/self/ns")?;
     seccomp::prepare().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn add_agent_filter(reports: &mut [Report]) {
 /// gives the reason for each place; a test holds the two together.
 pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
     &env_scrub::EnvScrub,      // first: nothing inherited may steer what follows
-    &cgroup::Cgroup,           // born in it: no moment outside the limits
+    &cgroup::Cgroup,           // processes start in it: no moment outside the limits
     &namespaces::Namespaces,   // gives the capabilities that the next two need
     &mounts::Mounts,           // needs CAP_SYS_ADMIN of the new user namespace
     &network::Network,         // needs CAP_NET_ADMIN of it

@@ -1,4 +1,4 @@
-//! Names that are traps, and what is put there all the same.
+//! Names that lead out of the workdir are refused, and regular files are written.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -144,7 +144,7 @@ mod listing {
         }
     }
 
-    fn told(reply: FileReply) -> (Vec<String>, bool) {
+    fn page_of(reply: FileReply) -> (Vec<String>, bool) {
         let FileReply::Listed { entries, more } = reply else { panic!("{reply:?}") };
         (entries.into_iter().map(|entry| entry.path).collect(), more)
     }
@@ -156,13 +156,13 @@ mod listing {
             workdir.put(&input(name)).unwrap();
         }
         symlink("/etc", directory.path().join("link")).unwrap();
-        let (all, more) = told(list(&workdir, "", true, "", 100));
+        let (all, more) = page_of(list(&workdir, "", true, "", 100));
         assert_eq!(all, ["a", "b", "b.txt", "b/c", "b/c/d", "b/c0", "b/x", "link"]);
         assert!(!more);
         for limit in 1..4 {
             let (mut pages, mut after) = (Vec::new(), String::new());
             loop {
-                let (page, more) = told(list(&workdir, "", true, &after, limit));
+                let (page, more) = page_of(list(&workdir, "", true, &after, limit));
                 pages.extend(page);
                 if !more {
                     break;
@@ -171,9 +171,9 @@ mod listing {
             }
             assert_eq!(pages, all, "pages of {limit}");
         }
-        let (top, _) = told(list(&workdir, "", false, "", 100));
+        let (top, _) = page_of(list(&workdir, "", false, "", 100));
         assert_eq!(top, ["a", "b", "b.txt", "link"]);
-        let (below, _) = told(list(&workdir, "b/c", false, "", 100));
+        let (below, _) = page_of(list(&workdir, "b/c", false, "", 100));
         assert_eq!(below, ["b/c/d"]);
     }
 
@@ -196,7 +196,7 @@ mod listing {
         for number in 0..3000 {
             fs::write(directory.path().join(format!("{number:05}")), "").unwrap();
         }
-        let (page, more) = told(list(&workdir, "", true, "00999", u32::MAX));
+        let (page, more) = page_of(list(&workdir, "", true, "00999", u32::MAX));
         assert_eq!((page.len(), more), (1000, true));
         assert_eq!((page[0].as_str(), page[999].as_str()), ("01000", "01999"));
     }
@@ -226,7 +226,7 @@ mod listing {
         let (mut found, mut pages): (Vec<String>, usize) = Default::default();
         loop {
             let after = found.last().cloned().unwrap_or_default();
-            let (page, more) = told(list(&workdir, "", true, &after, 1000));
+            let (page, more) = page_of(list(&workdir, "", true, &after, 1000));
             assert!(page.iter().map(String::len).sum::<usize>() <= 1 << 20);
             found.extend(page);
             pages += 1;
@@ -244,9 +244,9 @@ mod listing {
         let new = NewFile::create(&workdir, Path::new("f")).unwrap();
         let mut listing = Listing::start(&workdir, "", true, String::new(), 9).unwrap();
         let reply = listing.step(&workdir, &[new.inode()]).unwrap();
-        assert_eq!(told(reply).0, [""; 0]);
+        assert_eq!(page_of(reply).0, [""; 0]);
         let mut listing = Listing::start(&workdir, "", true, String::new(), 9).unwrap();
-        assert_eq!(told(listing.step(&workdir, &[]).unwrap()).0.len(), 1, "the control");
+        assert_eq!(page_of(listing.step(&workdir, &[]).unwrap()).0.len(), 1, "the control");
     }
 }
 

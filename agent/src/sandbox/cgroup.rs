@@ -1,8 +1,8 @@
 //! Layer: the session's scope in the delegated cgroup v2 tree.
 //!
 //! The supervisor makes the scope, writes its limits and reads them back: it is the only
-//! writer of cgroupfs. The launcher has agent and kernels born in their leaves
-//! (`CLONE_INTO_CGROUP`, clone(2)). What is left to do here is to check that they were, and to
+//! writer of cgroupfs. The launcher starts agent and kernels in their leaves
+//! (`CLONE_INTO_CGROUP`, clone(2)). What is left to do here is to check that it did, and to
 //! hide the rest of the tree behind a cgroup namespace (cgroup_namespaces(7)).
 //!
 //! The namespace is not part of the clone: with `CLONE_INTO_CGROUP` it would be rooted at the
@@ -57,7 +57,7 @@ fn placement(context: &Context) -> Result<&CgroupPlacement, LayerError> {
     context.policy.cgroup.as_ref().ok_or_else(missing)
 }
 
-/// Checks that this process was born in `leaf`, and makes it the root of what it can see.
+/// Checks that this process started in `leaf`, and makes it the root of what it can see.
 fn settle(context: &Context, leaf: &Path) -> Result<(), LayerError> {
     let seen = own_cgroup()?;
     if !is_leaf(&seen, leaf) {

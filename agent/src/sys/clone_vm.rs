@@ -34,7 +34,7 @@ pub(crate) fn continue_in_clone(
     // The kernel writes 0 there when the caller can not come back to this memory.
     let is_there = AtomicU32::new(1);
     let libc_state = LibcState::unregister(&is_there)?;
-    let (born_in, cgroup) = match cgroup {
+    let (into_cgroup, cgroup) = match cgroup {
         Some(fd) => (CLONE_INTO_CGROUP, u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX)),
         None => (0, 0),
     };
@@ -45,7 +45,7 @@ pub(crate) fn continue_in_clone(
         | libc::CLONE_CHILD_CLEARTID;
     let mut pid: c_int = 0;
     let arguments = libc::clone_args {
-        flags: u64::from(flags.cast_unsigned()) | born_in,
+        flags: u64::from(flags.cast_unsigned()) | into_cgroup,
         child_tid: libc_state.thread_id_address,
         // Written before the child runs, which finds it there.
         parent_tid: (&raw mut pid).expose_provenance() as u64,

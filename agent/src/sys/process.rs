@@ -72,12 +72,12 @@ pub(crate) fn clone3(
     cgroup: Option<BorrowedFd<'_>>,
 ) -> io::Result<Forked> {
     let flags = (namespaces & NAMESPACES).bits().cast_unsigned();
-    let born_in = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
+    let into_cgroup = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
     let cgroup = cgroup.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX));
     clone(
         thread,
         &libc::clone_args {
-            flags: u64::from(flags) | born_in,
+            flags: u64::from(flags) | into_cgroup,
             exit_signal: libc::SIGCHLD as u64,
             cgroup,
             ..NO_CLONE_ARGUMENTS

@@ -1,4 +1,4 @@
-//! What is told of a workdir in which all sorts of things are done.
+//! Which changes of a workdir are reported.
 
 use std::fs;
 use std::io::Write;

@@ -40,7 +40,7 @@ enum Operation {
 
 enum Step {
     Pending,
-    /// It is over, and the supervisor was told.
+    /// It is over, and the reply was sent.
     Over,
     Done(Result<FileReply, FileError>),
 }

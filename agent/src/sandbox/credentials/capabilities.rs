@@ -58,7 +58,7 @@ pub(super) fn bound(keep: &[Capability]) -> Result<(), LayerError> {
     Ok(())
 }
 
-/// User id 0 means nothing any more, for good. Needs CAP_SETPCAP.
+/// Takes all privileges from user id 0, for good. Needs CAP_SETPCAP.
 pub(super) fn lock_securebits() -> Result<(), LayerError> {
     sys::set_securebits(SECUREBITS).map_err(|error| {
         LayerError::new(format!("prctl(PR_SET_SECUREBITS, {SECUREBITS:#x})"), error)

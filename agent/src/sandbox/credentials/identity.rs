@@ -65,7 +65,7 @@ fn refuse_host_root(context: &Context) -> Result<(), LayerError> {
 }
 
 /// Where one id is mapped without a privileged helper, setgroups(2) is denied for good
-/// (user_namespaces(7)), as it is without CAP_SETGID. What is left is told by the report.
+/// (user_namespaces(7)), as it is without CAP_SETGID. The report names the groups that are left.
 fn clear_groups(context: &Context) -> Result<(), LayerError> {
     match setgroups(&[]) {
         Ok(()) => Ok(()),
@@ -184,9 +184,9 @@ mod tests {
             (&[], Some(IDS), true),
             (&[], None, true),
         ] {
-            let told = shared_id(&context(layers, ids));
-            assert_eq!(told.is_some(), shared, "{layers:?}, {ids:?}");
-            assert!(told.is_none_or(|(what, fix)| {
+            let reported = shared_id(&context(layers, ids));
+            assert_eq!(reported.is_some(), shared, "{layers:?}, {ids:?}");
+            assert!(reported.is_none_or(|(what, fix)| {
                 what.contains("daemon's own") && fix.contains("subordinate ids")
             }));
         }
@@ -197,11 +197,13 @@ mod tests {
         let mut status = OwnStatus::read().unwrap();
         let mut context = context(&[], None);
         context.host.gid = 5;
-        for (groups, told) in [(vec![], None), (vec![5], None), (vec![4, 5, 6], Some("2 suppl"))] {
+        for (groups, reported) in
+            [(vec![], None), (vec![5], None), (vec![4, 5, 6], Some("2 suppl"))]
+        {
             status.groups = groups;
             let left = left_groups(&context, &status).map(|(what, _)| what);
-            assert_eq!(left.is_some(), told.is_some(), "{left:?}");
-            assert!(left.is_none_or(|what| what.starts_with(told.unwrap())));
+            assert_eq!(left.is_some(), reported.is_some(), "{left:?}");
+            assert!(left.is_none_or(|what| what.starts_with(reported.unwrap())));
         }
         assert_eq!(expected(&context), (context.host.uid, 5));
     }

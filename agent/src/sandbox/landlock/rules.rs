@@ -59,7 +59,7 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         allow(&["/"], AccessFs::ReadDir.into());
         // The session's own /etc, with what is in `system_paths::ETC`.
         allow(&["/etc"], read());
-        // All of /proc, as a rule names an inode: /proc/self of a child that is not born yet
+        // All of /proc, as a rule names an inode: /proc/self of a child that has not started yet
         // is another directory, and can not be named. It is the session's own /proc, without
         // the processes of others, and with its dangerous entries masked.
         allow(&["/proc"], read());

@@ -21,7 +21,7 @@ const DIRECTORY: &str = "/proc/sys/user";
 /// What agents have for themselves: an instance, and another before the first is closed.
 const INOTIFY_INSTANCES: u64 = 2;
 
-/// The agent's, and those of processes that are being born while others end.
+/// The agent's, and those of processes that start while others end.
 const SPARE_CGROUP_NAMESPACES: u64 = 8;
 
 /// No more of these. The session's own are there already.
@@ -41,7 +41,7 @@ fn limits(context: &Context) -> Vec<(&'static str, u64)> {
     let mut all: Vec<_> = NONE.into_iter().map(|name| (name, 0)).collect();
     all.push(("max_inotify_instances", INOTIFY_INSTANCES));
     all.push(("max_inotify_watches", WATCHES_MAX as u64));
-    // Each kernel and each command takes one as it is born.
+    // Each kernel and each command takes one as it starts.
     let processes = context.policy.limits.max_procs.get();
     if !context.applies(Layer::Cgroup) {
         all.push(("max_cgroup_namespaces", 0));

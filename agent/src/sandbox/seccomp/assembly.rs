@@ -2,7 +2,7 @@
 //!
 //! All jumps go forward, so whatever is jumped to is there already when the jump is made, and what
 //! answers the same is shared as far as a jump reaches. The host's kernel converts and compiles a
-//! filter at each installation, so each instruction costs time at every birth.
+//! filter at each installation, so each instruction costs time at the start of every process.
 //!
 //! Instructions: the kernel's Documentation/networking/filter.rst and include/uapi/linux/
 //! bpf_common.h.

@@ -1,5 +1,5 @@
 //! Filters for Vivarium's own processes of a session: the agent, which reads what tenant code
-//! writes, and the launcher, which it asks for births.
+//! writes, and the launcher, which it asks for processes.
 //!
 //! The agent has an allow-list: it neither executes nor forks, so nothing inherits it. What the
 //! launcher forks becomes a kernel, so it can only be refused what no layer and no kernel needs; a
@@ -48,7 +48,7 @@ const AGENT_OF_ARCHITECTURE: &[Call] = calls! { SYS_poll SYS_readlink SYS_time }
 #[cfg(not(target_arch = "x86_64"))]
 const AGENT_OF_ARCHITECTURE: &[Call] = &[];
 
-/// What neither a launcher nor anything that it forks may do. Not here, as births need them:
+/// What neither a launcher nor anything that it forks may do. Not here, as starting a process needs them:
 /// clones, namespaces, mounts, and changes of id.
 const REFUSED_TO_LAUNCHERS: &[Call] = calls! {
     // Other processes' memory and descriptors.
