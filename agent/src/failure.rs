@@ -1,4 +1,4 @@
-//! How an error becomes the [`Failure`] that the supervisor is told.
+//! How an error becomes the [`Failure`] that the supervisor receives.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -16,6 +16,17 @@ pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {
         reason: error.to_string(),
         fix: String::new(),
         transient: transient(&error),
+    }
+}
+
+pub(crate) trait OrFailure<T> {
+    /// Turns an error into the failure of this operation, which is no layer's.
+    fn or_failure(self, operation: &str) -> Result<T, Failure>;
+}
+
+impl<T, E: Display + Any> OrFailure<T> for Result<T, E> {
+    fn or_failure(self, operation: &str) -> Result<T, Failure> {
+        self.map_err(|error| failure(operation, error))
     }
 }
 

@@ -19,7 +19,7 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{CreateIdNamespace, Failure, FromIdNamespace};
 use vivarium_protocol::stream;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::startup::{check_protocol, sanitise};
 use crate::sys::{self, DescriptorTable, Forked};
 
@@ -37,17 +37,17 @@ pub(crate) fn main(table: &DescriptorTable, control: &UnixStream) -> ExitCode {
 /// Enters `namespace`, as its owner may from outside.
 pub(crate) fn enter(namespace: impl AsFd) -> Result<(), Failure> {
     setns(namespace, CloneFlags::CLONE_NEWUSER)
-        .map_err(|error| failure("setns into the range of subordinate ids", error))
+        .or_failure("setns into the range of subordinate ids")
         .map_err(|failed| Failure { layer: Some(Layer::Credentials), ..failed })
 }
 
 fn create(table: &DescriptorTable, control: &UnixStream) -> Result<(), Failure> {
     let thread = sanitise(table)?;
-    let order: CreateIdNamespace = stream::receive(control, MAX_SMALL_FRAME_BYTES)
-        .map_err(|error| failure("receive the order", error))?;
+    let order: CreateIdNamespace =
+        stream::receive(control, MAX_SMALL_FRAME_BYTES).or_failure("receive the order")?;
     check_protocol(order.protocol_version)?;
     let forked = sys::clone3(thread, CloneFlags::CLONE_NEWUSER, None)
-        .map_err(|error| failure("clone3 with a user namespace", error))?;
+        .or_failure("clone3 with a user namespace")?;
     let Forked::Parent { child: inside } = forked else {
         // Keeps the namespace until the supervisor has opened it.
         discard(
@@ -59,7 +59,7 @@ fn create(table: &DescriptorTable, control: &UnixStream) -> Result<(), Failure> 
     map(inside, &order.ranges)?;
     let pid = u32::try_from(inside.as_raw()).unwrap_or_default();
     stream::send(control, &FromIdNamespace::Created { pid }, MAX_SMALL_FRAME_BYTES)
-        .map_err(|error| failure("tell of the namespace", error))
+        .or_failure("tell of the namespace")
 }
 
 /// Has the helpers map our own id and the ranges of subordinate ids, each to itself.

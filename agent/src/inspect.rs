@@ -20,7 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use vivarium_protocol::discard;
-use vivarium_protocol::policy::Interpreter;
+use vivarium_protocol::policy::{Interpreter, is_too_wide};
 
 use crate::sandbox::READ_EXECUTE;
 
@@ -70,15 +70,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
-/// The search path where the environment has none (a version manager's shim needs it).
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Directories that hold more than any Python installation, and so are never bound. The same
-/// that `Policy::validate` refuses; here the error names the interpreter.
-const TOO_WIDE: [&str; 13] = [
-    "/", "/home", "/root", "/proc", "/sys", "/dev", "/run", "/var", "/var/lib", "/var/run", "/tmp",
-    "/boot", "/etc",
-];
+/// The search path where the environment has none: execvp(3). A version manager's shim needs one.
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What an interpreter of this version is executed with, after its name. A template's own arguments
 /// follow.
@@ -265,8 +258,7 @@ fn needed(mut prefixes: Vec<PathBuf>) -> Result<Vec<PathBuf>, PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let is_wide = |prefix: &PathBuf| {
         !prefix.is_absolute()
-            || prefix.parent() == Some(Path::new("/home"))
-            || TOO_WIDE.iter().any(|wide| prefix == Path::new(wide))
+            || is_too_wide(prefix)
             || home.as_ref().is_some_and(|home| home.starts_with(prefix))
     };
     if let Some(wide) = prefixes.iter().find(|prefix| is_wide(prefix)) {

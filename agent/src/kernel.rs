@@ -19,7 +19,7 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::outcome::KernelEnd;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::sandbox::{self, Context};
 use crate::sys;
 use crate::usage::Meter;
@@ -107,9 +107,8 @@ impl Kernel {
             control_end.as_fd(),
             program.as_fd(),
         ];
-        let pending = launcher
-            .spawn(Program::Kernel, &descriptors)
-            .map_err(|error| failure("ask for a kernel", error))?;
+        let pending =
+            launcher.spawn(Program::Kernel, &descriptors).or_failure("ask for a kernel")?;
         control.set_nonblocking(true).map_err(made)?;
         let output_cap = context.policy.limits.max_output_bytes.get();
         let result_cap = context.policy.limits.max_result_bytes.get();

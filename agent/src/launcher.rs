@@ -34,7 +34,7 @@ use vivarium_protocol::stream;
 
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
-use crate::failure::{failure, failure_to_fork};
+use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;
 use crate::startup::check_protocol;
@@ -60,13 +60,12 @@ fn run(
 ) -> Result<ExitCode, Failure> {
     let Received { policy, program, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
-    let host = HostFacts::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+    let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
     let context = Context { policy, host, program: Some(program) };
 
     // Orphans become our children, so that wait(2) reports their end.
-    prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
-    let (to_agent, to_launcher) =
-        UnixStream::pair().map_err(|error| failure("socketpair", error))?;
+    prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
+    let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;
     let leaf = context.policy.cgroup.as_ref();
     let leaf = leaf.map(|scope| spawn::open_cgroup(&scope.agent)).transpose()?;
     let flags = clone_flags(&context);
@@ -110,11 +109,11 @@ fn serve(
     if context.applies(Layer::Namespaces) {
         id_map::write(&context, agent)?;
     }
-    let namespaces = SessionNamespaces::open(&context, agent)
-        .map_err(|error| failure("open the session's namespaces", error))?;
+    let namespaces =
+        SessionNamespaces::open(&context, agent).or_failure("open the session's namespaces")?;
     sandbox::give_up_capabilities()?;
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
-        .map_err(|error| failure("tell the agent of its ids", error))?;
+        .or_failure("tell the agent of its ids")?;
     // The agent sets its session up meanwhile, and does not inherit this filter.
     sandbox::confine_launcher(&context)?;
     // From here on the agent alone holds the control socket: its end must be the session's.
@@ -134,9 +133,9 @@ struct Received {
 /// Enters the id namespace, if the session is to have subordinate ids.
 fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
     let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
-        .map_err(|error| failure("receive the policy", error))?;
+        .or_failure("receive the policy")?;
     check_protocol(launch.protocol_version)?;
-    launch.policy.validate().map_err(|error| failure("validate the policy", error))?;
+    launch.policy.validate().or_failure("validate the policy")?;
     let mut fds = fds.into_iter();
     let program =
         fds.next().ok_or_else(|| failure("receive the kernel program", "there is none"))?;
@@ -150,9 +149,8 @@ fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
 
 /// Closes the launcher's copy of the control socket: /dev/null takes its number.
 fn release(control: &UnixStream) -> Result<(), Failure> {
-    let null = sys::open_null().map_err(|error| failure("open /dev/null", error))?;
-    sys::replace(control.as_fd(), null.as_fd())
-        .map_err(|error| failure("release the control socket", error))
+    let null = sys::open_null().or_failure("open /dev/null")?;
+    sys::replace(control.as_fd(), null.as_fd()).or_failure("release the control socket")
 }
 
 struct Launcher {
@@ -170,7 +168,7 @@ struct Launcher {
 
 impl Launcher {
     fn serve(mut self) -> Result<ExitCode, Failure> {
-        let children = Children::watch().map_err(|error| failure("signalfd", error))?;
+        let children = Children::watch().or_failure("signalfd")?;
         loop {
             if self.reap(&children) {
                 return Ok(ExitCode::SUCCESS);

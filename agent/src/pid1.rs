@@ -16,7 +16,7 @@ use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Transient};
 use vivarium_protocol::stream;
 
 use self::session::Session;
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::sandbox::{self, Context};
 
 pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {
@@ -37,19 +37,19 @@ fn start<'a>(
     control: &'a UnixStream,
     launcher: UnixStream,
 ) -> Result<Session<'a>, Failure> {
-    prctl::set_name(c"viv-agent").map_err(|error| failure("prctl(NAME)", error))?;
+    prctl::set_name(c"viv-agent").or_failure("prctl(NAME)")?;
     // The launcher is single-threaded, so its thread is its process (prctl(2) is about the
     // former). A launcher that died before this call shows as the end of its socket.
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| failure("prctl(PDEATHSIG)", error))?;
+    prctl::set_pdeathsig(Signal::SIGKILL).or_failure("prctl(PDEATHSIG)")?;
     // Where there is no pid namespace, orphans come here and nowhere else all the same.
-    prctl::set_child_subreaper(true).map_err(|error| failure("prctl(SUBREAPER)", error))?;
-    let mapped: FromLauncher = stream::receive(&launcher, MAX_SMALL_FRAME_BYTES)
-        .map_err(|error| failure("wait for the launcher", error))?;
+    prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
+    let mapped: FromLauncher =
+        stream::receive(&launcher, MAX_SMALL_FRAME_BYTES).or_failure("wait for the launcher")?;
     if mapped != FromLauncher::Mapped {
         return Err(failure("wait for the launcher", "it spoke out of turn"));
     }
     sandbox::enter(context)?;
     // Again: a change of ids has cleared it (prctl(2)).
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| failure("prctl(PDEATHSIG)", error))?;
+    prctl::set_pdeathsig(Signal::SIGKILL).or_failure("prctl(PDEATHSIG)")?;
     Session::new(context, control, launcher)
 }

@@ -31,7 +31,8 @@ use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
 use vivarium_protocol::stream;
 
 use self::image::Image;
-use crate::failure::{failure, failure_to_fork};
+pub(crate) use self::image::NOT_EXECUTABLE;
+use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
 use crate::sys::{self, DescriptorTable, Forked, SingleThreaded, Wait};
 
@@ -55,7 +56,7 @@ pub(crate) fn spawn_process(
     let Some((report, descriptors)) = fds.split_last() else {
         return Err(failure("start a process", "the agent sent no descriptors"));
     };
-    let report = report.try_clone().map_err(|error| failure("dup", error))?.into();
+    let report = report.try_clone().or_failure("dup")?.into();
     let started = Image::of(context, program).and_then(|image| {
         fork_and_join(
             thread,
@@ -81,7 +82,7 @@ fn fork_and_join(
     request: &SpawnRequest<'_>,
 ) -> Result<Pid, Failure> {
     let leaf = open_leaf(context)?;
-    let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
+    let (ours, theirs) = UnixStream::pair().or_failure("socketpair")?;
     let forked = sys::fork(thread).map_err(|error| failure_to_fork("fork a process", error))?;
     let child = match forked {
         Forked::Parent { child } => child,
@@ -90,7 +91,7 @@ fn fork_and_join(
             let code = join_session(context, namespaces, leaf.as_ref().map(AsFd::as_fd)).and_then(
                 |(process, _)| {
                     stream::send(&theirs, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
-                        .map_err(|error| failure("tell the launcher of the process", error))?;
+                        .or_failure("tell the launcher of the process")?;
                     become_program(table, context, request)
                 },
             );
@@ -99,8 +100,8 @@ fn fork_and_join(
     };
     drop(theirs);
     let process: Result<i32, _> = stream::receive(&ours, MAX_SMALL_FRAME_BYTES);
-    sys::wait(Wait::For(child)).map_err(|error| failure("wait for the forked child", error))?;
-    process.map(Pid::from_raw).map_err(|error| failure("receive the pid of the process", error))
+    sys::wait(Wait::For(child)).or_failure("wait for the forked child")?;
+    process.map(Pid::from_raw).or_failure("receive the pid of the process")
 }
 
 /// Joins the session, and continues in it as a clone, in the cgroup `leaf` if there is one. Returns
@@ -115,7 +116,7 @@ pub(crate) fn join_session(
 ) -> Result<(Pid, SingleThreaded), Failure> {
     let thread = check_alone()?;
     yield_to_others(context)?;
-    namespaces.enter().map_err(|error| failure("setns into the session", error))?;
+    namespaces.enter().or_failure("setns into the session")?;
     // Where agent and kernel have one id, what tenant code left running in the session could
     // otherwise take this process over before it has its filter. It holds until the process is
     // confined: execve(2) ends it, and a forked kernel does.
@@ -129,7 +130,7 @@ pub(crate) fn join_session(
 /// Landlock and seccomp hold for the thread that asks for them: a thread that a library had started
 /// in a forked process would remain without, in the same memory as tenant code.
 fn check_alone() -> Result<SingleThreaded, Failure> {
-    SingleThreaded::verify().map_err(|error| failure("enter the session with one thread", error))
+    SingleThreaded::verify().or_failure("enter the session with one thread")
 }
 
 /// Where memory runs out, of the session, of all sessions or of the host, tenant code is to be
@@ -163,23 +164,21 @@ pub(crate) fn confine(
     report: &UnixStream,
 ) -> Result<Confined, Failure> {
     // A group of its own: SIGINT goes to it and the children it has not parted from.
-    setsid().map_err(|error| failure("setsid", error))?;
+    setsid().or_failure("setsid")?;
     unblock_signals()?;
-    sys::default_signals().map_err(|error| failure("reset the signals", error))?;
+    sys::default_signals().or_failure("reset the signals")?;
     let workdir = context.policy.inner_workdir();
-    let environment = sandbox::kernel_environment(context)
-        .map_err(|error| failure("make the environment", error))?;
+    let environment = sandbox::kernel_environment(context).or_failure("make the environment")?;
     let protection = sandbox::restrict(context)?;
-    chdir(workdir).map_err(|error| failure("chdir to the workdir", error))?;
+    chdir(workdir).or_failure("chdir to the workdir")?;
     let pid = u32::try_from(getpid().as_raw()).unwrap_or_default();
-    send_report(report, &SpawnReport::Confined { pid, origin, protection })
-        .map_err(|error| failure("report", error))?;
+    send_report(report, &SpawnReport::Confined { pid, origin, protection }).or_failure("report")?;
     // The report socket goes last and closes by itself: execve that worked is its end of file.
     let placed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
     let report = table
         .place(&placed, report.as_fd())
         .and_then(|mut placed| placed.take(descriptors.len()))
-        .map_err(|error| failure("place descriptors", error))?;
+        .or_failure("place descriptors")?;
     Ok(Confined { environment, report })
 }
 
@@ -199,7 +198,7 @@ fn become_program(
 }
 
 fn unblock_signals() -> Result<(), Failure> {
-    SigSet::all().thread_unblock().map_err(|error| failure("unblock signals", error))
+    SigSet::all().thread_unblock().or_failure("unblock signals")
 }
 
 pub(crate) fn report_failure(report: &UnixStream, failure: Failure) -> i32 {

@@ -3,16 +3,15 @@
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::message::Failure;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::sys::{DescriptorTable, SingleThreaded};
 use crate::{sandbox, sys};
 
 /// Lets go of everything inherited, before reading any input.
 pub(crate) fn sanitise(table: &DescriptorTable) -> Result<SingleThreaded, Failure> {
-    table.close_from(3).map_err(|error| failure("close inherited descriptors", error))?;
-    let thread =
-        SingleThreaded::verify().map_err(|error| failure("start with one thread", error))?;
-    sys::clear_environment(thread).map_err(|error| failure("clear the environment", error))?;
+    table.close_from(3).or_failure("close inherited descriptors")?;
+    let thread = SingleThreaded::verify().or_failure("start with one thread")?;
+    sys::clear_environment(thread).or_failure("clear the environment")?;
     sandbox::abort_core_dumps()?;
     Ok(thread)
 }

@@ -36,7 +36,7 @@ use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromTemplate, StartTemplate};
 use vivarium_protocol::stream;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::startup::{check_protocol, sanitise};
 use crate::sys::{DescriptorTable, SingleThreaded};
 use crate::{id_namespace, inspect, sys};
@@ -64,21 +64,18 @@ fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Inf
     // What kernels inherit from here, and what a pre-import can not undo. The zygote can not have the
     // namespaces layer: setns(2) into a session asks for the rights of its parent. Nor Landlock's
     // rules: a session's own files could not be named in them.
-    prctl::set_no_new_privs().map_err(|error| failure("prctl(NO_NEW_PRIVS)", error))?;
+    prctl::set_no_new_privs().or_failure("prctl(NO_NEW_PRIVS)")?;
     // It has a socket for each session.
-    let (_, most) =
-        getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| failure("getrlimit", error))?;
-    setrlimit(Resource::RLIMIT_NOFILE, most, most)
-        .map_err(|error| failure("setrlimit(NOFILE)", error))?;
-    sys::default_signals().map_err(|error| failure("reset the signals", error))?;
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).or_failure("getrlimit")?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).or_failure("setrlimit(NOFILE)")?;
+    sys::default_signals().or_failure("reset the signals")?;
     // Without it kernels could not continue in a clone with libc's state right.
     sys::thread_id_address().map_err(|error| Failure {
         fix: "use a kernel that was built with CONFIG_CHECKPOINT_RESTORE".to_owned(),
         ..failure("prctl(GET_TID_ADDRESS)", error)
     })?;
 
-    end_with_supervisor(control)
-        .map_err(|error| failure("have it end with the supervisor", error))?;
+    end_with_supervisor(control).or_failure("have it end with the supervisor")?;
     let made = |error| failure("make the template's descriptors", error);
     let null = sys::open_null().map_err(made)?;
     let program = program_file(&order.interpreter.program).map_err(made)?;
@@ -93,8 +90,7 @@ fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Inf
     ];
     // It has to stay: what ld.so(8) asks for the path of is found by it.
     placed.extend(read_only.iter().map(|program| program.mounts.as_fd()));
-    let (path, arguments, environment) =
-        image(&order, &path).map_err(|error| failure("name the interpreter", error))?;
+    let (path, arguments, environment) = image(&order, &path).or_failure("name the interpreter")?;
     let last = read_only.as_ref().map_or(control.as_fd(), |program| program.file.as_fd());
     let mut placed_fds = table.place(&placed, last).map_err(made)?;
     let last = placed_fds.take(placed.len()).map_err(made)?;
@@ -135,7 +131,7 @@ fn end_with_supervisor(control: &UnixStream) -> std::io::Result<()> {
 
 fn receive(control: &UnixStream) -> Result<(StartTemplate, OwnedFd, Option<OwnedFd>), Failure> {
     let (order, fds) = stream::receive_with::<StartTemplate>(control, MAX_FRAME_BYTES)
-        .map_err(|error| failure("receive the order", error))?;
+        .or_failure("receive the order")?;
     check_protocol(order.protocol_version)?;
     let mut fds = fds.into_iter();
     let library = fds.next().ok_or_else(|| failure("receive the library", "there is none"))?;

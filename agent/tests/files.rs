@@ -252,12 +252,8 @@ fn first_of_listing_and_upload(session: &mut Session) -> &'static str {
         limit: 1,
     };
     let (listing, _socket) = session.begin(list);
-    let (upload, mut socket) = session.begin(write("large"));
-    let chunk = vec![7; 1 << 20];
-    for chunk in std::iter::repeat_n(&chunk[..], 32).chain([&[][..]]) {
-        socket.write_all(&u32::try_from(chunk.len()).unwrap().to_le_bytes()).unwrap();
-        socket.write_all(chunk).unwrap();
-    }
+    let (upload, socket) = session.begin(write("large"));
+    send_content(socket, &vec![7; 32 << 20]);
     session.done(upload).unwrap();
     let first = if session.has_done(listing) { "listing" } else { "upload" };
     session.done(listing).unwrap();

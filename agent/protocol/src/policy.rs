@@ -172,7 +172,8 @@ pub enum PolicyError {
     Missing(&'static str),
 }
 
-/// Directories that must never be bound whole: each holds what sessions must not see.
+/// Directories that must never be bound whole: each holds what sessions must not see, and more than any
+/// Python installation.
 const TOO_WIDE: [&str; 13] = [
     "/", "/home", "/root", "/proc", "/sys", "/dev", "/run", "/var", "/var/lib", "/var/run", "/tmp",
     "/boot", "/etc",
@@ -232,10 +233,14 @@ fn check_path(field: &'static str, path: &Path) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses a path that would open a home directory or the host's state.
+/// Whether a path is a home directory, or holds the host's state.
+#[must_use]
+pub fn is_too_wide(path: &Path) -> bool {
+    path.parent() == Some(Path::new("/home")) || TOO_WIDE.iter().any(|wide| path == Path::new(wide))
+}
+
 fn check_wide(field: &'static str, path: &Path) -> Result<(), PolicyError> {
-    let is_home = path.parent() == Some(Path::new("/home"));
-    if is_home || TOO_WIDE.iter().any(|wide| path == Path::new(wide)) {
+    if is_too_wide(path) {
         Err(PolicyError::TooWide { field, path: path.to_owned() })
     } else {
         Ok(())

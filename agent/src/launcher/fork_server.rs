@@ -20,7 +20,7 @@ use vivarium_protocol::message::{Failure, ForkLauncher, FromAgent, LauncherForke
 use vivarium_protocol::stream::{self, StreamError};
 
 use super::launch;
-use crate::failure::{failure, failure_to_fork};
+use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::startup::{check_protocol, sanitise};
 use crate::sys::{DescriptorTable, Forked, SingleThreaded};
 use crate::{sandbox, sys};
@@ -52,12 +52,12 @@ fn serve(table: &DescriptorTable, orders: UnixStream) -> Result<Served, Failure>
     // kernel out of directories that are the agent's.
     umask(Mode::from_bits_truncate(0o022));
     sandbox::prepare()?;
-    prctl::set_name(c"viv-launchers").map_err(|error| failure("prctl(NAME)", error))?;
+    prctl::set_name(c"viv-launchers").or_failure("prctl(NAME)")?;
     loop {
         let (order, fds) =
             match stream::receive_with::<ForkLauncher>(&orders, MAX_SMALL_FRAME_BYTES) {
                 Err(StreamError::Closed) => return Ok(Served::Closed),
-                received => received.map_err(|error| failure("receive an order", error))?,
+                received => received.or_failure("receive an order")?,
             };
         let [control, stderr, lifeline] = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|fds| failure("receive a launcher's three sockets", fds.len()))?;
@@ -115,10 +115,10 @@ fn place(
     // First, so that the supervisor knows of every launcher.
     let forked = LauncherForked { pid: getpid().as_raw() };
     stream::send(lifeline, &forked, MAX_SMALL_FRAME_BYTES)
-        .map_err(|error| failure("tell the supervisor of the fork", error))?;
-    prctl::set_name(c"viv-launcher").map_err(|error| failure("prctl(NAME)", error))?;
+        .or_failure("tell the supervisor of the fork")?;
+    prctl::set_name(c"viv-launcher").or_failure("prctl(NAME)")?;
     // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
-    setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|error| failure("setpgid", error))?;
+    setpgid(Pid::from_raw(0), Pid::from_raw(0)).or_failure("setpgid")?;
     let made = |error| failure("make a launcher's descriptors", error);
     let null = sys::open_null().map_err(made)?;
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), lifeline.as_fd()];

@@ -21,12 +21,12 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::stream;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::sandbox::{Context, SessionNamespaces};
 use crate::{children, spawn, sys};
 
 /// How long a zygote may take to fork before the kernel is executed instead: a hundred times what a
-/// fork takes. The supervisor, which is told, ends a zygote that hangs.
+/// fork takes. The supervisor ends a zygote that hangs.
 const FORK_TIMEOUT_MS: u16 = 1000;
 
 /// How long the process that inherits the children of a zygote that has ended may take to reap them.
@@ -96,18 +96,17 @@ impl ZygoteClient {
         };
         self.hand_over(&child, context, namespaces, fds)?;
         let pidfd = recv_joined(&child)?;
-        (&child).write_all(&[1]).map_err(|error| failure("have the kernel go on", error))?;
+        (&child).write_all(&[1]).or_failure("have the kernel go on")?;
         self.kernels.push(ForkedKernel { fork, number, pidfd });
         Ok(())
     }
 
     fn request_fork(&mut self) -> Result<PendingFork, Failure> {
-        let (child, theirs) =
-            UnixStream::pair().map_err(|error| failure("make a socket for a fork", error))?;
+        let (child, theirs) = UnixStream::pair().or_failure("make a socket for a fork")?;
         self.forks += 1;
         let message = ToZygote::Fork(self.forks);
         stream::send_with(&self.socket, &message, &[theirs], MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("ask for a fork", error))?;
+            .or_failure("ask for a fork")?;
         Ok(PendingFork { fork: self.forks, child })
     }
 
@@ -128,7 +127,7 @@ impl ZygoteClient {
         let leaf = leaf.iter().map(AsFd::as_fd);
         let given: Vec<_> = namespaces.descriptors().chain(leaf).chain(own).collect();
         stream::send_with(child, &self.handoff, &given, MAX_FRAME_BYTES)
-            .map_err(|error| failure("hand over what belongs to the session", error))
+            .or_failure("hand over what belongs to the session")
     }
 
     /// What to poll: the zygote's socket, or, where the zygote has ended, the kernels that it left,

@@ -33,7 +33,7 @@ use self::execution::{PendingExecution, RunningExecution};
 use self::transfers::Transfers;
 use self::wait::Event;
 use crate::children::Children;
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::files::{ChangeTracker, Workdir};
 use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::wire::FromKernel;
@@ -65,7 +65,7 @@ impl<'a> Session<'a> {
         control: &'a UnixStream,
         launcher: UnixStream,
     ) -> Result<Self, Failure> {
-        let children = Children::watch().map_err(|error| failure("signalfd", error))?;
+        let children = Children::watch().or_failure("signalfd")?;
         let mut launcher = LauncherClient::new(launcher);
         let kernel = Kernel::spawn(context, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.

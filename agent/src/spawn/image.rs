@@ -13,16 +13,13 @@ use nix::errno::Errno;
 use nix::unistd::{chdir, execve};
 use vivarium_protocol::message::{Failure, Program};
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::files;
 use crate::inspect;
 use crate::sandbox::Context;
 
 const NOT_FOUND: i32 = 127;
-const NOT_EXECUTABLE: i32 = 126;
-
-/// The search path if the session has no PATH: execvp(3).
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const NOT_EXECUTABLE: i32 = 126;
 
 /// What to execute, resolved and turned into C strings while still outside.
 pub(super) enum Image {
@@ -58,7 +55,7 @@ impl Image {
             Program::Command { argv, cwd } => {
                 let arguments: Result<Vec<_>, NulError> =
                     argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
-                let arguments = arguments.map_err(|error| failure("pass the arguments", error))?;
+                let arguments = arguments.or_failure("pass the arguments")?;
                 if arguments.is_empty() {
                     return Err(failure("pass the arguments", "there are none"));
                 }
@@ -160,7 +157,7 @@ fn search_path(environment: &[CString]) -> impl Iterator<Item = &[u8]> {
     let path = environment
         .iter()
         .find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="))
-        .unwrap_or(DEFAULT_PATH.as_bytes());
+        .unwrap_or(inspect::DEFAULT_PATH.as_bytes());
     path.split(|byte| *byte == b':').filter(|directory| !directory.is_empty())
 }
 

@@ -14,7 +14,7 @@ use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromForkedChild, Handoff, Origin};
 use vivarium_protocol::stream;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::sandbox::{Context, HostFacts, SessionNamespaces};
 use crate::spawn::{self, Confined};
 use crate::sys;
@@ -64,17 +64,17 @@ impl ForkedChild {
         // The zygote's descriptors: other sessions' sockets, as many as there are sessions.
         table
             .close_all_but(&[launcher.as_fd(), pid_sender.as_fd()])
-            .map_err(|error| failure("close the template's descriptors", error))?;
+            .or_failure("close the template's descriptors")?;
         stream::send(launcher, &FromForkedChild::Started, MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("tell the launcher of the fork", error))?;
-        let host = HostFacts::capture().map_err(|error| failure("read /proc/self/ns", error))?;
+            .or_failure("tell the launcher of the fork")?;
+        let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
         let (Handoff { policy }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
-            .map_err(|error| failure("receive what belongs to the session", error))?;
-        policy.validate().map_err(|error| failure("validate the policy", error))?;
+            .or_failure("receive what belongs to the session")?;
+        policy.validate().or_failure("validate the policy")?;
         let context = Context { policy, host, program: None };
         let mut fds = fds.into_iter();
         let namespaces = SessionNamespaces::receive(&context, &mut fds)
-            .map_err(|error| failure("receive the session's namespaces", error))?;
+            .or_failure("receive the session's namespaces")?;
         let missing = |what: &'static str| failure("receive what belongs to the session", what);
         let leaf = match context.policy.cgroup {
             Some(_) => Some(fds.next().ok_or_else(|| missing("there is no cgroup"))?),
@@ -86,11 +86,11 @@ impl ForkedChild {
             spawn::join_session(&context, &namespaces, leaf.as_ref().map(AsFd::as_fd))?;
 
         stream::send(pid_sender, &process.as_raw(), MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("tell the template of the kernel", error))?;
-        let pidfd = sys::pidfd_open(getpid()).map_err(|error| failure("pidfd_open", error))?;
+            .or_failure("tell the template of the kernel")?;
+        let pidfd = sys::pidfd_open(getpid()).or_failure("pidfd_open")?;
         let joined = FromForkedChild::Joined;
         stream::send_with(launcher, &joined, &[pidfd], MAX_SMALL_FRAME_BYTES)
-            .map_err(|error| failure("tell the launcher of the kernel", error))?;
+            .or_failure("tell the launcher of the kernel")?;
         Ok(JoinedChild { thread, context, descriptors: fds.collect(), report: report.into() })
     }
 }
@@ -98,14 +98,12 @@ impl ForkedChild {
 impl JoinedChild {
     fn confine(&self, table: DescriptorTable, started_with: &StartedWith) -> Result<(), Failure> {
         // The zygote's environment is not the session's, and the layers check that nothing is inherited.
-        sys::clear_environment(self.thread)
-            .map_err(|error| failure("clear the environment", error))?;
+        sys::clear_environment(self.thread).or_failure("clear the environment")?;
         // Its arguments and environment name directories of the daemon.
         started_with.overwrite(self.thread);
         let Confined { environment, report } =
             spawn::confine(table, &self.context, Origin::Forked, &self.descriptors, &self.report)?;
-        sys::set_environment(self.thread, &environment)
-            .map_err(|error| failure("set the environment", error))?;
+        sys::set_environment(self.thread, &environment).or_failure("set the environment")?;
         drop(report); // tells the agent that this is a kernel now
         // As execve would have: without it the kernel's own files in /proc are not its
         // (proc_pid(5)). After the report socket, by which nobody but this process may speak.

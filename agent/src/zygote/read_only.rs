@@ -21,7 +21,7 @@ use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::stream;
 
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::sandbox;
 use crate::sys::{self, Forked, SingleThreaded, Wait};
 
@@ -37,7 +37,7 @@ pub(super) struct ReadOnlyProgram {
 
 /// Opens the program at `path`, which is absolute and no link.
 pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgram, Failure> {
-    let (ours, theirs) = UnixStream::pair().map_err(|error| failure("socketpair", error))?;
+    let (ours, theirs) = UnixStream::pair().or_failure("socketpair")?;
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
     let forked = sys::clone3(thread, flags, None).map_err(sandbox::clone_diagnosis)?;
     let Forked::Parent { child: maker } = forked else {
@@ -45,7 +45,7 @@ pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgra
         let made: Result<(), Failure> = make(path).and_then(|program| {
             let fds = [program.file, program.mounts];
             stream::send_with(&theirs, &Ok::<(), Failure>(()), &fds, MAX_SMALL_FRAME_BYTES)
-                .map_err(|error| failure("hand over the interpreter", error))
+                .or_failure("hand over the interpreter")
         });
         if let Err(failed) = made {
             let said = Err::<(), Failure>(failed);
@@ -55,8 +55,8 @@ pub(super) fn open(thread: SingleThreaded, path: &Path) -> Result<ReadOnlyProgra
     };
     drop(theirs);
     let received = stream::receive_with::<Result<(), Failure>>(&ours, MAX_SMALL_FRAME_BYTES);
-    sys::wait(Wait::For(maker)).map_err(|error| failure("wait for the mounts' maker", error))?;
-    let (made, fds) = received.map_err(|error| failure("receive the interpreter", error))?;
+    sys::wait(Wait::For(maker)).or_failure("wait for the mounts' maker")?;
+    let (made, fds) = received.or_failure("receive the interpreter")?;
     made?;
     let [file, mounts] = <[OwnedFd; 2]>::try_from(fds)
         .map_err(|fds| failure("receive the interpreter and its mounts", fds.len()))?;
@@ -71,9 +71,8 @@ fn make(path: &Path) -> Result<ReadOnlyProgram, Failure> {
     };
     let root = open(Path::new("/"), libc::O_PATH | libc::O_DIRECTORY)?;
     sys::add_mount_attributes(root.as_fd(), ATTRIBUTES, true)
-        .map_err(|error| failure("make a copy of all mounts read-only", error))?;
+        .or_failure("make a copy of all mounts read-only")?;
     let file = open(path, libc::O_PATH | libc::O_NOFOLLOW)?;
-    let mounts = File::open("/proc/self/ns/mnt")
-        .map_err(|error| failure("open /proc/self/ns/mnt", error))?;
+    let mounts = File::open("/proc/self/ns/mnt").or_failure("open /proc/self/ns/mnt")?;
     Ok(ReadOnlyProgram { file: file.into(), mounts: mounts.into() })
 }

@@ -219,7 +219,7 @@ impl ZygoteServer {
                     false
                 }
                 Err(StreamError::Io(error)) => error.kind() == io::ErrorKind::WouldBlock,
-                // There is no kernel; the launcher was told why.
+                // There is no kernel; the launcher has received the reason.
                 Err(_) => false,
             }
         });

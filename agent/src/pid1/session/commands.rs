@@ -13,10 +13,8 @@ use super::execution::{Runner, RunningExecution};
 use crate::failure::failure;
 use crate::kernel::command::Command;
 use crate::kernel::launcher_client::SpawnProgress;
+use crate::spawn::NOT_EXECUTABLE;
 use crate::usage;
-
-/// A shell's exit code for a command that it could not execute.
-const NOT_EXECUTABLE: i32 = 126;
 
 impl Session<'_> {
     /// Asks the launcher for a command. Its start is reported once it has been executed.

@@ -16,7 +16,7 @@ use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, ToAgent};
 use vivarium_protocol::stream;
 
-use crate::failure::failure;
+use crate::failure::OrFailure;
 use crate::kernel::launcher_client::is_retry;
 
 /// How much may be queued before bulk is held back.
@@ -50,8 +50,7 @@ impl<'a> Control<'a> {
 
     /// Sends a message, now or as soon as the supervisor reads.
     pub(super) fn send(&mut self, message: &FromAgent) -> Result<(), Failure> {
-        let bytes = frame::encode(message, MAX_FRAME_BYTES)
-            .map_err(|error| failure("send to the supervisor", error))?;
+        let bytes = frame::encode(message, MAX_FRAME_BYTES).or_failure("send to the supervisor")?;
         self.waiting = self.waiting.saturating_add(bytes.len());
         self.outbox.push_back(bytes);
         self.write();
