@@ -10,13 +10,7 @@ use vivarium_protocol::stream::StreamError;
 
 /// A failure that is no layer's.
 pub(crate) fn failure(operation: &str, error: impl Display + Any) -> Failure {
-    Failure {
-        layer: None,
-        operation: operation.to_owned(),
-        reason: error.to_string(),
-        fix: String::new(),
-        transient: transient(&error),
-    }
+    Failure { transient: transient(&error), ..Failure::new(operation, error.to_string()) }
 }
 
 pub(crate) trait OrFailure<T> {

@@ -229,7 +229,7 @@ pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
 mod tests {
     use std::sync::mpsc;
 
-    use vivarium_protocol::policy::{CgroupPlacement, Network};
+    use vivarium_protocol::policy::Network;
 
     use super::*;
     use crate::sandbox::fixture;
@@ -284,14 +284,7 @@ mod tests {
     fn a_cgroup_leaf_must_be_a_directory() {
         let mut context = fixture::context(&[], Network::None, Path::new("/"));
         assert!(open_leaf(&context).unwrap().is_none());
-        context.policy.cgroup = Some(CgroupPlacement {
-            agent: "/nonexistent/cgroup".into(),
-            kernel: "/".into(),
-            missing: String::new(),
-            fix: String::new(),
-            limits_memory: true,
-            limits_pids: true,
-        });
+        context.policy.cgroup = Some(fixture::placement("/nonexistent/cgroup", "/"));
         assert!(open_leaf(&context).unwrap().is_some());
         open_cgroup(Path::new("/")).unwrap();
         for missing in ["/nonexistent/cgroup", "/proc/self/status"] {

@@ -328,6 +328,14 @@ pub struct Failure {
     pub transient: Option<Transient>,
 }
 
+impl Failure {
+    /// A failure that is no layer's, and of which nothing else is known.
+    pub fn new(operation: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (operation, reason) = (operation.into(), reason.into());
+        Self { layer: None, operation, reason, fix: String::new(), transient: None }
+    }
+}
+
 /// Why a failure may pass by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transient {

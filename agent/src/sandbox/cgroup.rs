@@ -102,14 +102,7 @@ mod tests {
     /// A session whose agent and kernel belong into these leaves.
     fn context(layers: &[Layer], agent: &str, kernel: &str) -> Context {
         let mut context = fixture::context(layers, Network::None, Path::new("/"));
-        context.policy.cgroup = Some(CgroupPlacement {
-            agent: agent.into(),
-            kernel: kernel.into(),
-            missing: String::new(),
-            fix: String::new(),
-            limits_memory: true,
-            limits_pids: true,
-        });
+        context.policy.cgroup = Some(fixture::placement(agent, kernel));
         context
     }
 

@@ -212,7 +212,7 @@ mod tests {
     use std::path::Path;
 
     use vivarium_protocol::layer::Status;
-    use vivarium_protocol::policy::{CgroupPlacement, Network};
+    use vivarium_protocol::policy::Network;
 
     use super::super::landlock::fixture;
     use super::*;
@@ -288,14 +288,7 @@ mod tests {
     fn address_space_is_limited_only_where_no_cgroup_limits_memory() {
         let mut context = fixture::context(&[Layer::Rlimits], Network::None, Path::new("/"));
         assert!(resources(&context).contains(&Resource::RLIMIT_AS));
-        context.policy.cgroup = Some(CgroupPlacement {
-            agent: "/".into(),
-            kernel: "/".into(),
-            missing: String::new(),
-            fix: String::new(),
-            limits_memory: true,
-            limits_pids: true,
-        });
+        context.policy.cgroup = Some(fixture::placement("/", "/"));
         assert!(!resources(&context).contains(&Resource::RLIMIT_AS));
     }
 
@@ -308,14 +301,7 @@ mod tests {
         let nproc = Wanted::both(Resource::RLIMIT_NPROC, 65);
         assert!(wanted(&whole).contains(&nproc), "64 and the agent, whose id is the same");
         let mut scoped = whole;
-        scoped.policy.cgroup = Some(CgroupPlacement {
-            agent: "/".into(),
-            kernel: "/".into(),
-            missing: String::new(),
-            fix: String::new(),
-            limits_memory: true,
-            limits_pids: true,
-        });
+        scoped.policy.cgroup = Some(fixture::placement("/", "/"));
         let nproc = Wanted::both(Resource::RLIMIT_NPROC, 66);
         assert!(wanted(&scoped).contains(&nproc), "the cgroup refuses first");
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vivarium_protocol::layer::{Intent, Layer, Plan};
-use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
+use vivarium_protocol::policy::{CgroupPlacement, CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::units::Limit;
 
 use super::super::{Context, HostFacts};
@@ -56,6 +56,18 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         ..HostFacts::default()
     };
     Context { policy, host, program: None }
+}
+
+/// A cgroup's leaves, with every limit.
+pub(crate) fn placement(agent: &str, kernel: &str) -> CgroupPlacement {
+    CgroupPlacement {
+        agent: agent.into(),
+        kernel: kernel.into(),
+        missing: String::new(),
+        fix: String::new(),
+        limits_memory: true,
+        limits_pids: true,
+    }
 }
 
 /// Runs `body` in a process of its own: this test, run again alone by the test program.

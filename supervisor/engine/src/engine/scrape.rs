@@ -246,13 +246,8 @@ mod tests {
         let failing = async {
             let mut agent = launched.recv().await.unwrap();
             agent.launched().await;
-            let failure = Failure {
-                layer: Some(Layer::Mounts),
-                operation: "mount /proc".into(),
-                reason: "EPERM".into(),
-                fix: String::new(),
-                transient: None,
-            };
+            let failure =
+                Failure { layer: Some(Layer::Mounts), ..Failure::new("mount /proc", "EPERM") };
             agent.send(FromAgent::Failed(failure)).await;
         };
         let (created, ()) = tokio::join!(engine.create("t", named("a")), failing);

@@ -120,6 +120,5 @@ impl Bench {
 
 /// A failure to start.
 fn failure() -> Failure {
-    let (operation, reason) = ("start".to_owned(), "no room".to_owned());
-    Failure { layer: None, operation, reason, fix: String::new(), transient: None }
+    Failure::new("start", "no room")
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{Failure, Launch, Origin, Transient};
 use vivarium_protocol::policy::Policy;
+use vivarium_protocol::{PROTOCOL_VERSION, error_chain};
 
 use super::Results;
 use super::channel::Channel;
@@ -199,10 +199,8 @@ fn equip(
     if let Some(pool) = &context.ids {
         resources.lease = Some(pool.lease().ok_or_else(|| Failure {
             layer: Some(Layer::Credentials),
-            operation: "take subordinate ids".to_owned(),
-            reason: "all of them are in use".to_owned(),
             fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
-            transient: None,
+            ..Failure::new("take subordinate ids", "all of them are in use")
         })?);
     }
     policy.ids = resources.lease.as_ref().map(Lease::ids);
@@ -245,25 +243,13 @@ fn failure(
     operation: &str,
     error: &(dyn std::error::Error + 'static),
 ) -> Failure {
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        reason.push_str(": ");
-        reason.push_str(&error.to_string());
-        source = error.source();
-    }
     let transient = descriptors::errno(error).and_then(|errno| Transient::of(errno as i32));
-    Failure { layer, operation: operation.to_owned(), reason, fix: String::new(), transient }
+    Failure { layer, transient, ..Failure::new(operation, error_chain(error)) }
 }
 
 pub(super) fn internal(reason: &str) -> Failure {
-    Failure {
-        layer: None,
-        operation: "start a session".to_owned(),
-        reason: reason.to_owned(),
-        fix: "report this as a defect".to_owned(),
-        transient: None,
-    }
+    let fix = "report this as a defect".to_owned();
+    Failure { fix, ..Failure::new("start a session", reason) }
 }
 
 /// Removes a workdir, in which tenant code may have left any number of files: not on the runtime's

@@ -249,10 +249,8 @@ async fn a_session_that_fails_says_why_to_everybody_who_waits() {
     bench.agent.launched().await;
     let failure = Failure {
         layer: Some(Layer::Mounts),
-        operation: "mount /proc".into(),
-        reason: "EPERM".into(),
         fix: "allow it".into(),
-        transient: None,
+        ..Failure::new("mount /proc", "EPERM")
     };
     bench.agent.send(FromAgent::Failed(failure.clone())).await;
     assert_eq!(bench.session.started().await, Err(failure.clone()));

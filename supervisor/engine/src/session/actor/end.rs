@@ -33,11 +33,8 @@ impl Actor {
             tracing::debug!(session = id, cause = ?end.cause, "session ended");
         }
         let failure = end.failure.clone().unwrap_or_else(|| Failure {
-            layer: None,
-            operation: "start a session".to_owned(),
-            reason: end.detail.clone(),
-            fix: String::new(),
             transient: end.is_silent.then_some(Transient::Killed),
+            ..Failure::new("start a session", end.detail.as_str())
         });
         if unborn {
             self.session.started.send_replace(Some(Err(failure.clone())));
