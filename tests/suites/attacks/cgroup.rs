@@ -32,7 +32,7 @@ fn paths_of_the_hosts_tree_are_not_visible() {
 }
 
 #[test]
-fn every_process_of_a_session_is_born_in_its_scope() {
+fn every_process_of_a_session_starts_in_its_scope() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }

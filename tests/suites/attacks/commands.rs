@@ -132,7 +132,7 @@ fn the_sessions_disk_is_its_own_too() {
 }
 
 #[test]
-fn it_is_born_in_the_sessions_scope() {
+fn a_command_starts_in_the_sessions_scope() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }
