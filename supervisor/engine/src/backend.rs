@@ -9,8 +9,6 @@ use std::pin::Pin;
 
 use tokio::net::UnixStream;
 use tokio::process::Child;
-use vivarium_protocol::layer::Layer;
-use vivarium_protocol::policy::Policy;
 
 use self::fork_server::Forked;
 
@@ -23,35 +21,19 @@ pub mod inspect;
 pub mod linux;
 pub mod program;
 
-/// Makes and ends sessions.
 pub trait Backend: std::fmt::Debug + Send + Sync {
     /// Whether this backend can work here at all.
-    ///
-    /// # Errors
-    /// [`LaunchError`] saying what is missing.
     fn probe(&self) -> Result<(), LaunchError>;
 
-    /// The layers that this backend can never apply, whatever the host offers.
-    fn unenforced(&self, policy: &Policy) -> Vec<Layer>;
-
     /// Starts a session. It does not wait for it: the session's first message tells how it went.
-    ///
-    /// # Errors
-    /// [`LaunchError`] if not even its first process could be started.
     fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>>;
 
     /// Starts what makes the namespace of the subordinate ids ([`id_namespace`]), without waiting for it;
     /// `None` if this backend needs none.
-    ///
-    /// # Errors
-    /// [`LaunchError`] if it could not be started.
     fn id_namespace(&self) -> Result<Option<Launched>, LaunchError>;
 
     /// Starts a template, for the log by this name, without waiting for it; `None` if this backend
     /// has none.
-    ///
-    /// # Errors
-    /// [`LaunchError`] if not even its first process could be started.
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;
 
     /// Ends what one of the others started, and returns when its outermost process is gone: whether
@@ -68,7 +50,6 @@ pub struct LaunchSpec {
     pub session_id: String,
 }
 
-/// A session that is starting.
 #[derive(Debug)]
 pub struct Launched {
     /// To and from it.
@@ -103,7 +84,6 @@ pub enum Outermost {
     Forked(Forked),
 }
 
-/// A template that is starting.
 #[derive(Debug)]
 pub struct TemplateParts {
     pub launched: Launched,
@@ -111,16 +91,12 @@ pub struct TemplateParts {
     pub library: OwnedFd,
 }
 
-/// Why a session could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// No stream for it.
     #[error("make a socket pair for the agent")]
     Socket(#[source] std::io::Error),
-    /// The fork server did not take it.
     #[error("ask the fork server for a launcher")]
     Ask(#[source] std::io::Error),
-    /// The program could not be executed.
     #[error("execute {}", path.display())]
     Execute {
         path: PathBuf,

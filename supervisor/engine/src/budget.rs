@@ -53,12 +53,10 @@ impl ByteCounter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
     Tenant {
-        /// How many MiB it has.
         max_mib: usize,
     },
     /// Those of all tenants together.
     Daemon {
-        /// How many MiB there are.
         max_mib: usize,
     },
 }
@@ -108,7 +106,6 @@ struct Shared {
 impl Budget {
     /// So many bytes for all, of which one tenant may have so many, and the results that make
     /// room.
-    #[must_use]
     pub fn new(max_bytes: usize, max_tenant_bytes: usize, results: Arc<dyn Evict>) -> Self {
         Self(Arc::new(Shared {
             daemon: ByteCounter::new(max_bytes),
@@ -120,7 +117,6 @@ impl Budget {
         }))
     }
 
-    #[must_use]
     pub fn of(&self, tenant: &str) -> Account {
         let mut tenants = self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let counter = match tenants.get(tenant) {
@@ -135,7 +131,6 @@ impl Budget {
     }
 
     /// Bytes in use by each tenant that ever had some, and the maximum of all.
-    #[must_use]
     pub fn used(&self) -> (Vec<(String, usize)>, usize) {
         let tenants = self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let used = |(tenant, counter): (&String, &Arc<ByteCounter>)| {
@@ -155,9 +150,6 @@ pub struct Account {
 
 impl Account {
     /// Takes bytes, if there is room for them. Kept results make room.
-    ///
-    /// # Errors
-    /// [`Full`]
     pub fn take(&self, bytes: usize) -> Result<Reservation, Full> {
         let mut reservation = self.hold(0);
         reservation.grow(bytes)?;
@@ -173,9 +165,6 @@ impl Account {
     }
 
     /// Takes bytes, waiting for room if there is none.
-    ///
-    /// # Errors
-    /// [`Full`], if there was none for so long.
     pub async fn take_within(&self, bytes: usize, within: Duration) -> Result<Reservation, Full> {
         let mut full = match self.take(bytes) {
             Ok(reservation) => return Ok(reservation),
@@ -195,7 +184,6 @@ impl Account {
     }
 
     /// Whether more is in use than may be, and whose that is. Kept results make room.
-    #[must_use]
     pub fn excess(&self) -> Option<Full> {
         while self.counter.is_over() {
             if !self.shared.results.forget_oldest_of(&self.tenant) {
@@ -266,22 +254,17 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many they are.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Whether they were there to be taken, and not beyond the maximum.
-    #[must_use]
     pub const fn is_covered(&self) -> bool {
         self.overdraft.is_none()
     }
 
     /// Takes more, if there is room. Kept results make room.
-    ///
-    /// # Errors
-    /// [`Full`]; then it has what it had.
+    /// On an error it has what it had.
     pub fn grow(&mut self, more: usize) -> Result<(), Full> {
         let results = &self.account.shared.results;
         while let Err(full) = self.account.try_add(more) {

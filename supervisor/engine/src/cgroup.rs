@@ -68,7 +68,6 @@ pub struct Missing {
 ///
 /// `prepared` is a directory that somebody with more rights has made for us. Without one it is
 /// the process's own cgroup, where that is delegated.
-#[must_use]
 pub fn acquire(prepared: Option<&PathBuf>) -> Support {
     match root::find(prepared.map(PathBuf::as_path)).and_then(Tree::take) {
         Ok(tree) => Support::Available(Arc::new(tree)),

@@ -81,7 +81,6 @@ const DESCRIBE_WITHIN: Duration = Duration::from_secs(1);
 /// The most sessions in one part of a list.
 const MAX_PAGE: usize = 1000;
 
-/// A running engine. Clones are the same engine.
 #[derive(Debug, Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -97,7 +96,6 @@ struct Inner {
     memory: Arc<Memory>,
     draining: AtomicBool,
     transfers: TransferLimiter,
-    /// Requests that are carried out once.
     keys: Arc<Keys>,
 }
 
@@ -130,20 +128,15 @@ impl Host {
 }
 
 impl Engine {
-    /// The settings now in force.
-    #[must_use]
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.inner.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether new work is accepted.
-    #[must_use]
     pub fn is_draining(&self) -> bool {
         self.inner.draining.load(Ordering::Relaxed)
     }
 
     /// This host and what it offers a tenant.
-    #[must_use]
     pub fn host(&self, tenant: &str) -> HostInfo {
         let settings = self.settings();
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
@@ -174,9 +167,6 @@ impl Engine {
     }
 
     /// A session, with what its agent says about it.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownSession`].
     pub async fn get(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
         let session = self.find(tenant, id)?;
         let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
@@ -193,9 +183,6 @@ impl Engine {
     }
 
     /// A tenant's sessions.
-    ///
-    /// # Errors
-    /// [`EngineError::Invalid`] for a page that can not be.
     pub fn list(&self, tenant: &str, page: &Page) -> Result<SessionPage, EngineError> {
         if !(1..=MAX_PAGE).contains(&page.limit) {
             return Err(EngineError::invalid("limit", format!("it is 1 to {MAX_PAGE}")));
@@ -211,9 +198,6 @@ impl Engine {
     }
 
     /// Ends a session, and returns when nothing of it is left.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownSession`].
     pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
         self.find(tenant, id)?.close(Cause::Deleted).await;
         Ok(())
@@ -221,9 +205,6 @@ impl Engine {
 
     /// Interrupts what is running in a session. Returns when it has ended, or after the grace
     /// in which code has to give way.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownSession`].
     pub async fn interrupt(&self, tenant: &str, id: &str) -> Result<InterruptReply, EngineError> {
         let session = self.find(tenant, id)?;
         let unknown = || EngineError::UnknownSession(id.to_owned());
@@ -254,9 +235,7 @@ impl Engine {
     }
 
     /// Gives a session a fresh kernel. What is running is ended, what is queued runs in it.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownSession`], also if the session did not survive it.
+    /// [`EngineError::UnknownSession`] also if the session did not survive it.
     pub async fn reset(&self, tenant: &str, id: &str) -> Result<ResetReply, EngineError> {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
@@ -268,9 +247,6 @@ impl Engine {
     }
 
     /// Keeps an idle session from being reaped.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownSession`].
     pub fn keepalive(&self, tenant: &str, id: &str) -> Result<KeepaliveReply, EngineError> {
         let session = self.find(tenant, id)?;
         session.touch();
@@ -321,21 +297,16 @@ impl Engine {
     }
 
     /// The tenant's part of what may be held of requests, executions and results.
-    #[must_use]
     pub fn account(&self, tenant: &str) -> Account {
         self.inner.host.budget.of(tenant)
     }
 
     /// Takes so many bytes of it.
-    ///
-    /// # Errors
-    /// [`EngineError::NoRoom`]
     pub fn reserve(&self, tenant: &str, bytes: usize) -> Result<Reservation, EngineError> {
         self.account(tenant).take(bytes).map_err(|full| self.no_room(tenant, full))
     }
 
     /// Counts a request that was refused for want of room.
-    #[must_use]
     pub fn no_room(&self, tenant: &str, full: Full) -> EngineError {
         self.observer(tenant).refused(match full {
             Full::Tenant { .. } => Refusal::NoRoom,

@@ -6,14 +6,11 @@
 /// What is known of nothing: RFC 2046, 4.5.1.
 pub const UNKNOWN: &str = "application/octet-stream";
 
-/// By the name's extension.
-#[must_use]
 pub fn of_name(name: &str) -> &'static str {
     mime_guess::from_path(name).first_raw().unwrap_or(UNKNOWN)
 }
 
 /// By the name's extension; else by the content, of which the beginning is enough.
-#[must_use]
 pub fn of_file(name: &str, content: &[u8], is_text: bool) -> &'static str {
     let by_name = mime_guess::from_path(name).first_raw();
     let by_content = || infer::get(content).map(|kind| kind.mime_type());

@@ -78,7 +78,6 @@ impl Drop for MemoryReservation {
 
 impl Memory {
     /// As these say, from now on. Has to be called where tokio runs.
-    #[must_use]
     pub fn watch(sources: Sources) -> Self {
         let mut memory = Self::fixed(sources.read());
         let (shared, sources) = (Arc::clone(&memory.shared), Arc::new(sources));
@@ -88,7 +87,6 @@ impl Memory {
     }
 
     /// As this says, until something else is noted.
-    #[must_use]
     pub(crate) fn fixed(reading: MemoryReading) -> Self {
         if reading.memory.is_none() {
             tracing::info!("nothing tells how much memory is left: sessions are made all the same");
@@ -105,9 +103,6 @@ impl Memory {
     }
 
     /// Takes what one more session needs.
-    ///
-    /// # Errors
-    /// [`Shortage`] if there is not as much, or if the host is short of memory.
     pub fn admit(
         &self,
         environment: &str,
@@ -126,14 +121,10 @@ impl Memory {
         MemoryReservation { shared: Arc::clone(&self.shared), bytes }
     }
 
-    /// What a pool is to do.
-    #[must_use]
     pub fn pool_action(&self, environment: &str, policy: MemoryPolicy) -> PoolAction {
         self.shared.lock().pool_action(environment, policy)
     }
 
-    /// What there is for an environment.
-    #[must_use]
     pub fn status(&self, environment: &str, policy: MemoryPolicy) -> MemoryStatus {
         self.shared.lock().status(environment, policy)
     }
@@ -143,13 +134,11 @@ impl Memory {
         self.shared.lock().learn(environment, pss_bytes);
     }
 
-    /// Asks for a reading soon.
     pub fn request_reading(&self) {
         self.shared.wanted.notify_one();
     }
 
     /// Tells of each reading, by the time when it was begun.
-    #[must_use]
     pub fn readings(&self) -> watch::Receiver<Instant> {
         self.shared.readings.subscribe()
     }

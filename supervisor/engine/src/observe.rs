@@ -19,13 +19,9 @@ pub use vivarium_metrics::families::queue::Refusal;
 /// What an execution printed, within its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// Bytes to stdout.
     pub stdout_bytes: u64,
-    /// Whether there were more.
     pub stdout_truncated: bool,
-    /// Bytes to stderr.
     pub stderr_bytes: u64,
-    /// Whether there were more.
     pub stderr_truncated: bool,
 }
 
@@ -41,7 +37,6 @@ struct Counted {
 
 impl Observer {
     /// One that counts for this tenant.
-    #[must_use]
     pub fn of(metrics: &Arc<Metrics>, tenant: &str) -> Self {
         Self(Some(Counted { metrics: Arc::clone(metrics), tenant: tenant.into() }))
     }
@@ -57,7 +52,6 @@ impl Observer {
         self.count(|to, tenant| to.sessions.started(tenant, after));
     }
 
-    /// A session could not be started.
     pub fn session_not_started(&self, layer: Option<Layer>) {
         let layer = layer.map_or("none", Layer::name);
         self.count(|to, tenant| to.sessions.failed_to_start(tenant, layer));
@@ -108,7 +102,6 @@ impl Observer {
         });
     }
 
-    /// A kernel is ready.
     pub fn kernel_started(&self, origin: Origin) {
         self.count(|to, tenant| to.kernels.started(tenant, origin.into()));
     }

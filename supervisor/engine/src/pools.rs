@@ -1,8 +1,8 @@
 //! Pools of sessions that are started before anybody asks for them.
 //!
 //! There is one for each tenant and environment, since a session's scope is in its tenant's cgroup
-//! and processes are never moved between cgroups. What a pool holds is a [`PooledSession`] session: nobody's,
-//! in no list, and given away once. One task, the [`keeper`], fills all of them in the background;
+//! and processes are never moved between cgroups. A [`PooledSession`] belongs
+//! to nobody, is in no list, and is given away once. One task, the [`keeper`], fills all of them in the background;
 //! whoever takes a session waits for nothing.
 //!
 //! It must never give away a session that another policy was meant for, that is not there any
@@ -36,7 +36,6 @@ use pool::Pool;
 
 pub type Key = (String, String);
 
-/// How many sessions there are to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermarks {
     /// If fewer are left, more are started.
@@ -101,7 +100,6 @@ struct State {
 
 impl Pools {
     /// None yet. Has to be called where tokio runs.
-    #[must_use]
     pub fn new(
         bounds: Bounds,
         metrics: &Arc<Metrics>,
@@ -202,14 +200,10 @@ impl Pools {
         }
     }
 
-    /// How many are ready for a tenant in an environment.
-    #[must_use]
     pub fn ready(&self, tenant: &str, environment: &str) -> usize {
         self.shared.lock().pools.get(&key(tenant, environment)).map_or(0, |pool| pool.len())
     }
 
-    /// How many are ready in an environment, for all tenants.
-    #[must_use]
     pub fn ready_in(&self, environment: &str) -> usize {
         let state = self.shared.lock();
         let own = state.pools.iter().filter(|((_, own), _)| own == environment);
@@ -217,7 +211,6 @@ impl Pools {
     }
 
     /// Whether none are started for want of memory.
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.shared.lock().paused
     }

@@ -41,9 +41,6 @@ impl WorkdirError {
 
 impl Workdirs {
     /// Clears what is stale in `runtime_dir` and makes a new, empty directory there.
-    ///
-    /// # Errors
-    /// [`WorkdirError`] if the new one can not be made.
     pub fn open(runtime_dir: &Path) -> Result<Self, WorkdirError> {
         fs::create_dir_all(runtime_dir).map_err(WorkdirError::at("make", runtime_dir))?;
         clear_stale(runtime_dir);
@@ -60,9 +57,6 @@ impl Workdirs {
     }
 
     /// Makes a workdir. Its name is random: session ids are no path components.
-    ///
-    /// # Errors
-    /// [`WorkdirError`].
     pub fn make(&self) -> Result<PathBuf, WorkdirError> {
         let dir = self.dir.join(uuid::Uuid::new_v4().simple().to_string());
         make_private(&dir).map_err(WorkdirError::at("make", &dir))?;
@@ -97,9 +91,6 @@ pub fn clear_stale(runtime_dir: &Path) {
 /// Removes a directory that tenant code may have filled with anything. std descends into it by
 /// descriptor and follows no link (CVE-2022-21658), but not into a directory whose owner took
 /// the right to from itself. Nothing of the session may be running any more.
-///
-/// # Errors
-/// If something of it stays.
 pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -58,11 +58,8 @@ pub struct Identity {
     /// Whose it is, a plain name too.
     pub tenant: String,
     pub environment: String,
-    /// What it may use.
     pub limits: Limits,
-    /// What it can reach.
     pub network: Network,
-    /// As the client gave it.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -71,13 +68,11 @@ pub struct Identity {
 pub struct Timing {
     /// Time between SIGINT and SIGKILL.
     pub interrupt_grace: Duration,
-    /// Time a new kernel has to become ready.
     pub start_timeout: Duration,
     /// Time without use after which it is reaped.
     pub idle_timeout: Duration,
     /// Time after which it is reaped whatever it does.
     pub max_lifetime: Option<Duration>,
-    /// Executions that may wait.
     pub queue_depth: usize,
     /// How long the result of an execution can be asked for afterwards.
     pub results_kept: Duration,
@@ -86,18 +81,15 @@ pub struct Timing {
 /// What a session can be told.
 #[derive(Debug)]
 pub enum Command {
-    /// Run this, when its turn has come.
     Execute(Box<NewExecution>),
     /// Stop what is running; `None` if nothing is.
     Interrupt(oneshot::Sender<Option<Interrupted>>),
     /// Replace the kernel; answers with the execution that was ended by it.
     Reset(oneshot::Sender<Option<ExecutionNumber>>),
     Describe(oneshot::Sender<Description>),
-    /// Have the agent do something with files.
     File(transfer::FileCommand),
     /// Answer when nothing runs or waits.
     WhenIdle(oneshot::Sender<()>),
-    /// End it, for this reason.
     Close(Cause),
 }
 
@@ -162,7 +154,7 @@ impl Session {
         (session, receiver)
     }
 
-    /// SessionStatus where its usage can be read.
+    /// Keeps the scope, from which the usage is read.
     fn set_scope(&self, processes: &processes::SessionProcesses) {
         if let Some(scope) = &processes.resources.scope {
             self.scope.get_or_init(|| Arc::clone(scope));
@@ -173,7 +165,7 @@ impl Session {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// SessionStatus that it is in use now.
+    /// Marks the session as used now.
     pub fn touch(&self) {
         let mut status = self.status();
         status.last_used = Instant::now();
@@ -195,15 +187,11 @@ impl Session {
     }
 
     /// Whether it is over, or about to be.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.commands.is_closed() || self.status().state == SessionState::Closed
     }
 
     /// Waits until its first kernel is ready.
-    ///
-    /// # Errors
-    /// The failure, if it could not be started.
     pub async fn started(&self) -> Result<(), Failure> {
         let mut started = self.started.subscribe();
         let result = started.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
@@ -212,7 +200,6 @@ impl Session {
 
     /// When it began to end, for those who do not keep the session itself. Never set of one that
     /// did not start.
-    #[must_use]
     pub fn ended(&self) -> Arc<OnceLock<Instant>> {
         Arc::clone(&self.ended)
     }
@@ -249,14 +236,12 @@ impl Session {
     }
 
     /// When it is due to be reaped if nothing happens until then.
-    #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let left = self.expires_in(&self.status());
         Timestamp::now().checked_add(left).unwrap_or(Timestamp::MAX)
     }
 
     /// All that is known without asking the agent.
-    #[must_use]
     pub fn info(&self) -> SessionInfo {
         let expires_at = self.expires_at();
         let status = self.status();
@@ -296,7 +281,6 @@ pub(crate) fn millis(micros: u64) -> f64 {
 }
 
 /// A failure that is a defect of ours.
-#[must_use]
 pub fn internal_failure(reason: &str) -> Failure {
     launch::internal(reason)
 }

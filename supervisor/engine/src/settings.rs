@@ -19,10 +19,8 @@ pub use tenants::{Ceilings, DEFAULT_TENANT, Tenant};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the daemon listens and keeps things.
     pub server: Server,
     pub sandbox: Sandbox,
-    /// How long sessions and executions last.
     pub session: Session,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
@@ -41,7 +39,6 @@ impl Settings {
     }
 
     /// Why only this host may reach the API; `None` where others may too.
-    #[must_use]
     pub fn why_local_only(&self) -> Option<&'static str> {
         if self.sandbox.mode == Mode::Off {
             Some("there is no sandbox (sandbox.mode is \"off\")")
@@ -69,7 +66,6 @@ pub struct AgentBinary {
 impl AgentBinary {
     /// The path to execute: the open file where there is one (`proc_pid_fd(5)`), else the
     /// path.
-    #[must_use]
     pub fn exec_path(&self) -> PathBuf {
         self.file.as_ref().map_or_else(
             || self.path.clone(),
@@ -86,9 +82,8 @@ pub struct Server {
     /// What outlives the daemon.
     pub state_dir: PathBuf,
     pub runtime_dir: PathBuf,
-    /// Whom to become when started as root.
+    /// The user to switch to when started as root.
     pub user: String,
-    /// The largest request body, in bytes.
     pub max_body_bytes: u64,
     /// Connections of each listener at one time.
     pub max_connections: u64,
@@ -96,11 +91,9 @@ pub struct Server {
     pub max_buffered_mb: u64,
     /// What it may hold for one tenant.
     pub max_tenant_buffered_mb: u64,
-    /// How log lines are written.
     pub log_format: LogFormat,
 }
 
-/// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// journald fields where standard error is the journal, text elsewhere.
@@ -122,7 +115,6 @@ pub enum Mode {
 
 impl Mode {
     /// As it is configured.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -158,7 +150,6 @@ pub struct Sandbox {
 impl Sandbox {
     /// The layers without which nothing starts. Mode `off` says that there are to be none, and only
     /// a floor that was asked for contradicts it.
-    #[must_use]
     pub fn required(&self) -> &[Layer] {
         match (&self.require, self.mode) {
             (Some(layers), _) => layers,
@@ -168,7 +159,6 @@ impl Sandbox {
     }
 
     /// The key that switches a layer off, by itself or with what it is built on.
-    #[must_use]
     pub fn disabled_by(&self, layer: Layer) -> Option<&'static str> {
         let is_listed = |layer: &Layer| self.disable_layers.contains(layer);
         if self.mode == Mode::Off {
@@ -186,15 +176,12 @@ impl Sandbox {
 pub struct Session {
     /// Time of one execution, unless the request says otherwise.
     pub exec_timeout: Duration,
-    /// The most a request may ask for.
     pub max_exec_timeout: Duration,
     /// Time between SIGINT and SIGKILL.
     pub interrupt_grace: Duration,
-    /// Time a new kernel has to become ready.
     pub start_timeout: Duration,
     /// Time without an execution or keepalive after which a session is reaped.
     pub idle_timeout: Duration,
-    /// How often the reaper looks.
     pub reap_interval: Duration,
     /// Time after which a session is reaped whatever it does.
     pub max_lifetime: Option<Duration>,
@@ -227,9 +214,7 @@ pub struct Environment {
     pub read_paths: Vec<PathBuf>,
     /// Names of variables of the daemon's environment that kernels get too.
     pub extra_env: Vec<String>,
-    /// Whether kernels are forked from a template.
     pub template: bool,
-    /// Modules that the template imports.
     pub preimport: Vec<String>,
     /// Code that the template runs after that.
     pub warmup: String,

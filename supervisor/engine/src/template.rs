@@ -77,7 +77,6 @@ pub enum State {
 
 impl State {
     /// Its name, for people and metrics.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -119,7 +118,6 @@ pub struct Template {
 
 impl Template {
     /// None yet.
-    #[must_use]
     pub fn new(environment: &str) -> Self {
         Self {
             environment: environment.to_owned(),
@@ -172,7 +170,6 @@ impl Template {
 
     /// How often its interpreter was found to be another program than before. What was started
     /// earlier is of one that is not installed any more.
-    #[must_use]
     pub fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Acquire)
     }
@@ -188,8 +185,6 @@ impl Template {
         self.replaced.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What there is of it.
-    #[must_use]
     pub fn state(&self) -> State {
         self.state.borrow().clone()
     }
@@ -203,7 +198,6 @@ impl Template {
 
     /// A socket that leads to it, for the launcher of a session whose kernels get these variables;
     /// `None` if they are to be executed.
-    #[must_use]
     pub fn connect(&self, env: &[(String, String)]) -> Option<OwnedFd> {
         let State::Ready(sender) = &*self.state.borrow() else { return None };
         if self.suspicion.raised.load(Ordering::Acquire) {

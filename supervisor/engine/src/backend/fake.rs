@@ -45,10 +45,6 @@ impl Backend for Fake {
         Ok(())
     }
 
-    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
-        Layer::ALL.to_vec()
-    }
-
     fn launch(&self, _: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
         Box::pin(async {
             let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
@@ -161,7 +157,6 @@ impl FakeAgent {
         launch.policy
     }
 
-    /// A kernel is ready.
     pub async fn ready(&mut self, generation: u32) {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
         let origin = Origin::Executed;

@@ -72,9 +72,6 @@ impl From<Executed> for Server {
 impl ForkServer {
     /// Has a launcher forked that gets these: its end of the session's socket, and its standard
     /// error. `start` executes a fork server.
-    ///
-    /// # Errors
-    /// If there is none that takes the order.
     pub(super) async fn fork(
         &self,
         start: impl Fn() -> Result<Executed, LaunchError> + Send + Sync,

@@ -48,7 +48,6 @@ pub struct Lease {
 }
 
 impl Lease {
-    #[must_use]
     pub const fn ids(&self) -> SubordinateIds {
         self.ids
     }
@@ -67,7 +66,6 @@ impl Drop for Lease {
 
 impl IdPool {
     /// What this host grants to the user we are; `None` if nothing that we could use.
-    #[must_use]
     pub fn of_this_host() -> Option<Arc<Self>> {
         let have = |program: &str| Path::new("/usr/bin").join(program).exists();
         if !have("newuidmap") || !have("newgidmap") {
@@ -98,8 +96,6 @@ impl IdPool {
         Ok(Self::new(vec![(first, first.saturating_add(1))], Claims::new()?))
     }
 
-    /// The ranges, first and last id of each.
-    #[must_use]
     pub fn ranges(&self) -> &[(u32, u32)] {
         &self.ranges
     }
@@ -112,9 +108,6 @@ impl IdPool {
 
     /// Another descriptor of that namespace, for a process that is to enter it; `None` if there
     /// is none.
-    ///
-    /// # Errors
-    /// If there is no descriptor left.
     pub fn namespace(&self) -> io::Result<Option<OwnedFd>> {
         self.namespace.get().map(OwnedFd::try_clone).transpose()
     }
@@ -155,7 +148,6 @@ impl IdPool {
         Ok(())
     }
 
-    /// The pair of this number.
     fn pair(&self, mut number: u32) -> Option<SubordinateIds> {
         for (first, last) in &self.ranges {
             let pairs = (last - first).div_ceil(2);

@@ -47,9 +47,6 @@ struct Answer {
 }
 
 /// What the agent finds out about `path`.
-///
-/// # Errors
-/// [`InspectError`] if it can not be executed or is no usable Python.
 pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, InspectError> {
     let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
     let mut child = Command::new(agent.exec_path())
@@ -94,7 +91,6 @@ async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> 
 }
 
 /// The paths of every executable `python3` on PATH, in order.
-#[must_use]
 pub fn candidates() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let mut found = Vec::new();

@@ -15,8 +15,6 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
-use vivarium_protocol::layer::Layer;
-use vivarium_protocol::policy::Policy;
 
 use super::fork_server::ForkServer;
 use super::{
@@ -37,7 +35,6 @@ pub struct Linux {
 }
 
 impl Linux {
-    #[must_use]
     pub fn new(agent: AgentBinary) -> Self {
         Self { agent, fork_server: ForkServer::default() }
     }
@@ -74,10 +71,6 @@ impl Linux {
 impl Backend for Linux {
     fn probe(&self) -> Result<(), LaunchError> {
         std::fs::metadata(self.agent.exec_path()).map(|_| ()).map_err(self.failed())
-    }
-
-    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
-        Vec::new()
     }
 
     fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {

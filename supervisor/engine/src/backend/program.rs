@@ -16,9 +16,6 @@ pub struct ProgramFile(Arc<OwnedFd>);
 
 impl ProgramFile {
     /// A file with this content.
-    ///
-    /// # Errors
-    /// If the system refuses it.
     pub fn new(program: &[u8]) -> io::Result<Self> {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let mut file = File::from(memfd_create(c"vivarium-kernel", flags)?);
@@ -32,9 +29,6 @@ impl ProgramFile {
     }
 
     /// Another descriptor of it.
-    ///
-    /// # Errors
-    /// If there is none left.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.0.try_clone()
     }

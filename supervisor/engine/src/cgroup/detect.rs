@@ -22,8 +22,6 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Reads the two files' texts.
-    #[must_use]
     pub fn parse(mountinfo: &str, cgroup: &str) -> Self {
         let mut v2 = None;
         let mut v1 = false;
@@ -56,7 +54,6 @@ impl Mounts {
     }
 }
 
-/// Undoes the octal escapes of mountinfo.
 fn unescape(text: &str) -> PathBuf {
     let replaced = text
         .replace("\\040", " ")

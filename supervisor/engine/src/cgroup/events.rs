@@ -12,15 +12,11 @@ use super::watch::Watched;
 /// What `memory.events` and `pids.events` have counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CgroupEventCounts {
-    /// Processes killed for want of memory.
     pub oom_kills: u64,
-    /// Forks refused for want of pids.
     pub forks_refused: u64,
 }
 
 impl CgroupEventCounts {
-    /// What was counted after `before`.
-    #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self {
             oom_kills: self.oom_kills.saturating_sub(before.oom_kills),
@@ -52,7 +48,6 @@ impl Events {
     }
 
     /// What has been counted so far. What can not be read is as it was when last read.
-    #[must_use]
     pub fn read(&self, last: CgroupEventCounts) -> CgroupEventCounts {
         let value = |source: &Option<Source>, key| files::keyed_in(source.as_ref()?.file(), key);
         CgroupEventCounts {

@@ -15,7 +15,6 @@ pub struct Headroom {
 
 impl Tree {
     /// The least that any limit around us leaves; `None` if there is no limit that we can see.
-    #[must_use]
     pub fn headroom(&self) -> Option<Headroom> {
         let is_cgroup = |dir: &&Path| dir.join("cgroup.controllers").exists();
         let dirs = self.root().ancestors().take_while(is_cgroup);

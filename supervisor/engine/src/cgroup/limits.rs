@@ -23,7 +23,6 @@ impl Controller {
     pub const ALL: [Self; 4] = [Self::Memory, Self::Pids, Self::Cpu, Self::Io];
 
     /// Its name in `cgroup.controllers`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",

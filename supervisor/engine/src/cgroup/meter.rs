@@ -34,7 +34,6 @@ struct Peak {
     resettable: bool,
 }
 
-/// How it stood when an execution began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     cpu_us: Option<u64>,
@@ -61,7 +60,6 @@ impl Meter {
         Self { cpu: open("cpu.stat"), io: open("io.stat"), peak: Peak::open(scope) }
     }
 
-    #[must_use]
     pub fn mark(&self) -> Mark {
         Mark {
             cpu_us: self.cpu_us(),
@@ -70,8 +68,6 @@ impl Meter {
         }
     }
 
-    /// What was used since then.
-    #[must_use]
     pub fn since(&self, mark: &Mark) -> Used {
         let used = |now: u64, before: u64| now.saturating_sub(before);
         let io = self.io().zip(mark.io).map(|(now, before)| Io {

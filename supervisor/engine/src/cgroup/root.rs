@@ -17,7 +17,6 @@ pub(super) struct Found {
     pub(super) made: bool,
     /// The cgroup this process was found in.
     pub(super) own: PathBuf,
-    /// How cgroups are mounted here.
     pub(super) layout: Layout,
 }
 

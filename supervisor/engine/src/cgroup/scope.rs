@@ -106,7 +106,6 @@ impl Scope {
     }
 
     /// What the agent is told.
-    #[must_use]
     pub fn placement(&self) -> CgroupPlacement {
         CgroupPlacement {
             agent: self.agent(),
@@ -119,25 +118,20 @@ impl Scope {
     }
 
     /// What is counted against tenant code. Opens files, and has to be called where tokio runs.
-    #[must_use]
     pub fn events(&self) -> Events {
         Events::open(&self.kernel())
     }
 
     /// What tells whose memory was used up, from now on. Reads files.
-    #[must_use]
     pub fn oom_attribution(&self) -> OomAttribution {
         OomAttribution::from_now(&self.dir)
     }
 
     /// What measures executions. Opens files.
-    #[must_use]
     pub fn meter(&self) -> Meter {
         Meter::open(&self.dir, &self.kernel())
     }
 
-    /// What has been used so far.
-    #[must_use]
     pub fn usage(&self) -> ScopeUsage {
         let kernel = self.kernel();
         ScopeUsage {
@@ -150,23 +144,17 @@ impl Scope {
     }
 
     /// The most memory that was ever charged to it, in bytes.
-    #[must_use]
     pub fn memory_peak_bytes(&self) -> Option<u64> {
         files::number(&self.dir.join("memory.peak"))
     }
 
-    /// Kills every process in it.
-    ///
-    /// # Errors
-    /// [`CgroupError`] if `cgroup.kill` (Linux 5.14) can not be written.
+    /// Kills every process in it by `cgroup.kill` (Linux 5.14).
     pub fn kill(&self) -> Result<(), CgroupError> {
         files::write(&self.dir.join("cgroup.kill"), "1")
     }
 
     /// Kills what is in it, waits until all of that is gone, and removes it.
-    ///
-    /// # Errors
-    /// [`CgroupError`] if something is in it that does not die.
+    /// Fails if something in it does not die.
     pub async fn remove(&self) -> Result<(), CgroupError> {
         kill_and_remove(&self.dir).await
     }

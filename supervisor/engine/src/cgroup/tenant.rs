@@ -46,10 +46,7 @@ impl Tree {
     /// may end sessions.
     ///
     /// `tenant` has been checked to be a plain name.
-    ///
-    /// # Errors
-    /// [`CgroupError`] if a ceiling whose controller is there can not be set; the next call tries
-    /// again.
+    /// On an error the next call tries again.
     pub fn hold(&self, tenant: &str) -> Result<(), CgroupError> {
         let dir = self.root().join(TENANTS).join(tenant);
         let is_new = !dir.exists();
@@ -79,7 +76,6 @@ impl Tree {
 
 /// Of these ceilings, those that can not be held by these controllers: the key of each, and what
 /// it would take.
-#[must_use]
 pub fn missing(ceilings: &Ceilings, controllers: &[Controller]) -> Vec<(&'static str, Controller)> {
     let lacks = |wanted: &Wanted| !controllers.contains(&wanted.setting.controller);
     let missing = wanted(ceilings).into_iter().filter(lacks);

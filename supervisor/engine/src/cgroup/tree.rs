@@ -16,7 +16,6 @@ use super::root::{Found, MADE_PREFIX, SUPERVISOR, UNIFY};
 use super::scope::{self, Scope};
 use super::tenant;
 
-/// Where sessions are, below the root.
 pub(super) const TENANTS: &str = "tenants";
 
 /// A directory without a supervisor's leaf may be one that is just being made, until it is
@@ -76,9 +75,7 @@ impl Tree {
     /// back.
     ///
     /// `tenant` and `session` have been checked to be plain names.
-    ///
-    /// # Errors
-    /// [`CgroupError`] if a limit or ceiling whose controller is there can not be set.
+    /// Fails if a limit or ceiling whose controller is there can not be set.
     pub fn make_scope(
         &self,
         tenant: &str,
@@ -90,28 +87,21 @@ impl Tree {
         Scope::make(tenant_dir.join(session), limits, &self.fix)
     }
 
-    /// What limits can be enforced with.
-    #[must_use]
     pub fn controllers(&self) -> &[Controller] {
         &self.controllers
     }
 
-    /// How to get those that are missing.
-    #[must_use]
     pub fn fix(&self) -> &str {
         &self.fix
     }
 
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Kills and removes what an earlier life left here: in this very directory, and in
     /// directories beside it that nobody holds any more.
-    ///
-    /// # Errors
-    /// The first [`CgroupError`]; the rest is left for the next time.
+    /// Stops at the first error, and leaves the rest for the next time.
     pub async fn clear_leftovers(&self) -> Result<(), CgroupError> {
         remove_children(&self.root.join(TENANTS)).await?;
         match self.root.parent() {
@@ -218,7 +208,6 @@ fn is_old(dir: &Path) -> bool {
     modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > MAKING))
 }
 
-/// The directories in `dir`.
 pub(super) fn children(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
     let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();

@@ -12,15 +12,12 @@ pub struct TenantUsage {
     pub tenant: String,
     /// CPU time so far, also of sessions that are gone.
     pub cpu: Option<Duration>,
-    /// Memory charged now, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Processes and threads now.
     pub processes: Option<u64>,
     /// Time lost to waiting so far.
     pub stalls: Vec<Stall>,
 }
 
-/// Time in which a tenant's processes waited for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     /// `cpu`, `memory` or `io`.
@@ -32,7 +29,6 @@ pub struct Stall {
 
 impl Tree {
     /// What every tenant that ever had a session here has used. Reads some ten files for each.
-    #[must_use]
     pub fn tenants(&self) -> Vec<TenantUsage> {
         // A directory that can not be listed has nothing to tell.
         let dirs = super::tree::children(&self.root().join(TENANTS)).unwrap_or_default();

@@ -24,25 +24,19 @@ pub enum EngineError {
         field: String,
         reason: String,
     },
-    /// A field is needed that is not there.
     #[error("{field}: {reason}")]
     Missing { field: &'static str, reason: &'static str },
-    /// As many executions as may wait in this session are waiting.
     #[error("{depth} executions wait in this session, as many as may")]
     QueueFull { depth: usize },
     /// Requests, executions and results take what they may take together, of the tenant or of all.
     #[error("{0}")]
     NoRoom(Full),
-    /// As many sessions as there may be.
     #[error("there are as many sessions as there may be ({max})")]
     TooManySessions { max: u64 },
-    /// As many sessions of this tenant as there may be.
     #[error("there are as many sessions of this tenant as there may be ({max})")]
     TooManyOfTenant { max: u64 },
-    /// The host has no memory for one more session.
     #[error("there is no room for one more session: {0}")]
     NoCapacity(Shortage),
-    /// The daemon, or the host, has no file descriptor left.
     #[error("the daemon has no file descriptor left for this")]
     NoDescriptors,
     /// Something runs or waits in this session, and the request waits for nobody; or the session
@@ -52,13 +46,8 @@ pub enum EngineError {
     /// No such execution, or not this tenant's, or its result is not kept any more.
     #[error("there is no execution {0:?} in this session, or its result is not kept any more")]
     UnknownExecution(String),
-    /// The events after the one that was read last are not kept any more.
     #[error("events are not kept for ever: the first that is there is {first}")]
-    EventsGone {
-        /// The first that is there.
-        first: u64,
-    },
-    /// The key belongs to another request.
+    EventsGone { first: u64 },
     #[error("this Idempotency-Key was used for another request: another path or body")]
     KeyReused,
     /// The request was carried out, and its result had to make room for others, or its session is
@@ -69,12 +58,8 @@ pub enum EngineError {
     ResultGone,
     #[error("the kernel did not answer: {0}")]
     NoAnswer(String),
-    /// As many operations on files as may be under way are.
     #[error("as many operations on files are under way as may be ({max} in a session)")]
-    TooManyTransfers {
-        /// How many may in one session.
-        max: u32,
-    },
+    TooManyTransfers { max: u32 },
     /// A path that can not name anything beneath the workdir, or leads through a symbolic link.
     #[error("{path:?}: {reason}")]
     BadPath { path: String, reason: String },
@@ -83,16 +68,13 @@ pub enum EngineError {
     /// Something is there that can not be used as a file, or as a directory where one is needed.
     #[error("{path:?}: {detail}")]
     NotAFile { path: String, detail: String },
-    /// The file would be larger than files of the session may be.
     #[error("a file of this session may have {max_mb} MiB (limits.max_file_size_mb)")]
     FileTooLarge { max_mb: Limit },
     /// The session's disk or inodes are used up.
     #[error("{path:?}: {detail}")]
     NoSpace { path: String, detail: String },
-    /// What was sent is no archive that can be unpacked.
     #[error("{0}")]
     BadArchive(String),
-    /// The system refused an operation on a file.
     #[error("{path:?}: {detail}")]
     FileRefused { path: String, detail: String },
     #[error("the daemon is shutting down")]
@@ -111,7 +93,6 @@ impl EngineError {
     }
 
     /// The name that clients may rely on.
-    #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::UnknownSession(_) => "unknown_session",
@@ -150,7 +131,6 @@ impl EngineError {
     }
 
     /// When it may be worth trying again, where waiting can help.
-    #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::QueueFull { .. }
@@ -173,30 +153,25 @@ impl EngineError {
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The agent's program is missing.
     #[error("the agent can not be used")]
     Agent(#[source] LaunchError),
-    /// An environment's interpreter does not work.
     #[error("environments.{environment}")]
     Interpreter {
         environment: String,
         #[source]
         source: InspectError,
     },
-    /// There is no file for an environment's kernel program.
     #[error("environments.{environment}: keep its kernel program")]
     Program {
         environment: String,
         #[source]
         source: std::io::Error,
     },
-    /// Mode `on`, and a layer is not fully enforced.
     #[error("sandbox.mode is \"on\", and {}", .0.iter().map(|missing| format!(
         "the {} layer is {}: {} (fix: {})",
         missing.layer, missing.status, missing.detail, missing.fix
     )).collect::<Vec<_>>().join("; "))]
     LayersMissing(Vec<vivarium_protocol::layer::Report>),
-    /// A layer is missing without which nothing is to start.
     #[error("sandbox.require has {}; to start without, at the risk of what docs/threat-model.md \
              says of it, say --sandbox-require {rest}", .missing.iter().map(|missing| format!(
         "the {} layer, which is {} in environment {environment}: {} (fix: {})",
@@ -212,7 +187,6 @@ pub enum StartError {
     /// Others than this host can reach the API, and must not.
     #[error("the API listens on {address}, which can be reached from other hosts, and {why}")]
     OpenToOthers { address: String, why: &'static str },
-    /// What all sessions of a tenant may use together could not be bounded.
     #[error("set the ceilings of tenant {tenant}")]
     Ceilings {
         tenant: String,
@@ -225,7 +199,6 @@ pub enum StartError {
     /// A defect of a metric's declaration.
     #[error("prepare the metrics")]
     Metrics(#[source] vivarium_metrics::MetricsError),
-    /// No directory for workdirs.
     #[error("make a directory for workdirs")]
     Workdirs(#[from] crate::recover::WorkdirError),
 }

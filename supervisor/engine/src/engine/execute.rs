@@ -68,9 +68,6 @@ impl ExecutionHandle {
     }
 
     /// Waits for its end, and for that of a session of its own.
-    ///
-    /// # Errors
-    /// [`EngineError`] if its session was over before it could take it.
     pub async fn outcome(mut self) -> Result<Arc<Outcome>, EngineError> {
         let result = self.record.finished().await;
         wait_for(self.gone.take()).await;
@@ -79,9 +76,6 @@ impl ExecutionHandle {
 
     /// Follows its events from after this one on, or from the first that is kept; and what to
     /// wait for after the last.
-    ///
-    /// # Errors
-    /// [`EngineError::EventsGone`]
     pub fn follow(
         self,
         after: Option<EventNumber>,
@@ -113,9 +107,7 @@ pub(super) fn follow(
 
 impl Engine {
     /// Runs code in a session, which is made first if `create` says so and there is none.
-    ///
-    /// # Errors
-    /// [`EngineError`]. What the code does wrong is an outcome and no error.
+    /// What the code does wrong is an outcome and no error.
     pub async fn execute(
         &self,
         tenant: &str,

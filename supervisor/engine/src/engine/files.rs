@@ -38,9 +38,7 @@ pub struct Upload {
 
 impl Upload {
     /// Sends more, waiting for the session to take it.
-    ///
-    /// # Errors
-    /// [`EngineError`]; nothing is then written.
+    /// On an error nothing is written.
     pub async fn send(mut self, data: &[u8]) -> Result<Self, EngineError> {
         if let Some(left) = &mut self.left {
             let max_mb = self.max_file_size;
@@ -54,9 +52,7 @@ impl Upload {
     }
 
     /// Says that this was all. Returns when it is in its place.
-    ///
-    /// # Errors
-    /// [`EngineError`]; no file is then written, and of an archive what was unpacked before.
+    /// On an error no file is written, and of an archive what was unpacked before.
     pub async fn finish(self) -> Result<Uploaded, EngineError> {
         let written = self.writing.finish().await;
         written.map_err(|error| explain(error, &self.session, &self.path))

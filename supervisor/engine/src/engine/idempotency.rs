@@ -31,9 +31,6 @@ pub struct IdempotencyKey {
 
 impl IdempotencyKey {
     /// By this key, for a request with this fingerprint.
-    ///
-    /// # Errors
-    /// [`EngineError::Invalid`] if this is no key.
     pub fn new(key: &str, fingerprint: [u8; 32]) -> Result<Self, EngineError> {
         let fits = (1..=MAX_KEY_BYTES).contains(&key.len());
         if !fits || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -129,8 +126,6 @@ impl Keys {
     }
 
     /// Looks a key up, and takes it if nobody has. `kept` is how long results are.
-    ///
-    /// # Errors
     /// [`EngineError::KeyReused`] if another request had it, [`EngineError::ResultGone`] if its
     /// result had to make room for others before its time.
     pub(super) fn claim(

@@ -9,9 +9,6 @@ use crate::session::execution_log::{EventNumber, EventSubscription, ExecutionLog
 
 impl Engine {
     /// How far an execution has come, and its outcome if it is over.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownExecution`]
     pub fn execution(
         &self,
         tenant: &str,
@@ -29,9 +26,6 @@ impl Engine {
     }
 
     /// Follows an execution's events from after this one on, or from the first that is kept.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownExecution`], [`EngineError::EventsGone`].
     pub fn follow(
         &self,
         tenant: &str,

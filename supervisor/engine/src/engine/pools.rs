@@ -85,7 +85,6 @@ impl Engine {
         }
     }
 
-    /// What is ready for a tenant in an environment.
     pub(super) fn pool_info(
         &self,
         settings: &Settings,

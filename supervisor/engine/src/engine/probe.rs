@@ -19,10 +19,7 @@ const JSON: &str = "application/json";
 
 impl Engine {
     /// What could follow at a place in code.
-    ///
-    /// # Errors
-    /// [`EngineError`], of which [`EngineError::Busy`] if something runs or waits, or the session is
-    /// interrupted or reset meanwhile.
+    /// [`EngineError::Busy`] if something runs or waits, or the session is interrupted or reset meanwhile.
     pub async fn complete(
         &self,
         tenant: &str,
@@ -34,9 +31,6 @@ impl Engine {
     }
 
     /// What stands at a place in code.
-    ///
-    /// # Errors
-    /// As [`Self::complete`].
     pub async fn inspect(
         &self,
         tenant: &str,

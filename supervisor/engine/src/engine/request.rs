@@ -115,7 +115,6 @@ pub(super) fn metadata(
     Ok(asked)
 }
 
-/// Variables for the kernel.
 pub(super) fn env(
     asked: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, EngineError> {

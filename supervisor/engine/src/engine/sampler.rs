@@ -60,8 +60,8 @@ impl Sampler {
         let mut first: Option<(Option<Instant>, Instant, &Arc<Session>)> = None;
         for session in sessions {
             let (state, used) = {
-                let notes = session.status();
-                (notes.state, notes.last_used)
+                let status = session.status();
+                (status.state, status.last_used)
             };
             let asked = before.remove_entry(&key(session)).map(|(key, asked)| {
                 self.asked.insert(key, asked);

@@ -21,15 +21,12 @@ struct Population {
 
 impl Engine {
     /// Where what happens is counted.
-    #[must_use]
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.inner.host.metrics)
     }
 
-    /// All metrics as text; the log is not the engine's, so its dropped lines are told. Reads files: not for a thread that others wait for.
-    ///
-    /// # Errors
-    /// [`MetricsError::Encode`].
+    /// All metrics as text. The caller counts the dropped log lines, since it owns the log. Reads
+    /// files: not for a thread that others wait for.
     pub fn scrape(&self, dropped_log_lines: u64) -> Result<String, MetricsError> {
         self.inner.host.metrics.scrape(|to| {
             self.show_sessions(to);
@@ -59,8 +56,8 @@ impl Engine {
             named.map(|tenant| (tenant, Population::default())).collect();
         for session in self.inner.registry.all() {
             let (state, queued) = {
-                let notes = session.status();
-                (notes.state, notes.usage.queued)
+                let status = session.status();
+                (status.state, status.usage.queued)
             };
             let population = tenants.entry(session.identity.tenant.clone()).or_default();
             *population.states.entry(state.into()).or_default() += 1;

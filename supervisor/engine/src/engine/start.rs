@@ -27,9 +27,6 @@ use crate::settings::{Mode, Settings};
 
 impl Engine {
     /// Starts an engine. Call it in a tokio runtime.
-    ///
-    /// # Errors
-    /// [`StartError`], each with what an operator can do about it.
     pub async fn start(settings: Arc<Settings>) -> Result<Self, StartError> {
         let backend = Arc::new(Linux::new(settings.agent_binary.clone()));
         let host = open_host(&settings, backend).await?;

@@ -19,9 +19,7 @@ pub(super) fn announce(ceilings: &BTreeMap<String, Ceilings>, host: &Host) {
 
 /// Has it hold, and warns of what can not. That is never so in mode `on`, which does not start
 /// without every controller. Blocks.
-///
-/// # Errors
-/// The first [`StartError::Ceilings`]. Sessions of that tenant do not start until it holds.
+/// Returns the first error. Sessions of that tenant do not start until it holds.
 pub(super) fn hold(ceilings: &BTreeMap<String, Ceilings>, host: &Host) -> Result<(), StartError> {
     let (tree, why, fix) = match &host.cgroups {
         Support::Available(tree) => (Some(tree), "", tree.fix()),

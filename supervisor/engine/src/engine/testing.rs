@@ -83,7 +83,6 @@ pub fn settings() -> Settings {
     }
 }
 
-/// A tenant with one token and no ceiling.
 pub fn tenant(token: &str) -> Tenant {
     Tenant { tokens: vec![TokenHash::of(token)], ..Tenant::default() }
 }

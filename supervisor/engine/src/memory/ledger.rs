@@ -17,7 +17,6 @@ pub struct MemoryPolicy {
     pub max_pressure_percent: u8,
 }
 
-/// What a pool is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolAction {
     /// It may have more.

@@ -44,7 +44,6 @@ impl MemoryReading {
     }
 }
 
-/// Where it is read.
 #[derive(Debug)]
 pub struct Sources {
     /// proc(5).
@@ -56,8 +55,6 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Of this host, and of the cgroups that we have of it.
-    #[must_use]
     pub fn of_this_host(cgroups: &Support) -> Self {
         let tree = match cgroups {
             Support::Available(tree) => Some(Arc::clone(tree)),
@@ -72,8 +69,6 @@ impl Sources {
         Self { meminfo, pressure: PathBuf::new(), tree: None }
     }
 
-    /// What they say now.
-    #[must_use]
     pub fn read(&self) -> MemoryReading {
         let host = fs::read_to_string(&self.meminfo).ok().and_then(|text| {
             let (available_bytes, total_bytes) =

@@ -18,7 +18,6 @@ pub struct Shortage {
 
 impl Shortage {
     /// When it may be worth trying again. Pressure is an average over 10 s.
-    #[must_use]
     pub const fn retry_after(&self) -> Duration {
         if self.is_pressure { Duration::from_secs(10) } else { Duration::from_secs(2) }
     }

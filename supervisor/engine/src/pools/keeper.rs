@@ -20,7 +20,6 @@ use crate::template::Template;
 /// How many are given up at once. What that was good for, the next reading says.
 const GIVEN_UP_AT_ONCE: usize = 4;
 
-/// A session that is starting.
 #[derive(Debug)]
 struct Start {
     key: Key,

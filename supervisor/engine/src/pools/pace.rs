@@ -36,9 +36,7 @@ impl Pace {
     }
 
     /// Whether one more may start when so many are starting.
-    ///
-    /// # Errors
-    /// When to ask again, unless a start has to end first.
+    /// The error says when to ask again, unless a start has to end first.
     pub(super) fn may_start(
         &mut self,
         share: f64,

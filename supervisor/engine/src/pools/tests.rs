@@ -118,7 +118,6 @@ impl Bench {
     }
 }
 
-/// A failure to start.
 fn failure() -> Failure {
     Failure::new("start", "no room")
 }

@@ -1,4 +1,4 @@
-//! The execution that is a session.
+//! The task that is a session.
 //!
 //! It waits for four things: what the agent says ([`from_agent`]), what others want ([`commands`]), what
 //! the kernel counts against it ([`cgroup_events`]), and the time ([`Actor::late`]). Whatever ends it,
@@ -48,7 +48,6 @@ use kernels::Kernels;
 use recv::{abandoned, reached, recv};
 pub use start::{from_pooled, spawn};
 
-/// An execution that waits.
 struct QueuedExecution {
     number: ExecutionNumber,
     execution: NewExecution,
@@ -68,7 +67,6 @@ enum Stop {
     Reset,
 }
 
-/// The execution that runs.
 struct RunningExecution {
     number: ExecutionNumber,
     kind: Kind,
@@ -108,7 +106,6 @@ struct Reset {
     reply: oneshot::Sender<Option<ExecutionNumber>>,
 }
 
-/// Why a session is over.
 #[derive(Debug)]
 struct End {
     cause: Cause,

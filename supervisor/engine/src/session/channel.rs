@@ -30,7 +30,6 @@ mod tests;
 /// A message that is larger has its room before it is read.
 const LARGE_BYTES: usize = 256 << 10;
 
-/// Bytes asked for in one read.
 const READ_BYTES: usize = 64 << 10;
 
 /// Why nothing more can be heard.
@@ -44,7 +43,6 @@ pub(super) enum ChannelError {
     Frame(#[from] FrameError),
 }
 
-/// A message that waits to be sent.
 #[derive(Debug)]
 struct Unsent {
     bytes: Vec<u8>,

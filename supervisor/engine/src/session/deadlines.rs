@@ -10,18 +10,13 @@ use vivarium_protocol::outcome::Cause;
 
 use super::Timing;
 
-/// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
-    /// A kernel to become ready.
     Kernel,
     /// The agent to say that it has handed the code over.
     Handover,
-    /// The code to end.
     Code,
-    /// The code to end after SIGINT.
     GivingWay,
-    /// A command to end after SIGKILL.
     Dying,
 }
 
@@ -45,7 +40,6 @@ impl Awaited {
     }
 }
 
-/// The current wait, if there is one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Deadline(Option<(Instant, Awaited)>);
 

@@ -11,11 +11,8 @@ use crate::budget::Reservation;
 #[derive(Debug)]
 pub struct NewExecution {
     pub work: Work,
-    /// Files to put into the workdir first.
     pub files: Vec<InputFile>,
-    /// Files to bring back.
     pub outputs: Vec<OutputSpec>,
-    /// How long it may run.
     pub timeout: Duration,
     /// Whether its client follows what it prints, and so needs no copy of that at the end.
     pub streamed: bool,

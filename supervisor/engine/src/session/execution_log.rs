@@ -46,13 +46,11 @@ pub enum Stage {
 
 impl Stage {
     /// Whether nothing more will happen.
-    #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self, Self::Done(_) | Self::Refused(_))
     }
 }
 
-/// One execution. See the module.
 #[derive(Debug)]
 pub struct ExecutionLog {
     /// Bytes of events that are kept, the last event always.
@@ -99,8 +97,7 @@ impl Drop for Attached {
 }
 
 impl ExecutionLog {
-    /// A record that keeps `capacity_bytes` of events, and its writer.
-    #[must_use]
+    /// A log that keeps `capacity_bytes` of events, and its writer.
     pub fn new(capacity_bytes: usize, cancel_on_disconnect: bool) -> (Arc<Self>, LogWriter) {
         let inner =
             Inner { ring: Ring::default(), subscribers: Subscribers::default(), attached: 0 };
@@ -122,16 +119,11 @@ impl ExecutionLog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How far it is.
-    #[must_use]
     pub fn stage(&self) -> Stage {
         self.stage.borrow().clone()
     }
 
     /// Waits until its session has taken it.
-    ///
-    /// # Errors
-    /// Why it was not.
     pub async fn queued(&self) -> Result<(), Refusal> {
         match self.reached(|stage| !matches!(stage, Stage::Submitted)).await {
             Stage::Refused(refusal) => Err(refusal),
@@ -140,9 +132,6 @@ impl ExecutionLog {
     }
 
     /// Waits for its end.
-    ///
-    /// # Errors
-    /// Why it never ran.
     pub async fn finished(&self) -> Result<Arc<Outcome>, Refusal> {
         match self.reached(Stage::is_final).await {
             Stage::Done(outcome) => Ok(outcome),
@@ -157,8 +146,7 @@ impl ExecutionLog {
         stage.wait_for(wanted).await.map_or_else(|_| self.stage(), |stage| stage.clone())
     }
 
-    /// When it was over, for those who do not keep the record itself.
-    #[must_use]
+    /// When it was over, for those who do not keep the log itself.
     pub fn ended(&self) -> Arc<OnceLock<Instant>> {
         Arc::clone(&self.ended)
     }
@@ -171,7 +159,6 @@ impl ExecutionLog {
     }
 
     /// Whether everybody went away who wanted it to run, and it is to end then.
-    #[must_use]
     pub fn is_abandoned(&self) -> bool {
         *self.abandoned.borrow()
     }
@@ -201,7 +188,6 @@ impl ExecutionLog {
         }
     }
 
-    /// Bytes of its events.
     pub(super) fn events_bytes(&self) -> usize {
         self.lock().ring.bytes()
     }
@@ -213,13 +199,10 @@ impl ExecutionLog {
     }
 
     /// Whether there is room for more events now.
-    #[must_use]
     pub fn is_ready_for_events(&self) -> bool {
         !self.lock().subscribers.is_any_behind(self.capacity_bytes)
     }
 
-    /// Bytes it takes.
-    #[must_use]
     pub fn weight_bytes(&self) -> usize {
         let outcome = match &*self.stage.borrow() {
             Stage::Done(outcome) => outcome.weight_bytes(),

@@ -97,7 +97,6 @@ impl Collector {
         }
     }
 
-    /// Bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         let results = self.max_result_bytes - self.left;
         let exception = self.exception.as_ref().map_or(0, |exception| {

@@ -28,9 +28,7 @@ pub struct PooledSession {
 impl PooledSession {
     /// Starts one, and returns when its kernel is ready. It is given up when `until` resolves, for
     /// the reason that this gives.
-    ///
-    /// # Errors
-    /// The [`Failure`]; nothing is left of it then.
+    /// On a failure nothing of it is left.
     pub async fn start(
         tenant: &str,
         plan: LaunchPlan,
@@ -57,8 +55,6 @@ impl PooledSession {
         }
     }
 
-    /// The name of its scope.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.processes.resources.name
     }

@@ -11,7 +11,6 @@ use crate::memory::Shortage;
 
 type Key = (String, String);
 
-/// Sessions that are alive or not yet gone.
 #[derive(Debug, Default)]
 pub struct Registry {
     sessions: Mutex<BTreeMap<Key, Arc<Session>>>,
@@ -62,7 +61,6 @@ impl Registry {
     }
 
     /// The session of this id that is not over.
-    #[must_use]
     pub fn get(&self, tenant: &str, id: &str) -> Option<Arc<Session>> {
         let session = self.lock().get(&(tenant.to_owned(), id.to_owned())).map(Arc::clone);
         session.filter(|session| !session.is_closed())
@@ -75,7 +73,6 @@ impl Registry {
     }
 
     /// Up to `limit` sessions of a tenant, ordered by id, after the one named.
-    #[must_use]
     pub fn page(&self, tenant: &str, after: &str, limit: usize) -> Vec<Arc<Session>> {
         let sessions = self.lock();
         of(&sessions, tenant, after)
@@ -86,20 +83,15 @@ impl Registry {
     }
 
     /// All of them, also those on their way out.
-    #[must_use]
     pub fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().map(Arc::clone).collect()
     }
 
-    /// Whether a tenant has any in an environment.
-    #[must_use]
     pub fn has(&self, tenant: &str, environment: &str) -> bool {
         let sessions = self.lock();
         of(&sessions, tenant, "").any(|session| session.identity.environment == environment)
     }
 
-    /// How many a tenant has.
-    #[must_use]
     pub fn len_of(&self, tenant: &str) -> usize {
         of(&self.lock(), tenant, "").count()
     }

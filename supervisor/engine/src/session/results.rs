@@ -62,7 +62,6 @@ impl Default for Results {
 
 impl Results {
     /// Keeps at most so many bytes of what is over of each tenant.
-    #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self { inner: Mutex::default(), max_bytes }
     }
@@ -97,7 +96,6 @@ impl Results {
     }
 
     /// An execution of a tenant's, if it is known.
-    #[must_use]
     pub fn get(
         &self,
         tenant: &str,

@@ -2,7 +2,6 @@
 
 use vivarium_api_types::SessionState;
 
-/// What can happen to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// Code was handed to the agent.
@@ -17,7 +16,6 @@ pub(super) enum Event {
     KernelReady,
     /// A kernel is ready and takes up an execution that was on its way.
     KernelResumed,
-    /// The session is over.
     Closed,
 }
 

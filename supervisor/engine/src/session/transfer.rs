@@ -106,7 +106,6 @@ pub struct FileCommand {
     pub(super) waiting: Waiting,
 }
 
-/// Who waits for an answer.
 #[derive(Debug)]
 pub(super) struct Waiting {
     reply: oneshot::Sender<Answer>,

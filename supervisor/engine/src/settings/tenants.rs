@@ -53,7 +53,6 @@ impl Default for Ceilings {
 
 impl Settings {
     /// The tenant that a token of this hash belongs to.
-    #[must_use]
     pub fn tenant_of(&self, hash: &TokenHash) -> Option<&str> {
         let mut tenants = self.tenants.iter();
         let found = tenants.find(|(_, tenant)| tenant.tokens.contains(hash));
@@ -62,13 +61,11 @@ impl Settings {
 
     /// How many sessions this tenant may have of its own. One that is not configured, as in an
     /// engine of the command line's, is bounded by the maximum of all alone.
-    #[must_use]
     pub fn max_sessions_of(&self, tenant: &str) -> Limit {
         self.tenants.get(tenant).map_or(Limit::Unlimited, |tenant| tenant.max_sessions)
     }
 
     /// The tenants that requests can come from, with their ceilings.
-    #[must_use]
     pub fn ceilings(&self) -> BTreeMap<String, Ceilings> {
         if self.tenants.is_empty() {
             return BTreeMap::from([(DEFAULT_TENANT.to_owned(), Ceilings::default())]);

@@ -38,9 +38,7 @@ type Range = (u32, u32);
 
 impl Claims {
     /// None yet.
-    ///
-    /// # Errors
-    /// If there is no file for them, or claims of others can not be seen.
+    /// Fails if there is no file for them, or claims of others can not be seen.
     pub(super) fn new() -> io::Result<Self> {
         let file = File::from(memfd_create(c"vivarium-ids", MFdFlags::MFD_CLOEXEC)?);
         let inode = file.metadata()?.ino();
@@ -49,9 +47,6 @@ impl Claims {
     }
 
     /// What others have claimed.
-    ///
-    /// # Errors
-    /// If it can not be seen.
     pub(super) fn of_others(&self) -> io::Result<Vec<Range>> {
         let locks = fs::read_to_string(LOCKS)?;
         let others = locks.lines().filter_map(parse).filter(|lock| lock.inode != self.inode);
@@ -59,9 +54,7 @@ impl Claims {
     }
 
     /// Claims these; whether nobody else has.
-    ///
-    /// # Errors
-    /// If that can not be told. They are not claimed then.
+    /// On an error they are not claimed.
     pub(super) fn claim(&self, ids: &[SubordinateIds]) -> io::Result<bool> {
         let claimed = ids
             .iter()

@@ -4,7 +4,6 @@
 pub(super) const MAX_NAME_BYTES: usize = 64;
 
 /// Whether this can be the id of a session: nothing that means something in a path or a URL.
-#[must_use]
 pub fn is_valid_id(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')

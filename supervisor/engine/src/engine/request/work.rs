@@ -79,7 +79,6 @@ pub(in crate::engine) fn code(
     spec.fitting("code")
 }
 
-/// A command in a session.
 pub(in crate::engine) fn command(
     settings: &Settings,
     asked: CommandRequest,

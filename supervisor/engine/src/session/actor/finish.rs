@@ -94,7 +94,6 @@ impl Actor {
         }
     }
 
-    /// The session is over.
     pub(super) fn finish_ended(&mut self, cause: Cause, detail: &str) {
         let Some(running) = self.running.take() else { return };
         let verdict = match running.stop {
@@ -110,7 +109,6 @@ impl Actor {
         self.answer(running, verdict, Usage::default());
     }
 
-    /// It was not run.
     pub(super) fn reject(&mut self, cause: Option<Cause>, detail: String) {
         let Some(running) = self.running.take() else { return };
         let (status, state) = (Status::Rejected, State::Preserved);

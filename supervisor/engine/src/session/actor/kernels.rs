@@ -25,7 +25,6 @@ struct Ended {
 }
 
 impl Kernels {
-    /// A kernel is ready.
     pub(super) fn ready(&mut self) {
         self.generation += 1;
         self.has_run_code = false;

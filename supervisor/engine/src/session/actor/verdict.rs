@@ -11,7 +11,6 @@ use vivarium_protocol::policy::Limits;
 use super::Stop;
 use crate::session::cause;
 
-/// How an execution ended.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) status: Status,

@@ -24,7 +24,6 @@ pub struct Event {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
-    /// It began to run.
     Started {
         /// Its id within the session.
         execution_id: String,
@@ -49,7 +48,6 @@ pub enum EventKind {
 
 impl Event {
     /// About how many bytes it takes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.kind {
             EventKind::Done { outcome, .. } => outcome.weight_bytes(),

@@ -12,7 +12,6 @@ pub(super) const MAX_STALL: Duration = Duration::from_secs(2);
 
 pub(super) type SubscriberKey = u64;
 
-/// Subscribers of one log.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     positions: BTreeMap<SubscriberKey, Position>,

@@ -1,4 +1,4 @@
-//! The one who writes a record: the session's actor.
+//! The one writer of a log: the session's actor.
 
 use std::sync::Arc;
 
@@ -30,12 +30,10 @@ impl LogWriter {
         Self { log }
     }
 
-    #[must_use]
     pub const fn log(&self) -> &Arc<ExecutionLog> {
         &self.log
     }
 
-    /// It waits for its turn.
     pub fn queued(&self, number: ExecutionNumber) {
         self.log.stage.send_replace(Stage::Queued(number));
     }
@@ -66,7 +64,6 @@ impl LogWriter {
         );
     }
 
-    /// It is not taken.
     pub fn refuse(&self, refusal: Refusal) {
         let inner = self.log.lock();
         self.log.stage.send_replace(Stage::Refused(refusal));

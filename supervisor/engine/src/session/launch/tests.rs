@@ -12,10 +12,6 @@ impl Backend for Slow {
         Ok(())
     }
 
-    fn unenforced(&self, _: &Policy) -> Vec<Layer> {
-        Vec::new()
-    }
-
     fn launch(&self, _: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
         Box::pin(async { Ok(Launched { stream: None, outermost: None }) })
     }

@@ -108,7 +108,7 @@ impl Printed {
         self.kept.capacity()
     }
 
-    /// SessionStatus whether the agent has dropped some.
+    /// Notes how many bytes the agent dropped.
     pub(super) const fn dropped(&mut self, bytes: u64) {
         self.truncated |= bytes > 0;
     }

@@ -32,28 +32,22 @@ impl Download {
         Self { session, stream, entry, length, left: length, _permit: permit }
     }
 
-    /// The file, as it was when it was opened.
-    #[must_use]
     pub const fn entry(&self) -> &FileEntry {
         &self.entry
     }
 
     /// How many bytes come in all.
-    #[must_use]
     pub const fn length(&self) -> u64 {
         self.length
     }
 
     /// How many bytes are still to come.
-    #[must_use]
     pub const fn left(&self) -> u64 {
         self.left
     }
 
     /// The next bytes; `None` when all have come.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` if the file shrank or the session ended before all had come.
+    /// Fails with `UnexpectedEof` if the file shrank or the session ended before all had come.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Vec<u8>>>> {
         if self.left == 0 {
             return Poll::Ready(None);
@@ -85,9 +79,6 @@ impl Download {
     }
 
     /// As [`Self::poll_chunk`].
-    ///
-    /// # Errors
-    /// As there.
     pub async fn chunk(&mut self) -> Option<io::Result<Vec<u8>>> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }

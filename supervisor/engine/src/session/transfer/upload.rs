@@ -40,9 +40,7 @@ impl UploadWriter {
     }
 
     /// Sends more, waiting for the agent to take it.
-    ///
-    /// # Errors
-    /// [`TransferError`]; the transfer is then over.
+    /// On an error the transfer is over.
     pub async fn send(mut self, mut data: &[u8]) -> Result<Self, TransferError> {
         while !data.is_empty() {
             let room = PREFIX_BYTES + BUFFER_BYTES - self.chunk.len();
@@ -57,9 +55,7 @@ impl UploadWriter {
     }
 
     /// Says that this was all, and waits until it is in its place.
-    ///
-    /// # Errors
-    /// [`TransferError`]; nothing is then in its place.
+    /// On an error nothing is in its place.
     pub async fn finish(mut self) -> Result<Uploaded, TransferError> {
         if self.chunk.len() > PREFIX_BYTES {
             self.flush().await?;
