@@ -48,15 +48,6 @@ pub(crate) enum KernelStage {
 }
 
 #[derive(Debug)]
-pub(crate) enum KernelRequest<'a> {
-    Code(&'a str),
-    /// List completions at the cursor, which counts characters.
-    Complete(&'a str, u32),
-    /// Describe the name at the cursor, which counts characters.
-    Inspect(&'a str, u32),
-}
-
-#[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) generation: Generation,
     pub(crate) stage: KernelStage,
@@ -183,13 +174,10 @@ impl Kernel {
         self.meter = self.pid.map(Meter::new);
     }
 
-    pub(crate) fn submit(&mut self, execution: ExecutionNumber, task: &KernelRequest<'_>) {
+    /// Sends it the frame of [`wire::encode_work`]. Its time runs from here.
+    pub(crate) fn submit(&mut self, execution: ExecutionNumber, frame: &[u8]) {
         self.turn.sent(execution);
-        self.outbox.extend(match *task {
-            KernelRequest::Code(code) => wire::encode_execute(execution, code),
-            KernelRequest::Complete(code, at) => wire::encode_complete(execution, code, at),
-            KernelRequest::Inspect(code, at) => wire::encode_inspect(execution, code, at),
-        });
+        self.outbox.extend(frame);
         self.write();
     }
 

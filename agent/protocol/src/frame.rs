@@ -156,17 +156,17 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Stream, ToAgent, Work};
+    use crate::message::{Execute, Stream, ToAgent, Work};
     use proptest::prelude::*;
 
     #[test]
     fn a_message_survives_being_cut_anywhere() {
-        let message = ToAgent::Execute {
+        let message = ToAgent::Execute(Execute {
             execution: 7,
             work: Work::Code { code: "1+1".into() },
             files: vec![],
             outputs: vec![],
-        };
+        });
         let bytes = encode(&message, MAX_FRAME_BYTES).unwrap();
         for cut in 0..bytes.len() {
             let mut decoder = Decoder::new(MAX_FRAME_BYTES);

@@ -92,20 +92,24 @@ pub enum Work {
     },
 }
 
+/// An execution, as the agent gets it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Execute {
+    /// Identifies the execution from now on.
+    pub execution: ExecutionNumber,
+    /// What to run.
+    pub work: Work,
+    /// Files to put into the workdir first.
+    pub files: Vec<InputFile>,
+    /// Names of files to bring back, relative to the workdir.
+    pub outputs: Vec<String>,
+}
+
 /// Supervisor to agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
     /// Run something. Only when a kernel is ready and nothing is running.
-    Execute {
-        /// Identifies the execution from now on.
-        execution: ExecutionNumber,
-        /// What to run.
-        work: Work,
-        /// Files to put into the workdir first.
-        files: Vec<InputFile>,
-        /// Names of files to bring back, relative to the workdir.
-        outputs: Vec<String>,
-    },
+    Execute(Execute),
     /// Do something with the files of the workdir. At any time, also while something runs. A
     /// `Read`, `Write` or `Unpack` comes with one end of a stream socket (`SCM_RIGHTS`), over which
     /// the content goes.

@@ -37,7 +37,7 @@ pub(crate) use error::WireError;
 use parse::parse;
 pub(crate) use turn::Turn;
 use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
-use vivarium_protocol::message::{Completion, ExecutionNumber};
+use vivarium_protocol::message::{Completion, ExecutionNumber, Work};
 use vivarium_protocol::outcome::{Display, Exception, Value};
 
 /// What a frame may hold beside the results it was made for: names, lengths, a traceback.
@@ -99,18 +99,15 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
         .min(MAX_FRAME_BYTES - SUPERVISOR_RESERVE_BYTES)
 }
 
-pub(crate) fn encode_execute(execution: ExecutionNumber, code: &str) -> Vec<u8> {
-    encode_code(1, execution, &[], code)
-}
-
-/// The frame that asks for completions at the cursor, which is counted in characters.
-pub(crate) fn encode_complete(execution: ExecutionNumber, code: &str, cursor: u32) -> Vec<u8> {
-    encode_code(3, execution, &cursor.to_le_bytes(), code)
-}
-
-/// The frame that asks for documentation at the cursor, which is counted in characters.
-pub(crate) fn encode_inspect(execution: ExecutionNumber, code: &str, cursor: u32) -> Vec<u8> {
-    encode_code(4, execution, &cursor.to_le_bytes(), code)
+/// The frame that has a kernel do this; `None` for a command, which runs beside it. Its length must
+/// fit a `u32`: what the supervisor sends is far below.
+pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
+    Some(match work {
+        Work::Code { code } => encode_code(1, execution, &[], code),
+        Work::Complete { code, cursor } => encode_code(3, execution, &cursor.to_le_bytes(), code),
+        Work::Inspect { code, cursor } => encode_code(4, execution, &cursor.to_le_bytes(), code),
+        Work::Command { .. } => return None,
+    })
 }
 
 fn encode_code(kind: u8, execution: ExecutionNumber, cursor: &[u8], code: &str) -> Vec<u8> {

@@ -24,12 +24,12 @@ use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
-    Description, Failure, FromAgent, FromLauncher, Generation, ToAgent,
+    Description, Execute, Failure, FromAgent, FromLauncher, Generation, ToAgent,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
 use self::control::Control;
-use self::execution::{PendingExecution, RunningExecution};
+use self::execution::RunningExecution;
 use self::transfers::Transfers;
 use self::wait::Event;
 use crate::children::Children;
@@ -52,7 +52,7 @@ pub(crate) struct Session<'a> {
     children: Children,
     kernel: Kernel,
     running: Option<RunningExecution>,
-    pending: VecDeque<PendingExecution>,
+    pending: VecDeque<Execute>,
     workdir: Workdir,
     transfers: Transfers,
     changes: ChangeTracker,
@@ -154,8 +154,8 @@ impl<'a> Session<'a> {
         let wrong = |error| failure("read from the supervisor", error);
         while let Some(message) = self.control.next_message().map_err(wrong)? {
             match message {
-                ToAgent::Execute { execution, work, files, outputs } => {
-                    self.pending.push_back(PendingExecution { execution, work, files, outputs });
+                ToAgent::Execute(request) => {
+                    self.pending.push_back(request);
                     self.start_pending()?;
                 }
                 ToAgent::File { transfer, operation } => {

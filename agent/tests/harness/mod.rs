@@ -16,8 +16,8 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::message::{
-    Changes, Completion, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
-    Stream, ToAgent, Work,
+    Changes, Completion, Execute, FileOperation, FileProblem, FileReply, FromAgent, InputFile,
+    Launch, Stream, ToAgent, Work,
 };
 use vivarium_protocol::outcome::{Display, KernelEnd, MimePart, OutputFile};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
@@ -191,7 +191,7 @@ impl Session {
         self.next += 1;
         self.sequence.sent(execution);
         let outputs = outputs.iter().map(|&name| name.to_owned()).collect();
-        self.send(&ToAgent::Execute { execution, work, files, outputs });
+        self.send(&ToAgent::Execute(Execute { execution, work, files, outputs }));
         execution
     }
 

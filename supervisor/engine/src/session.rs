@@ -41,7 +41,7 @@ pub(crate) mod tests;
 pub mod transfer;
 
 pub use actor::{from_pooled, spawn};
-pub use execution::{Interrupted, NewExecution, Refusal};
+pub use execution::{Interrupted, QueuedExecution, Refusal, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
 pub use output::mime_bundle;
 pub use pooled::PooledSession;
@@ -81,7 +81,7 @@ pub struct Timing {
 /// What a session can be told.
 #[derive(Debug)]
 pub enum Command {
-    Execute(Box<NewExecution>),
+    Execute(Box<QueuedExecution>),
     /// Stop what is running; `None` if nothing is.
     Interrupt(oneshot::Sender<Option<Interrupted>>),
     /// Replace the kernel; answers with the execution that was ended by it.

@@ -114,10 +114,14 @@ fn an_answer_of_no_type_has_no_text() {
 #[test]
 fn encoded_requests_match_the_documented_frames() {
     let complete = b"\x13\0\0\0\x03\x07\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\xc3\xa9";
-    assert_eq!(encode_complete(7, "é", 1), complete);
+    let encoded = |work: Work| encode_work(7, &work).unwrap();
+    assert_eq!(encoded(Work::Complete { code: "é".into(), cursor: 1 }), complete);
     let inspect = b"\x12\0\0\0\x04\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
-    assert_eq!(encode_inspect(7, "a", 1), inspect);
-    assert_eq!(encode_execute(7, "é"), b"\x0f\0\0\0\x01\x07\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9");
+    assert_eq!(encoded(Work::Inspect { code: "a".into(), cursor: 1 }), inspect);
+    let code = Work::Code { code: "é".into() };
+    assert_eq!(encoded(code), b"\x0f\0\0\0\x01\x07\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9");
+    let command = Work::Command { argv: vec![], stdin: vec![], cwd: String::new() };
+    assert_eq!(encode_work(7, &command), None);
     assert_eq!(encode_shown(7), b"\x09\0\0\0\x05\x07\0\0\0\0\0\0\0");
     assert_eq!(encode_config(Some(258)), b"\x09\0\0\0\x02\x02\x01\0\0\0\0\0\0");
     assert_eq!(encode_config(None), b"\x09\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff");

@@ -4,25 +4,17 @@ use std::time::Instant;
 
 use vivarium_protocol::discard;
 use vivarium_protocol::message::{
-    Changes, Completion, ExecutionNumber, Failure, FromAgent, InputFile, Work,
+    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, Work,
 };
 use vivarium_protocol::outcome::Usage;
 
 use super::Session;
-use crate::kernel::KernelRequest;
 use crate::kernel::command::Command;
+use crate::kernel::wire;
 use crate::{files, sys};
 
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.
 const RLIMIT_SLACK_SECS: u64 = 5;
-
-#[derive(Debug)]
-pub(super) struct PendingExecution {
-    pub(super) execution: ExecutionNumber,
-    pub(super) work: Work,
-    pub(super) files: Vec<InputFile>,
-    pub(super) outputs: Vec<String>,
-}
 
 #[derive(Debug)]
 pub(super) struct RunningExecution {
@@ -78,7 +70,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn put_files(&mut self, request: &PendingExecution) -> Result<bool, Failure> {
+    /// Writes a request's files; whether all could be.
+    fn put_files(&mut self, request: &Execute) -> Result<bool, Failure> {
         for file in &request.files {
             if let Err(error) = self.workdir.put(file) {
                 self.control.send(&FromAgent::FilesRefused {
@@ -95,8 +88,8 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn start(&mut self, request: PendingExecution) -> Result<(), Failure> {
-        let PendingExecution { execution, work, outputs, .. } = request;
+    fn start(&mut self, request: Execute) -> Result<(), Failure> {
+        let Execute { execution, work, outputs, .. } = request;
         self.changes.begin(&self.workdir);
         let asks = matches!(work, Work::Complete { .. } | Work::Inspect { .. });
         let mut running = RunningExecution {
@@ -108,11 +101,8 @@ impl Session<'_> {
             cpu_before_us: 0,
             next_cpu_check: None,
         };
-        let task = match &work {
-            Work::Code { code } => KernelRequest::Code(code),
-            Work::Complete { code, cursor } => KernelRequest::Complete(code, *cursor),
-            Work::Inspect { code, cursor } => KernelRequest::Inspect(code, *cursor),
-            Work::Command { .. } => return self.start_command(running, work),
+        let Some(frame) = wire::encode_work(execution, &work) else {
+            return self.start_command(running, work);
         };
         self.begin_counting(&mut running);
         if let (Some(limit), Some(pid)) = (self.cpu_limit(), self.kernel.pid()) {
@@ -135,7 +125,7 @@ impl Session<'_> {
         for (stream, data) in carried {
             self.control.send(&FromAgent::Output { execution, stream, data })?;
         }
-        self.kernel.submit(execution, &task);
+        self.kernel.submit(execution, &frame);
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{
-    Changes, Completion, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent,
-    InputFile, Launch, Origin, Stream, ToAgent, TransferNumber, Work,
+    Changes, Completion, Execute, FileOperation, FileProblem, FileProblemKind, FileReply,
+    FromAgent, InputFile, Launch, Origin, Stream, ToAgent, TransferNumber, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
 use vivarium_protocol::policy::Policy;
@@ -172,18 +172,22 @@ impl FakeAgent {
     /// Takes the next execution, which has to be the next message.
     pub async fn accept(&mut self) -> (u64, String, Vec<InputFile>) {
         match self.recv().await {
-            Some(ToAgent::Execute { execution, work: Work::Code { code }, files, .. }) => {
-                (execution, code, files)
-            }
+            Some(ToAgent::Execute(Execute {
+                execution, work: Work::Code { code }, files, ..
+            })) => (execution, code, files),
             other => panic!("not an execution: {other:?}"),
         }
     }
 
-    /// Takes the next execution and starts it.
+    /// Takes the next execution, code or not, and starts it.
     pub async fn begin(&mut self) -> u64 {
-        let (execution, ..) = self.accept().await;
-        self.send(FromAgent::Started { execution }).await;
-        execution
+        match self.recv().await {
+            Some(ToAgent::Execute(Execute { execution, .. })) => {
+                self.send(FromAgent::Started { execution }).await;
+                execution
+            }
+            other => panic!("not an execution: {other:?}"),
+        }
     }
 
     pub async fn print(&mut self, execution: u64, text: &str) {
@@ -227,7 +231,7 @@ impl FakeAgent {
         self.start().await;
         while let Some(message) = self.recv().await {
             match message {
-                ToAgent::Execute { execution, work: Work::Code { code }, .. } => {
+                ToAgent::Execute(Execute { execution, work: Work::Code { code }, .. }) => {
                     self.send(FromAgent::Started { execution }).await;
                     self.print(execution, &code).await;
                     self.value(execution, &code).await;

@@ -11,14 +11,13 @@ use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
 use vivarium_protocol::outcome::Cause;
 
 use super::idempotency::{Claim, IdempotencyKey, Product, Slot};
-use super::request::{self, WorkSpec};
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, request};
 use crate::budget::Reservation;
 use crate::observe;
 use crate::session::execution_log::{
     Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent,
 };
-use crate::session::{self, Command, NewExecution, Refusal, Session};
+use crate::session::{self, Command, QueuedExecution, Refusal, Session, WorkSpec};
 
 /// How a client is answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -271,21 +270,11 @@ impl Engine {
             None => self.reserve(&session.identity.tenant, spec.bytes())?,
         };
         let settings = self.settings();
-        let WorkSpec { work, files, outputs, timeout, cancel_on_disconnect } = spec;
         let (record, writer) =
-            ExecutionLog::new(settings.session.event_buffer_bytes, cancel_on_disconnect);
+            ExecutionLog::new(settings.session.event_buffer_bytes, spec.cancel_on_disconnect);
         let attached = record.attach();
         let streamed = response != ResponseMode::Outcome;
-        let execution = NewExecution {
-            work,
-            files,
-            outputs,
-            timeout,
-            streamed,
-            session_created,
-            writer,
-            reservation,
-        };
+        let execution = QueuedExecution::new(spec, streamed, session_created, writer, reservation);
         let session_id = session.identity.id.clone();
         // One that is not told is dropped, which refuses it.
         session.send(Command::Execute(Box::new(execution))).await;

@@ -9,8 +9,8 @@ use vivarium_protocol::message::Work;
 use vivarium_protocol::outcome::Cause;
 
 use super::execute::ResponseMode;
-use super::request::WorkSpec;
 use super::{Engine, EngineError};
+use crate::session::WorkSpec;
 
 /// How long a kernel may think about it. Then it is interrupted like any code.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

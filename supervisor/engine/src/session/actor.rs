@@ -14,13 +14,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use vivarium_api_types::{KernelInfo, SessionState};
 use vivarium_protocol::discard;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
+use vivarium_protocol::message::{Description, Execute, ExecutionNumber, Failure, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
 
 use super::channel::Channel;
 use super::deadlines::{Awaited, Deadline, Overdue};
-use super::execution::Kind;
+use super::execution::{Kind, WorkSpec};
 use super::execution_log::LogWriter;
 use super::launch::{LaunchContext, Resources};
 use super::liveness::Liveness;
@@ -28,7 +28,7 @@ use super::output::Collector;
 use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
-use super::{Command, NewExecution, Session};
+use super::{Command, QueuedExecution, Session};
 use crate::budget::Reservation;
 use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
 
@@ -47,12 +47,6 @@ pub(super) use cgroup_events::CgroupEventCounter;
 use kernels::Kernels;
 use recv::{abandoned, reached, recv};
 pub use start::{from_pooled, spawn};
-
-struct QueuedExecution {
-    number: ExecutionNumber,
-    execution: NewExecution,
-    queued_at: Instant,
-}
 
 /// Why an execution was told to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,7 +243,7 @@ impl Actor {
     fn dispatch(&mut self) -> Step {
         while self.state == SessionState::Idle && self.sequence.is_ready() {
             let Some(queued) = self.queue.pop_front() else { break };
-            if queued.execution.writer.log().is_abandoned() {
+            if queued.writer.log().is_abandoned() {
                 self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }
@@ -275,18 +269,10 @@ impl Actor {
 
     /// Makes a queued execution the running one, and gives the message that hands it to the agent.
     fn take_up(&mut self, queued: QueuedExecution) -> ToAgent {
-        let QueuedExecution { number, execution, queued_at } = queued;
-        let kind = execution.kind();
-        let NewExecution {
-            work,
-            files,
-            outputs,
-            timeout,
-            streamed,
-            session_created,
-            writer,
-            reservation,
-        } = execution;
+        let kind = queued.spec.kind();
+        let QueuedExecution { spec, streamed, session_created, writer, .. } = queued;
+        let QueuedExecution { reservation, number, queued_at, .. } = queued;
+        let WorkSpec { work, files, outputs, timeout, .. } = spec;
         let names = outputs.iter().map(|output| output.name.clone()).collect();
         self.running = Some(RunningExecution {
             number,
@@ -305,7 +291,7 @@ impl Actor {
             request_bytes: reservation.bytes(),
             reservation,
         });
-        ToAgent::Execute { execution: number, work, files, outputs: names }
+        ToAgent::Execute(Execute { execution: number, work, files, outputs: names })
     }
 
     fn send(&mut self, message: &ToAgent) -> Step {

@@ -2,26 +2,40 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use vivarium_api_types::OutputSpec;
 use vivarium_protocol::message::{ExecutionNumber, Failure, InputFile, Work};
 
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
 
+/// What to run, checked.
 #[derive(Debug)]
-pub struct NewExecution {
+pub struct WorkSpec {
     pub work: Work,
+    /// Files to put into the workdir first.
     pub files: Vec<InputFile>,
+    /// Files to bring back.
     pub outputs: Vec<OutputSpec>,
     pub timeout: Duration,
+    pub cancel_on_disconnect: bool,
+}
+
+/// An execution on its way into a session's queue, and there.
+#[derive(Debug)]
+pub struct QueuedExecution {
+    pub spec: WorkSpec,
     /// Whether its client follows what it prints, and so needs no copy of that at the end.
     pub streamed: bool,
     /// Whether its request made the session.
     pub session_created: bool,
-    /// Where is said what becomes of it.
     pub writer: LogWriter,
     /// The bytes that it takes in the daemon until it is over.
     pub reservation: Reservation,
+    /// Its number in the session, from 1. The session's actor gives it, and the time, to what it
+    /// queues; before that it is 0.
+    pub number: ExecutionNumber,
+    pub queued_at: Instant,
 }
 
 /// How a piece of work is treated.
@@ -35,13 +49,41 @@ pub(super) enum Kind {
     Probe,
 }
 
-impl NewExecution {
+impl WorkSpec {
     pub(super) const fn kind(&self) -> Kind {
         match self.work {
             Work::Code { .. } => Kind::Code,
             Work::Command { .. } => Kind::Command,
             Work::Complete { .. } | Work::Inspect { .. } => Kind::Probe,
         }
+    }
+
+    /// Bytes that it takes here and on the way to the agent.
+    pub fn bytes(&self) -> usize {
+        let work = match &self.work {
+            Work::Code { code } | Work::Complete { code, .. } | Work::Inspect { code, .. } => {
+                code.len()
+            }
+            Work::Command { argv, stdin, .. } => {
+                argv.iter().map(|argument| argument.len() + 8).sum::<usize>() + stdin.len()
+            }
+        };
+        let files = self.files.iter().map(|file| file.name.len() + file.data.len() + 16);
+        let outputs = self.outputs.iter().map(|output| output.name.len() + 16);
+        work + files.chain(outputs).sum::<usize>()
+    }
+}
+
+impl QueuedExecution {
+    pub fn new(
+        spec: WorkSpec,
+        streamed: bool,
+        session_created: bool,
+        writer: LogWriter,
+        reservation: Reservation,
+    ) -> Self {
+        let (number, queued_at) = (0, Instant::now());
+        Self { spec, streamed, session_created, writer, reservation, number, queued_at }
     }
 }
 

@@ -18,8 +18,8 @@ use vivarium_protocol::units::Limit;
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
 use super::{
-    Command, Identity, LaunchContext, LaunchPlan, NewExecution, Refusal, Results, Session, Timing,
-    spawn,
+    Command, Identity, LaunchContext, LaunchPlan, QueuedExecution, Refusal, Results, Session,
+    Timing, WorkSpec, spawn,
 };
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
@@ -152,18 +152,9 @@ impl Bench {
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
         let (log, writer) = ExecutionLog::new(1 << 20, cancel);
         let attached = log.attach();
-        let (files, outputs, streamed, session_created) = (vec![], vec![], false, false);
-        let reservation = self.account.hold(0);
-        let execution = NewExecution {
-            work,
-            files,
-            outputs,
-            timeout,
-            streamed,
-            session_created,
-            writer,
-            reservation,
-        };
+        let (files, outputs) = (vec![], vec![]);
+        let spec = WorkSpec { work, files, outputs, timeout, cancel_on_disconnect: cancel };
+        let execution = QueuedExecution::new(spec, false, false, writer, self.account.hold(0));
         assert!(self.session.send(Command::Execute(Box::new(execution))).await);
         Reply { log, _attached: attached }
     }
@@ -174,11 +165,16 @@ impl Bench {
         (self.agent.begin().await, reply)
     }
 
-    /// Runs something to its end: the session works.
-    pub(super) async fn works(&mut self) {
+    /// Runs code to its end.
+    async fn completes(&mut self) -> Arc<Outcome> {
         let (execution, reply) = self.running(NEVER).await;
         self.agent.done(execution, Completion::Ok).await;
-        assert_eq!(outcome(reply).await.status, Status::Ok);
+        outcome(reply).await
+    }
+
+    /// Runs code to its end: the session works.
+    pub(super) async fn works(&mut self) {
+        assert_eq!(self.completes().await.status, Status::Ok);
     }
 
     /// The session is over, and its processes were ended.
@@ -188,6 +184,9 @@ impl Bench {
         assert_eq!(self.backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
     }
 }
+
+/// The end of a kernel that the agent was told to kill.
+const KILLED_BY_AGENT: KernelEnd = KernelEnd::Signaled { signal: 9, by_agent: true };
 
 async fn outcome(reply: Reply) -> Arc<Outcome> {
     reply.log.finished().await.unwrap()

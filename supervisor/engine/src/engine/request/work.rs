@@ -1,7 +1,6 @@
 //! What is to be run: code or a command, its files and its time.
 
 use std::path::{Component, Path};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,6 +12,7 @@ use vivarium_protocol::message::{InputFile, Work};
 
 use super::timeout;
 use crate::engine::EngineError;
+use crate::session::WorkSpec;
 use crate::settings::Settings;
 
 /// The longest path of a file, in bytes (`PATH_MAX`, less the workdir's own).
@@ -28,40 +28,13 @@ const MAX_ARGV_BYTES: usize = 1 << 20;
 /// Room in a frame for what is not code or files, in bytes.
 const FRAME_MARGIN_BYTES: usize = 64 << 10;
 
-/// Something to run, checked.
-#[derive(Debug)]
-pub(in crate::engine) struct WorkSpec {
-    pub(in crate::engine) work: Work,
-    pub(in crate::engine) files: Vec<InputFile>,
-    pub(in crate::engine) outputs: Vec<OutputSpec>,
-    pub(in crate::engine) timeout: Duration,
-    pub(in crate::engine) cancel_on_disconnect: bool,
-}
-
-impl WorkSpec {
-    /// Bytes that it takes here and on the way to the agent.
-    pub(in crate::engine) fn bytes(&self) -> usize {
-        let work = match &self.work {
-            Work::Code { code } | Work::Complete { code, .. } | Work::Inspect { code, .. } => {
-                code.len()
-            }
-            Work::Command { argv, stdin, .. } => {
-                argv.iter().map(|argument| argument.len() + 8).sum::<usize>() + stdin.len()
-            }
-        };
-        let files = self.files.iter().map(|file| file.name.len() + file.data.len() + 16);
-        let outputs = self.outputs.iter().map(|output| output.name.len() + 16);
-        work + files.chain(outputs).sum::<usize>()
+/// Refuses what does not fit into a frame.
+fn fitting(spec: WorkSpec, field: &str) -> Result<WorkSpec, EngineError> {
+    if spec.bytes() > MAX_FRAME_BYTES - FRAME_MARGIN_BYTES {
+        let reason = format!("{field} and files together are too large");
+        return Err(EngineError::invalid(field, reason));
     }
-
-    /// Refuses what does not fit into a frame.
-    fn fitting(self, field: &str) -> Result<Self, EngineError> {
-        if self.bytes() > MAX_FRAME_BYTES - FRAME_MARGIN_BYTES {
-            let reason = format!("{field} and files together are too large");
-            return Err(EngineError::invalid(field, reason));
-        }
-        Ok(self)
-    }
+    Ok(spec)
 }
 
 pub(in crate::engine) fn code(
@@ -76,7 +49,7 @@ pub(in crate::engine) fn code(
         timeout: timeout(settings, timeout_ms)?,
         cancel_on_disconnect,
     };
-    spec.fitting("code")
+    fitting(spec, "code")
 }
 
 pub(in crate::engine) fn command(
@@ -121,7 +94,7 @@ pub(in crate::engine) fn command(
         timeout: timeout(settings, timeout_ms)?,
         cancel_on_disconnect: asked.cancel_on_disconnect,
     };
-    spec.fitting(field)
+    fitting(spec, field)
 }
 
 /// Code or a command, and the session for it.

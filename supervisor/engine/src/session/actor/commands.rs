@@ -9,11 +9,11 @@ use vivarium_protocol::discard;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
-use super::{Actor, End, QueuedExecution, Reset, Step, Stop};
+use super::{Actor, End, Reset, Step, Stop};
 use crate::session::execution::Kind;
 use crate::session::state::Event;
 use crate::session::transfer::FileCommand;
-use crate::session::{Command, Interrupted, NewExecution, Refusal};
+use crate::session::{Command, Interrupted, QueuedExecution, Refusal};
 
 /// Why an execution did not run that its client did not wait for.
 pub(super) const CLIENT_GONE: &str = "its client went away before its turn came";
@@ -52,9 +52,9 @@ impl Actor {
         }
     }
 
-    fn enqueue(&mut self, execution: NewExecution) -> Step {
+    fn enqueue(&mut self, mut execution: QueuedExecution) -> Step {
         self.forget_abandoned();
-        let is_probe = execution.kind() == Kind::Probe;
+        let is_probe = execution.spec.kind() == Kind::Probe;
         let waits = self.running.is_some() || !self.queue.is_empty();
         if is_probe && (waits || self.state != SessionState::Idle) {
             execution.writer.refuse(Refusal::Busy);
@@ -72,14 +72,15 @@ impl Actor {
             self.context.results.add(&self.session.identity, number, execution.writer.log());
         }
         execution.writer.queued(number);
-        self.queue.push_back(QueuedExecution { number, execution, queued_at: Instant::now() });
+        (execution.number, execution.queued_at) = (number, Instant::now());
+        self.queue.push_back(execution);
         self.session.touch();
         self.dispatch()
     }
 
     /// Answers those in the queue that nobody waits for any more, and that are not to run then.
     fn forget_abandoned(&mut self) {
-        let is_abandoned = |queued: &QueuedExecution| queued.execution.writer.log().is_abandoned();
+        let is_abandoned = |queued: &QueuedExecution| queued.writer.log().is_abandoned();
         let (abandoned, waiting): (VecDeque<_>, _) =
             std::mem::take(&mut self.queue).into_iter().partition(is_abandoned);
         self.queue = waiting;

@@ -49,7 +49,7 @@ impl Actor {
         self.finish_ended(end.cause, &end.detail);
         for queued in std::mem::take(&mut self.queue) {
             if unborn && !wanted(&end) {
-                queued.execution.writer.refuse(Refusal::NotStarted(failure.clone()));
+                queued.writer.refuse(Refusal::NotStarted(failure.clone()));
             } else {
                 self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }

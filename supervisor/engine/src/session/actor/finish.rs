@@ -6,8 +6,9 @@ use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
 use super::answer::Answer;
 use super::verdict::{self, Known, Verdict, join, limit_reached};
-use super::{Actor, QueuedExecution, RunningExecution, Stop};
+use super::{Actor, RunningExecution, Stop};
 use crate::budget::Reservation;
+use crate::session::QueuedExecution;
 use crate::session::cause;
 use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
@@ -168,18 +169,18 @@ impl Actor {
         detail: &str,
         state: State,
     ) {
-        let QueuedExecution { number, execution, .. } = queued;
-        let kind = execution.kind();
+        let QueuedExecution { spec, streamed, session_created, number, .. } = queued;
+        let kind = spec.kind();
         let detail = detail.to_owned();
         let (status, cause, exit_code) = (Status::Rejected, Some(cause), None);
         let verdict = Verdict { status, cause, detail, state, exit_code };
         let limits = &self.session.identity.limits;
-        let collected = Collector::new(limits, execution.outputs, execution.streamed).finish();
+        let collected = Collector::new(limits, spec.outputs, streamed).finish();
         let usage = ExecutionUsage::default();
-        let (kernel, session_created) = (self.kernels.current(), execution.session_created);
+        let kernel = self.kernels.current();
         let answer =
             Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
-        self.publish(answer, &execution.writer, execution.reservation);
+        self.publish(answer, &queued.writer, queued.reservation);
     }
 
     /// Says what became of an execution to everybody who asks, now or later.

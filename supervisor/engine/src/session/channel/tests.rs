@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream as Pair;
 
-use vivarium_protocol::message::Work;
+use vivarium_protocol::message::{Execute, Work};
 
 use super::*;
 use crate::backend::fake::FakeAgent;
@@ -12,7 +12,7 @@ fn delete(path: &str) -> FileOperation {
 
 fn execute(code: String) -> ToAgent {
     let work = Work::Code { code };
-    ToAgent::Execute { execution: 1, work, files: vec![], outputs: vec![] }
+    ToAgent::Execute(Execute { execution: 1, work, files: vec![], outputs: vec![] })
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     };
     assert_eq!(problem.kind, FileProblemKind::Aborted);
     let sending = tokio::spawn(async move { channel.next().await.is_err() });
-    assert!(matches!(agent.recv().await, Some(ToAgent::Execute { .. })));
+    assert!(matches!(agent.recv().await, Some(ToAgent::Execute(_))));
     assert_eq!(agent.recv().await, Some(ToAgent::Describe));
     drop(agent);
     assert!(sending.await.unwrap());

@@ -18,12 +18,7 @@ impl Bench {
     /// Queues a command and has the agent start it.
     async fn commanding(&mut self, timeout: Duration) -> (u64, Reply) {
         let reply = self.submit_work(ls(), timeout, false).await;
-        let Some(ToAgent::Execute { execution, work, .. }) = self.agent.recv().await else {
-            panic!("not an execution");
-        };
-        assert_eq!(work, ls());
-        self.agent.send(FromAgent::Started { execution }).await;
-        (execution, reply)
+        (self.agent.begin().await, reply)
     }
 }
 
@@ -95,10 +90,7 @@ async fn a_kernel_that_dies_takes_a_command_with_it() {
 async fn completion_is_answered_without_an_execution() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit_work(complete(), NEVER, false).await;
-    let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
-        panic!("not an execution");
-    };
-    bench.agent.send(FromAgent::Started { execution }).await;
+    let execution = bench.agent.begin().await;
     let part = MimePart { mime_type: "application/json".into(), data: b"{}".to_vec() };
     let value = Value { repr: String::new(), type_name: String::new(), mime: vec![part] };
     // Ten bytes of results are allowed, and the type alone has more.
@@ -114,19 +106,13 @@ async fn completion_is_answered_without_an_execution() {
 async fn kernel_lost_to_a_completion_is_reported_by_the_next_execution() {
     let mut bench = Bench::started(SHORT).await;
     let reply = bench.submit_work(complete(), SOON, false).await;
-    let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
-        panic!("not an execution");
-    };
-    bench.agent.send(FromAgent::Started { execution }).await;
+    let execution = bench.agent.begin().await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
-    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
-    bench.agent.exited(1, Some(execution), end).await;
+    bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     assert_eq!(outcome(reply).await.status, Status::TimedOut);
     bench.agent.ready(2).await;
-    let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.done(execution, Completion::Ok).await;
-    let outcome = outcome(reply).await;
+    let outcome = bench.completes().await;
     assert!(outcome.detail.contains("found a fresh kernel"), "{}", outcome.detail);
 }
 

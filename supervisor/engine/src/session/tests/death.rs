@@ -30,9 +30,7 @@ async fn a_death_between_executions_is_told_with_the_next() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     bench.agent.exited(1, None, KernelEnd::Signaled { signal: 11, by_agent: false }).await;
     bench.agent.ready(2).await;
-    let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.done(execution, Completion::Ok).await;
-    let outcome = outcome(reply).await;
+    let outcome = bench.completes().await;
     assert_eq!(outcome.status, Status::Ok);
     assert!(outcome.detail.contains("SIGSEGV"), "{}", outcome.detail);
 }
@@ -104,9 +102,7 @@ fn kernel(outcome: &Arc<Outcome>) -> (u64, bool, Option<Cause>) {
 async fn every_answer_tells_which_kernel_it_ran_in_and_why_the_one_before_ended() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     for fresh in [true, false] {
-        let (execution, reply) = bench.running(NEVER).await;
-        bench.agent.done(execution, Completion::Ok).await;
-        assert_eq!(kernel(&outcome(reply).await), (1, fresh, None));
+        assert_eq!(kernel(&bench.completes().await), (1, fresh, None));
     }
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.exited(1, Some(execution), KernelEnd::Exited(3)).await;
@@ -116,9 +112,7 @@ async fn every_answer_tells_which_kernel_it_ran_in_and_why_the_one_before_ended(
     bench.agent.exited(2, None, KernelEnd::Signaled { signal: 11, by_agent: false }).await;
     bench.agent.ready(3).await;
     for fresh in [true, false] {
-        let (execution, reply) = bench.running(NEVER).await;
-        bench.agent.done(execution, Completion::Ok).await;
-        let outcome = outcome(reply).await;
+        let outcome = bench.completes().await;
         assert_eq!(kernel(&outcome), (3, fresh, Some(Cause::Signal)));
         assert_eq!(outcome.detail.contains("found a fresh kernel"), fresh, "{}", outcome.detail);
     }
@@ -131,15 +125,10 @@ async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
     bench.agent.ready(2).await;
     let work = Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() };
     let reply = bench.submit_work(work, NEVER, false).await;
-    let Some(ToAgent::Execute { execution, .. }) = bench.agent.recv().await else {
-        panic!("not an execution");
-    };
-    bench.agent.send(FromAgent::Started { execution }).await;
+    let execution = bench.agent.begin().await;
     bench.agent.done(execution, Completion::Exited(0)).await;
     assert_eq!(kernel(&outcome(reply).await), (2, true, Some(Cause::Exited)));
-    let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.done(execution, Completion::Ok).await;
-    let outcome = outcome(reply).await;
+    let outcome = bench.completes().await;
     assert_eq!(kernel(&outcome), (2, true, Some(Cause::Exited)));
     assert!(outcome.detail.contains("code 7"), "{}", outcome.detail);
 }
@@ -154,11 +143,9 @@ async fn previous_end_reports_a_kernel_killed_for_time() {
     // It ended by itself as the order was on its way.
     bench.agent.done(execution, Completion::Ok).await;
     assert_eq!(outcome(reply).await.state, State::Lost);
-    bench.agent.exited(1, None, KernelEnd::Signaled { signal: 9, by_agent: true }).await;
+    bench.agent.exited(1, None, KILLED_BY_AGENT).await;
     bench.agent.ready(2).await;
-    let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.done(execution, Completion::Ok).await;
-    let outcome = outcome(reply).await;
+    let outcome = bench.completes().await;
     assert_eq!(kernel(&outcome), (2, true, Some(Cause::WallTime)));
     assert_eq!(outcome.detail, "", "its answer has told");
 }

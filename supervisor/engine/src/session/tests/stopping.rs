@@ -23,8 +23,7 @@ async fn code_that_does_not_is_killed_and_loses_it() {
     let (execution, reply) = bench.running(SOON).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
-    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
-    bench.agent.exited(1, Some(execution), end).await;
+    bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Lost));
     assert!(outcome.detail.contains("did not give way to SIGINT"), "{}", outcome.detail);
@@ -42,8 +41,7 @@ async fn end_that_crosses_a_kill_is_not_reported_as_preserved() {
     bench.agent.done(execution, Completion::Ok).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Lost));
-    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
-    bench.agent.exited(1, None, end).await;
+    bench.agent.exited(1, None, KILLED_BY_AGENT).await;
     bench.agent.ready(2).await;
     bench.works().await;
 }
@@ -102,8 +100,7 @@ async fn used_up_cpu_time_goes_the_same_way() {
     bench.agent.send(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
     bench.agent.recv().await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
-    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
-    bench.agent.exited(1, Some(execution), end).await;
+    bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     let outcome = super::outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::CpuLimit), State::Lost));
 }
@@ -152,8 +149,7 @@ async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
     let (sender, answer) = oneshot::channel();
     bench.session.send(Command::Reset(sender)).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
-    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
-    bench.agent.exited(1, Some(execution), end).await;
+    bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     let ended = outcome(reply).await;
     assert_eq!(verdict(&ended), (Status::Killed, Some(Cause::Reset), State::Lost));
     bench.agent.ready(2).await;
@@ -169,13 +165,10 @@ async fn a_reset_of_an_idle_session_waits_for_the_fresh_kernel() {
     let (sender, answer) = oneshot::channel();
     bench.session.send(Command::Reset(sender)).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
-    let end = KernelEnd::Signaled { signal: 9, by_agent: true };
-    bench.agent.exited(1, None, end).await;
+    bench.agent.exited(1, None, KILLED_BY_AGENT).await;
     bench.agent.ready(2).await;
     assert_eq!(answer.await.unwrap(), None);
-    let (execution, reply) = bench.running(NEVER).await;
-    bench.agent.done(execution, Completion::Ok).await;
-    assert_eq!(outcome(reply).await.detail, "", "a reset that was asked for is no news");
+    assert_eq!(bench.completes().await.detail, "", "a reset that was asked for is no news");
 }
 
 #[tokio::test]
