@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vivarium_protocol::policy::{CgroupPlacement, Limits};
 
@@ -171,7 +172,9 @@ pub(super) async fn kill_and_remove(dir: &Path) -> Result<(), CgroupError> {
             return Err(CgroupError::new("wait for the last process of", dir, source));
         }
     }
-    files::remove_all(dir)
+    let path = dir.to_owned();
+    let removed = spawn_blocking(move || files::remove_all(&path)).await;
+    removed.unwrap_or_else(|error| Err(CgroupError::new("remove", dir, error.into())))
 }
 
 /// Waits until `cgroup.events` says that nothing lives there

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::task::spawn_blocking;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{Failure, Launch, Origin, Transient};
 use vivarium_protocol::policy::Policy;
@@ -169,7 +170,7 @@ async fn try_launch(
     let name = scope_name.name.to_owned();
     let mut resources =
         Resources { name, launched, scope: None, lease: None, workdir: None, template: None };
-    match equip(scope_name, policy, context, &mut resources) {
+    match equip(scope_name, policy, context, &mut resources).await {
         Ok(channel) => Ok((channel, resources)),
         Err(failure) => {
             resources.tear_down(&*context.backend).await;
@@ -178,39 +179,30 @@ async fn try_launch(
     }
 }
 
-/// Gives them what they need. Scope, workdir and ids stay on the runtime's thread: a few bounded calls
-/// into cgroupfs, /proc and the runtime directory, which a change of threads for every session would
-/// not make faster.
-fn equip(
+/// Gives them what they need.
+async fn equip(
     scope_name: ScopeName<'_>,
-    mut policy: Policy,
+    policy: Policy,
     context: &LaunchContext,
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
-    if policy.plan.applies(Layer::Cgroup)
-        && let Some(tree) = &context.tree
-    {
-        let scope = tree
-            .make_scope(scope_name.tenant, scope_name.name, &policy.limits)
-            .map_err(|error| failure(Some(Layer::Cgroup), "make the session's scope", &error))?;
-        policy.cgroup = Some(scope.placement());
-        resources.scope = Some(Arc::new(scope));
-    }
-    if let Some(pool) = &context.ids {
-        resources.lease = Some(pool.lease().ok_or_else(|| Failure {
-            layer: Some(Layer::Credentials),
-            fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
-            ..Failure::new("take subordinate ids", "all of them are in use")
-        })?);
-    }
-    policy.ids = resources.lease.as_ref().map(Lease::ids);
-    if !policy.plan.applies(Layer::Mounts)
-        && let Some(workdirs) = &context.workdirs
-    {
-        let made = workdirs.make().map_err(|error| failure(None, "make a workdir", &error))?;
-        policy.host_workdir = Some(made.clone());
-        resources.workdir = Some(made);
-    }
+    let LaunchContext { tree, ids, workdirs, .. } = context;
+    let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
+        (HostParts::default(), Ok(policy))
+    } else {
+        let (tenant, name) = (scope_name.tenant.to_owned(), scope_name.name.to_owned());
+        let context = context.clone();
+        let making = spawn_blocking(move || {
+            let mut host = HostParts::default();
+            let policy = host.make(ScopeName { tenant: &tenant, name: &name }, policy, &context);
+            (host, policy)
+        });
+        making.await.map_err(|error| internal(&error.to_string()))?
+    };
+    resources.scope = host.scope.take();
+    resources.lease = host.lease.take();
+    resources.workdir = host.workdir.take();
+    let policy = policy?;
     policy.validate().map_err(|error| failure(None, "check the policy", &error))?;
     let Some(stream) = resources.launched.stream.take() else {
         return Err(internal("the backend gave no stream"));
@@ -237,6 +229,55 @@ fn equip(
     Ok(channel)
 }
 
+/// What a session has of the host alone.
+#[derive(Default)]
+struct HostParts {
+    scope: Option<Arc<Scope>>,
+    lease: Option<Lease>,
+    workdir: Option<PathBuf>,
+}
+
+impl HostParts {
+    /// Makes scope, lease and workdir, and names them in the policy; what was made before an error
+    /// stays here. Blocks: it writes files of cgroupfs, reads /proc, and where a tenant's ceiling was
+    /// lowered waits until the kernel has reclaimed memory ([`Tree::hold`]).
+    fn make(
+        &mut self,
+        scope_name: ScopeName<'_>,
+        mut policy: Policy,
+        context: &LaunchContext,
+    ) -> Result<Policy, Failure> {
+        if policy.plan.applies(Layer::Cgroup)
+            && let Some(tree) = &context.tree
+        {
+            let scope =
+                tree.make_scope(scope_name.tenant, scope_name.name, &policy.limits).map_err(
+                    |error| failure(Some(Layer::Cgroup), "make the session's scope", &error),
+                )?;
+            policy.cgroup = Some(scope.placement());
+            self.scope = Some(Arc::new(scope));
+        }
+        if let Some(pool) = &context.ids {
+            self.lease = Some(pool.lease().ok_or_else(|| Failure {
+                layer: Some(Layer::Credentials),
+                operation: "take subordinate ids".to_owned(),
+                reason: "all of them are in use".to_owned(),
+                fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
+                passing: None,
+            })?);
+        }
+        policy.ids = self.lease.as_ref().map(Lease::ids);
+        if !policy.plan.applies(Layer::Mounts)
+            && let Some(workdirs) = &context.workdirs
+        {
+            let made = workdirs.make().map_err(|error| failure(None, "make a workdir", &error))?;
+            policy.host_workdir = Some(made.clone());
+            self.workdir = Some(made);
+        }
+        Ok(policy)
+    }
+}
+
 /// A failure with its whole chain of causes.
 fn failure(
     layer: Option<Layer>,
@@ -256,7 +297,7 @@ pub(super) fn internal(reason: &str) -> Failure {
 /// threads.
 async fn remove_workdir(dir: PathBuf) {
     let path = dir.clone();
-    let removed = tokio::task::spawn_blocking(move || crate::recover::remove_tree(&path)).await;
+    let removed = spawn_blocking(move || crate::recover::remove_tree(&path)).await;
     match removed.unwrap_or_else(|error| Err(error.into())) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, workdir = %dir.display(), "a workdir is left behind");
