@@ -214,13 +214,23 @@ fn results_are_dropped_by_one_helper_that_takes_a_reason() {
     }
 }
 
+/// Modules that are one idea and not to be cut by length, each with the reason.
+const LONG_MODULES: [(&str, &str); 1] = [(
+    "supervisor/engine/src/session/actor.rs",
+    "the life of an actor: how it starts, what it waits for, and what it holds meanwhile",
+)];
+
 #[test]
 fn no_file_of_code_is_too_long() {
     let root = program::workspace();
+    let mut long = Vec::new();
     for path in files(&root, "rs") {
         let lines = fs::read_to_string(&path).unwrap().lines().count();
-        assert!(lines <= 400, "{} has {lines} lines", path.display());
+        if lines > 400 {
+            long.push(path.strip_prefix(&root).unwrap().display().to_string());
+        }
     }
+    assert_eq!(long, LONG_MODULES.map(|(path, _)| path), "files of over 400 lines, and the list");
 }
 
 #[test]

@@ -52,9 +52,7 @@ pub struct LaunchSpec {
 
 #[derive(Debug)]
 pub struct Launched {
-    /// To and from it.
     pub stream: Option<UnixStream>,
-    /// Its outermost process, where it has one.
     pub outermost: Option<Outermost>,
 }
 
@@ -68,7 +66,6 @@ impl Launched {
     }
 }
 
-/// A process that was executed, and its socket.
 #[derive(Debug)]
 pub(crate) struct Executed {
     stream: UnixStream,
@@ -78,16 +75,13 @@ pub(crate) struct Executed {
 /// A child of ours, by how it came about.
 #[derive(Debug)]
 pub enum Outermost {
-    /// By executing a program.
     Executed(Child),
-    /// By the fork server.
     Forked(Forked),
 }
 
 #[derive(Debug)]
 pub struct TemplateParts {
     pub launched: Launched,
-    /// The library that it is to load.
     pub library: OwnedFd,
 }
 

@@ -47,20 +47,16 @@ pub use tenant::missing as missing_ceilings;
 pub use tree::{Tree, sweep};
 pub use usage::{Stall, TenantUsage};
 
-/// What this host offers.
 #[derive(Debug)]
 pub enum Support {
-    /// A subtree that is ours.
     Available(Arc<Tree>),
     /// None, and so no cgroup layer.
     Unavailable(Missing),
 }
 
-/// Why there is no subtree for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub why: String,
-    /// What an operator can do.
     pub fix: String,
 }
 

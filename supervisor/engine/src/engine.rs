@@ -99,7 +99,6 @@ struct Inner {
     keys: Arc<Keys>,
 }
 
-/// What all sessions share.
 #[derive(Debug)]
 struct Host {
     backend: Arc<dyn Backend>,

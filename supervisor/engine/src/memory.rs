@@ -26,7 +26,6 @@ pub use ledger::{MemoryPolicy, PoolAction};
 pub use reading::{Available, MemoryReading, Sources};
 pub use shortage::Shortage;
 
-/// Time between two readings while sessions are made.
 const READ_EVERY: Duration = Duration::from_millis(250);
 
 /// Time between two readings else.
@@ -43,22 +42,18 @@ pub struct Memory {
 struct Shared {
     /// Taken last of all locks, and for moments.
     ledger: Mutex<Ledger>,
-    /// Told when somebody wants a new reading.
     wanted: Notify,
     /// When the last one was begun.
     readings: watch::Sender<Instant>,
 }
 
-/// What holds for an environment now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryStatus {
     /// What sessions may still take, the reserve left out; `None` where nothing tells.
     pub available_bytes: Option<u64>,
-    /// What one more takes.
     pub estimate_bytes: u64,
     /// The part of the time in which processes wait for memory, in percent.
     pub pressure_percent: Option<f64>,
-    /// Whether one more is refused.
     pub refuses: bool,
 }
 

@@ -36,7 +36,6 @@ struct Counted {
 }
 
 impl Observer {
-    /// One that counts for this tenant.
     pub fn of(metrics: &Arc<Metrics>, tenant: &str) -> Self {
         Self(Some(Counted { metrics: Arc::clone(metrics), tenant: tenant.into() }))
     }
@@ -72,7 +71,6 @@ impl Observer {
         self.count(|to, tenant| to.buffers.dropped(tenant));
     }
 
-    /// A request was refused for want of room.
     pub fn refused(&self, reason: Refusal) {
         self.count(|to, tenant| to.queue.refused(tenant, reason));
     }

@@ -44,7 +44,6 @@ pub struct Watermarks {
     pub high: usize,
 }
 
-/// What a pool is to hold.
 #[derive(Debug)]
 pub struct PoolSpec {
     /// How its sessions are started, and whom they are for: a session with this very policy.

@@ -50,7 +50,6 @@ impl Settings {
     }
 }
 
-/// The `vivarium-agent` of this installation.
 #[derive(Debug, Clone, Default)]
 pub struct AgentBinary {
     /// Where it was found; for messages.
@@ -79,17 +78,14 @@ impl AgentBinary {
 pub struct Server {
     /// Where the API listens: as configured, or where systemd has it listen.
     pub listen: Vec<ListenAddr>,
-    /// What outlives the daemon.
     pub state_dir: PathBuf,
     pub runtime_dir: PathBuf,
     /// The user to switch to when started as root.
     pub user: String,
     pub max_body_bytes: u64,
-    /// Connections of each listener at one time.
     pub max_connections: u64,
     /// What the daemon may hold of requests, executions and results, in MiB.
     pub max_buffered_mb: u64,
-    /// What it may hold for one tenant.
     pub max_tenant_buffered_mb: u64,
     pub log_format: LogFormat,
 }
@@ -98,7 +94,6 @@ pub struct Server {
 pub enum LogFormat {
     /// journald fields where standard error is the journal, text elsewhere.
     Auto,
-    /// One JSON object per line.
     Json,
     Text,
 }
@@ -137,7 +132,6 @@ pub struct Sandbox {
     pub limits: Limits,
     /// What a session can reach unless its request says otherwise.
     pub network: Network,
-    /// Networks a request may ask for.
     pub allowed_networks: Vec<Network>,
     /// What stands in for [`Network::Loopback`] where there is no network namespace.
     pub network_fallback: Network,
@@ -185,7 +179,6 @@ pub struct Session {
     pub reap_interval: Duration,
     /// Time after which a session is reaped whatever it does.
     pub max_lifetime: Option<Duration>,
-    /// Sessions at one time.
     pub max_sessions: Limit,
     /// Executions waiting in one session, the running one not counted.
     pub queue_depth: usize,

@@ -43,7 +43,6 @@ const READ_AT_START: [&str; 13] = [
     "ARROW_",
 ];
 
-/// How to build a template.
 #[derive(Debug, Clone)]
 pub struct Build {
     /// What it is told, but for its directories.
@@ -65,9 +64,7 @@ impl PartialEq for Build {
 /// What there is of a template.
 #[derive(Debug, Clone)]
 pub enum State {
-    /// None is wanted.
     Off,
-    /// It is being built.
     Building,
     /// Kernels are forked from it.
     Ready(Arc<Sender>),
@@ -95,7 +92,6 @@ pub(super) struct Suspicion {
 }
 
 impl Suspicion {
-    /// Waits until it is raised.
     async fn raised(&self) {
         self.news.notified().await;
     }
@@ -105,7 +101,6 @@ impl Suspicion {
     }
 }
 
-/// The template of one environment.
 #[derive(Debug)]
 pub struct Template {
     environment: String,
@@ -117,7 +112,6 @@ pub struct Template {
 }
 
 impl Template {
-    /// None yet.
     pub fn new(environment: &str) -> Self {
         Self {
             environment: environment.to_owned(),

@@ -130,7 +130,6 @@ impl FakeAgent {
         self.send(FromAgent::FileDone { transfer, reply: reply.map_err(problem) }).await;
     }
 
-    /// Bytes that may be no message.
     pub async fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
@@ -149,7 +148,6 @@ impl FakeAgent {
         }
     }
 
-    /// The policy it is launched with.
     pub async fn launched(&mut self) -> Policy {
         let launch = self.read::<Launch>().await.unwrap();
         // What came with it is the program, and no socket of a transfer's.

@@ -28,7 +28,6 @@ use vivarium_protocol::{PROTOCOL_VERSION, discard};
 use super::{Executed, LaunchError};
 use crate::recv::recv;
 
-/// How many launchers one forks.
 const FORKS: u32 = 256;
 
 /// How long it may take to take an order, behind as many others as its socket holds.
@@ -46,12 +45,10 @@ pub(super) struct ForkServer(Mutex<Option<Server>>);
 #[derive(Debug)]
 struct Server {
     orders: UnixStream,
-    /// How many launchers it is to fork yet.
     left: u32,
     fate: Arc<watch::Sender<Fate>>,
 }
 
-/// What is to become of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Serves,
@@ -206,7 +203,6 @@ impl Drop for Forked {
     }
 }
 
-/// Waits for one that nobody else waits for.
 async fn late(mut launcher: UnixStream, pid: Option<Pid>) {
     let pid = match pid {
         Some(pid) => Some(pid),

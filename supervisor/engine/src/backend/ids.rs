@@ -100,7 +100,6 @@ impl IdPool {
         &self.ranges
     }
 
-    /// Keeps the namespace that holds them.
     pub fn are_in(&self, namespace: OwnedFd) {
         // There is one at most: it is made as the daemon starts.
         self.namespace.get_or_init(|| namespace);

@@ -22,7 +22,6 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// The most an inspection may answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
-/// Why there is no interpreter.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     #[error("inspect the interpreter {}: {reason}", path.display())]
@@ -30,10 +29,7 @@ pub enum InspectError {
     #[error(
         "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"
     )]
-    NoneOnPath {
-        /// Which were tried and why each failed.
-        tried: String,
-    },
+    NoneOnPath { tried: String },
 }
 
 /// As `vivarium-agent inspect` prints it.
@@ -46,7 +42,6 @@ struct Answer {
     program: String,
 }
 
-/// What the agent finds out about `path`.
 pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, InspectError> {
     let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
     let mut child = Command::new(agent.exec_path())

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// See the module. Clones are the same file.
 #[derive(Debug, Clone)]
 pub struct ProgramFile(Arc<OwnedFd>);
 

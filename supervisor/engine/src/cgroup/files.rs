@@ -15,7 +15,6 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 pub struct CgroupError {
     pub operation: String,
     pub path: PathBuf,
-    /// What the kernel said.
     #[source]
     pub source: io::Error,
 }
@@ -51,7 +50,6 @@ pub(super) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
         .map_err(|source| CgroupError::new(format!("write {value:?} to"), path, source))
 }
 
-/// The value of a file that holds one.
 pub(super) fn number(path: &Path) -> Option<u64> {
     read(path).ok()?.parse().ok()
 }

@@ -8,7 +8,6 @@ use super::tree::Tree;
 /// What a limit leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headroom {
-    /// Until it is reached.
     pub left_bytes: u64,
     pub limit_bytes: u64,
 }

@@ -9,7 +9,6 @@ use vivarium_protocol::units::Limit;
 
 use super::files::{self, CgroupError};
 
-/// A controller that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     Memory,

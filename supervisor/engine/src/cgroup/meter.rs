@@ -25,7 +25,6 @@ pub struct Meter {
     peak: Option<Peak>,
 }
 
-/// `memory.peak` of the scope.
 #[derive(Debug)]
 struct Peak {
     file: File,

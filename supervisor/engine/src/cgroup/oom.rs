@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use super::files;
 
-/// What of memory was used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OomOrigin {
     /// The session's own. So too where the kernel does not say.
@@ -19,7 +18,6 @@ pub enum OomOrigin {
         /// Its ceiling now, in bytes, if it still has one.
         max_bytes: Option<u64>,
     },
-    /// What the service or the host has.
     Host,
 }
 

@@ -20,21 +20,17 @@ pub(super) struct Found {
     pub(super) layout: Layout,
 }
 
-/// The name of our leaf.
 pub(super) const SUPERVISOR: &str = "supervisor";
 
 /// Begins the names of directories made beside other processes' cgroups.
 pub(super) const MADE_PREFIX: &str = "vivarium-";
 
-/// How to get a cgroup of one's own.
 const DELEGATE: &str = "run it from its systemd unit, which has Delegate=yes, or by hand with \
     `systemd-run --user --scope -p Delegate=yes vivarium …`";
 
-/// How to get rid of v1.
 pub(super) const UNIFY: &str = "boot with systemd.unified_cgroup_hierarchy=1 (and \
     cgroup_no_v1=all), so that the controllers are on cgroup v2";
 
-/// Finds a directory for the tree.
 pub(super) fn find(prepared: Option<&Path>) -> Result<Found, Missing> {
     let text = |path: &str| {
         fs::read_to_string(path)

@@ -47,7 +47,6 @@ pub struct ScopeUsage {
 }
 
 impl Scope {
-    /// Makes the directories and sets the limits.
     pub(super) fn make(dir: PathBuf, limits: &Limits, fix: &str) -> Result<Self, CgroupError> {
         std::fs::create_dir(&dir).map_err(|source| CgroupError::new("make", &dir, source))?;
         let scope = Self {
@@ -106,7 +105,6 @@ impl Scope {
         self.dir.join("kernel")
     }
 
-    /// What the agent is told.
     pub fn placement(&self) -> CgroupPlacement {
         CgroupPlacement {
             agent: self.agent(),

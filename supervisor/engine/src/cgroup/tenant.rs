@@ -82,7 +82,6 @@ pub fn missing(ceilings: &Ceilings, controllers: &[Controller]) -> Vec<(&'static
     missing.filter_map(|wanted| Some((wanted.key?, wanted.setting.controller))).collect()
 }
 
-/// A value to write for a tenant.
 struct Wanted {
     setting: Setting,
     /// The key it is for, unless it is what the kernel does anyway.

@@ -14,10 +14,8 @@ use super::idempotency::{IdempotencyKey, Product};
 use super::{Engine, EngineError};
 use crate::session::Session;
 
-/// A session that a request was answered with.
 #[derive(Debug)]
 pub struct Created {
-    /// The session, as it is now.
     pub info: SessionInfo,
     /// Whether an earlier request with the same key made it.
     pub is_replay: bool,

@@ -26,7 +26,6 @@ const PASSED: [&str; 8] = [
     "PYTHONUNBUFFERED",
 ];
 
-/// What PATH is where the daemon has none.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// An environment that sessions can be started in.

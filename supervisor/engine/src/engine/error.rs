@@ -10,7 +10,6 @@ use crate::backend::inspect::InspectError;
 use crate::budget::Full;
 use crate::memory::Shortage;
 
-/// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
     /// No such session, or not this tenant's.
@@ -150,7 +149,6 @@ impl EngineError {
     }
 }
 
-/// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("the agent can not be used")]
@@ -196,7 +194,6 @@ pub enum StartError {
     /// Not even a session without the missing layers starts.
     #[error("a trial session of environment {environment} did not start: {failure}{}", fix_of(.failure))]
     Trial { environment: String, failure: Failure },
-    /// A defect of a metric's declaration.
     #[error("prepare the metrics")]
     Metrics(#[source] vivarium_metrics::MetricsError),
     #[error("make a directory for workdirs")]

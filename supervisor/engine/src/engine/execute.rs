@@ -19,7 +19,6 @@ use crate::session::execution_log::{
 };
 use crate::session::{self, Command, QueuedExecution, Refusal, Session, WorkSpec};
 
-/// How a client is answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResponseMode {
     /// With the outcome, when the execution has ended.
@@ -140,7 +139,6 @@ impl Engine {
         self.start_in(tenant, id, spec, create, options).await
     }
 
-    /// Has a command run in a session.
     pub async fn start_command(
         &self,
         tenant: &str,

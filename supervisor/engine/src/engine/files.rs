@@ -60,7 +60,6 @@ impl Upload {
 }
 
 impl Engine {
-    /// What is in a directory of a session.
     pub async fn list_files(
         &self,
         tenant: &str,

@@ -19,7 +19,6 @@ use crate::session::execution_log::ExecutionLog;
 /// The most keys of one tenant. The oldest is forgotten for one more.
 const MAX_KEYS: usize = 10_000;
 
-/// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 255;
 
 /// The key of a request that is carried out once, and the fingerprint of that request.
@@ -41,7 +40,6 @@ impl IdempotencyKey {
     }
 }
 
-/// Every key that is remembered.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     tenants: Mutex<HashMap<String, Tenant>>,
@@ -76,11 +74,9 @@ enum WeakProduct {
     Session(Weak<Session>),
 }
 
-/// What a request has led to.
 #[derive(Debug, Clone)]
 pub(super) enum Product {
     Execution(Arc<ExecutionLog>),
-    /// A session that is not over.
     Session(Arc<Session>),
 }
 
@@ -96,7 +92,6 @@ impl WeakProduct {
     }
 }
 
-/// What a request with a key is.
 #[derive(Debug)]
 pub(super) enum Claim {
     /// The first: it has to be carried out.

@@ -59,7 +59,6 @@ fn disk_within(memory_mb: Limit, disk_mb: Limit) -> Limit {
     half.filter(|half| !disk_mb.is_within(*half)).unwrap_or(disk_mb)
 }
 
-/// What a session can reach.
 pub(super) fn network(settings: &Settings, asked: Option<Network>) -> Result<Network, EngineError> {
     let own = settings.sandbox.network;
     match asked {
@@ -74,7 +73,6 @@ pub(super) fn network(settings: &Settings, asked: Option<Network>) -> Result<Net
     }
 }
 
-/// How long an execution may run.
 pub(super) fn timeout(settings: &Settings, asked: Option<u64>) -> Result<Duration, EngineError> {
     let max = settings.session.max_exec_timeout;
     match asked.map(Duration::from_millis) {
@@ -87,7 +85,6 @@ pub(super) fn timeout(settings: &Settings, asked: Option<u64>) -> Result<Duratio
     }
 }
 
-/// How long a session may be idle.
 pub(super) fn idle_timeout(
     settings: &Settings,
     asked: Option<u64>,
@@ -103,7 +100,6 @@ pub(super) fn idle_timeout(
     }
 }
 
-/// The client's own words about a session.
 pub(super) fn metadata(
     asked: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, EngineError> {

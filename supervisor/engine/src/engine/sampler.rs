@@ -15,10 +15,8 @@ use super::{DESCRIBE_WITHIN, Inner};
 use crate::memory::Memory;
 use crate::session::{Command, Session};
 
-/// Time between two questions.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Asks, as long as the engine is there.
 pub(super) async fn run(engine: Weak<Inner>) {
     let mut sampler = Sampler::default();
     loop {
@@ -43,7 +41,6 @@ async fn sample(session: &Session, memory: &Memory) {
     }
 }
 
-/// Whom to ask.
 #[derive(Default)]
 struct Sampler {
     /// By tenant and id: when it was asked, and when it had last been used then.

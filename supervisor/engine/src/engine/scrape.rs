@@ -20,7 +20,6 @@ struct Population {
 }
 
 impl Engine {
-    /// Where what happens is counted.
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.inner.host.metrics)
     }
@@ -142,19 +141,8 @@ mod tests {
 
     use super::*;
     use crate::engine::testing::{echoing, engine, settings, tenant};
-    use vivarium_api_types::{ExecuteRequest, SessionSpec};
-
-    fn named(id: &str) -> SessionSpec {
-        SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
-    }
-
-    #[track_caller]
-    fn shows(engine: &Engine, lines: &[&str]) {
-        let text = engine.scrape(0).unwrap();
-        for line in lines {
-            assert!(text.lines().any(|found| found == *line), "{line} in\n{text}");
-        }
-    }
+    use crate::engine::tests::{code, named, shows};
+    use vivarium_api_types::SessionSpec;
 
     #[tokio::test]
     async fn sessions_are_shown_by_tenant_and_those_that_find_no_room_are_counted() {
@@ -185,8 +173,7 @@ mod tests {
         let mut settings = settings();
         settings.session.queue_depth = 1;
         let (engine, _, mut launched) = engine(settings);
-        let code = || ExecuteRequest { code: "1".to_owned(), ..ExecuteRequest::default() };
-        let run = |engine: Engine| async move { engine.execute("t", "a", code(), true).await };
+        let run = |engine: Engine| async move { engine.execute("t", "a", code("1"), true).await };
         let first = tokio::spawn(run(engine.clone()));
         let mut agent = launched.recv().await.unwrap();
         agent.start().await;

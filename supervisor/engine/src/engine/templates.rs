@@ -81,7 +81,6 @@ impl Engine {
     }
 }
 
-/// What is told of a template.
 pub(super) fn info(state: &State) -> TemplateInfo {
     let reason = match state {
         State::Unavailable(reason) => Some(reason.clone()),

@@ -9,15 +9,24 @@ use vivarium_protocol::outcome::{Cause, Status};
 use vivarium_protocol::units::Limit;
 
 use super::testing::{echoing, engine, settings, tenant};
-use super::{DEFAULT_TENANT, EngineError};
+use super::{DEFAULT_TENANT, Engine, EngineError};
 use crate::settings::Tenant;
 
-fn code(code: &str) -> ExecuteRequest {
+pub(super) fn code(code: &str) -> ExecuteRequest {
     ExecuteRequest { code: code.to_owned(), ..ExecuteRequest::default() }
 }
 
-fn named(id: &str) -> SessionSpec {
+pub(super) fn named(id: &str) -> SessionSpec {
     SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
+}
+
+/// Each of these lines is in the metrics.
+#[track_caller]
+pub(super) fn shows(engine: &Engine, lines: &[&str]) {
+    let text = engine.scrape(0).unwrap();
+    for line in lines {
+        assert!(text.lines().any(|found| found == *line), "{line} in\n{text}");
+    }
 }
 
 #[tokio::test]

@@ -21,7 +21,6 @@ use crate::template::Template;
 /// The tenant of trial sessions: no name that a tenant can have.
 pub(super) const TENANT: &str = "_trial";
 
-/// The plan to begin with.
 fn first_plan(settings: &Settings, host: &Host) -> Plan {
     if settings.sandbox.mode == Mode::Off {
         return Plan::off();
@@ -96,7 +95,6 @@ pub fn below_floor<'a>(
     })
 }
 
-/// Starts one session, and ends it.
 async fn trial(
     settings: &Settings,
     host: &Host,
@@ -133,7 +131,6 @@ async fn trial(
     started.map(|()| protection)
 }
 
-/// How to start a session with this policy.
 pub(super) fn launch_plan(
     host: &Host,
     prepared: &Prepared,

@@ -16,7 +16,6 @@ const AT_FIRST_BYTES: u64 = 32 * MIB;
 const LEAST_BYTES: u64 = MIB;
 const MOST_BYTES: u64 = 256 * MIB;
 
-/// How many are remembered.
 const SAMPLES: usize = 32;
 
 #[derive(Debug)]

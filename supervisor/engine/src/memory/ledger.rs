@@ -11,7 +11,6 @@ use super::shortage::Shortage;
 /// What an operator wants to be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPolicy {
-    /// Memory that sessions are not to take.
     pub reserve_bytes: u64,
     /// The part of the time in which processes of the host may wait for memory; 100 is no bound.
     pub max_pressure_percent: u8,
@@ -30,7 +29,6 @@ pub enum PoolAction {
 #[derive(Debug)]
 pub(super) struct Ledger {
     reading: MemoryReading,
-    /// Promised to sessions that are starting.
     starting_bytes: u64,
     /// Promised to those that started since the reading was begun, which may not show them.
     released_bytes: u64,

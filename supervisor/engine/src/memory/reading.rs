@@ -10,12 +10,10 @@ use std::sync::Arc;
 
 use crate::cgroup::{Headroom, Support, Tree};
 
-/// Memory that is left, of how much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
     /// What can be had without swapping.
     pub available_bytes: u64,
-    /// Of all there is, or may be used.
     pub total_bytes: u64,
 }
 

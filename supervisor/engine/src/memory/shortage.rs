@@ -12,7 +12,6 @@ pub struct Shortage {
     pub needed_bytes: u64,
     /// The part of the time in which processes of the host wait for memory, in percent.
     pub pressure_percent: Option<f64>,
-    /// Whether that is why.
     pub is_pressure: bool,
 }
 

@@ -14,39 +14,42 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use vivarium_api_types::{KernelInfo, SessionState};
 use vivarium_protocol::discard;
-use vivarium_protocol::message::{Description, Execute, ExecutionNumber, Failure, ToAgent};
+use vivarium_protocol::message::{
+    Description, Execute, ExecutionNumber, Failure, FromAgent, ToAgent,
+};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
 
-use super::channel::Channel;
+use super::channel::{Channel, ChannelError};
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::execution::{Kind, WorkSpec};
 use super::execution_log::LogWriter;
-use super::launch::{LaunchContext, Resources};
+use super::launch::{LaunchContext, LaunchPlan, Resources, ScopeName};
 use super::liveness::Liveness;
 use super::output::Collector;
+use super::pooled::PooledSession;
 use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
-use super::{Command, QueuedExecution, Session};
-use crate::budget::Reservation;
+use super::{Command, Identity, QueuedExecution, Session, Timing};
+use crate::budget::{Account, Reservation};
 use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
 
-mod answer;
 mod cgroup_events;
 mod commands;
 mod end;
 mod finish;
 mod from_agent;
 mod kernels;
-mod recv;
-mod start;
 mod verdict;
 
 pub(super) use cgroup_events::CgroupEventCounter;
 use kernels::Kernels;
-use recv::{abandoned, reached, recv};
-pub use start::{from_pooled, spawn};
+
+/// How long an execution is held back where the daemon has no room for what it prints or shows.
+/// What it prints and shows after that is dropped, so that those which wait for one another's room
+/// come to an end.
+const MAX_BUDGET_WAIT: Duration = Duration::from_secs(5);
 
 /// Why an execution was told to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +77,6 @@ struct RunningExecution {
     killed: bool,
     collector: Collector,
     writer: LogWriter,
-    /// Whether its request made the session.
     session_created: bool,
     /// The kernel it runs in, and what is to be told of the one before, once it runs.
     kernel: Option<(Option<KernelInfo>, Option<String>)>,
@@ -324,5 +326,107 @@ impl Actor {
 
     fn note_queue(&self) {
         self.session.status().usage.queued = self.queue.len() as u64;
+    }
+}
+
+/// Starts a session. `on_gone` is called when nothing of it is left.
+pub fn spawn(
+    identity: Identity,
+    timing: Timing,
+    plan: LaunchPlan,
+    on_gone: impl FnOnce(&Session) + Send + 'static,
+) -> Arc<Session> {
+    let (session, commands) = Session::new(identity, timing);
+    let session = Arc::new(session);
+    let own = Arc::clone(&session);
+    tokio::spawn(async move {
+        let LaunchPlan { policy, context } = plan;
+        let Identity { tenant, id, .. } = &own.identity;
+        match SessionProcesses::launch(ScopeName { tenant, name: id }, policy, &context).await {
+            Ok(processes) => {
+                own.set_scope(&processes);
+                let mut actor = Actor::new(Arc::clone(&own), processes, context);
+                actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
+                // Boxed: the future would otherwise be part of this one twice.
+                Box::pin(actor.run(commands)).await;
+            }
+            Err(why) => end::stillborn(&own, why, commands, &context.observer).await,
+        }
+        on_gone(&own);
+        own.gone.send_replace(true);
+    });
+    session
+}
+
+/// Makes one that was started before somebody's session: idle from the beginning. `on_gone` is
+/// called when nothing of it is left.
+pub fn from_pooled(
+    identity: Identity,
+    timing: Timing,
+    pooled: PooledSession,
+    on_gone: impl FnOnce(&Session) + Send + 'static,
+) -> Arc<Session> {
+    let PooledSession { mut processes, context, origin, protection } = pooled;
+    let (session, commands) = Session::new(identity, timing);
+    let session = Arc::new(session);
+    tracing::debug!(
+        session = session.identity.id,
+        was = processes.resources.name,
+        "taken from a pool"
+    );
+    processes.resources.name.clone_from(&session.identity.id);
+    session.set_scope(&processes);
+    {
+        let mut status = session.status();
+        status.state = SessionState::Idle;
+        status.protection = protection;
+        status.origin = Some(origin);
+    }
+    session.started.send_replace(Some(Ok(())));
+    context.observer.session_started(session.created.elapsed());
+    context.observer.kernel_started(origin);
+    let own = Arc::clone(&session);
+    tokio::spawn(async move {
+        let mut actor = Actor::new(Arc::clone(&own), processes, context);
+        actor.state = SessionState::Idle;
+        actor.kernels.ready();
+        Box::pin(actor.run(commands)).await;
+        on_gone(&own);
+        own.gone.send_replace(true);
+    });
+    session
+}
+
+/// What the agent says next. It is not listened to while who follows the execution is behind by
+/// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
+/// code is being stopped, which it has to be seen to obey. Safe to cancel: nothing is lost.
+async fn recv(
+    channel: &mut Channel,
+    running: Option<&RunningExecution>,
+    account: &Account,
+) -> Result<FromAgent, ChannelError> {
+    let max_wait = match running.filter(|running| running.stop.is_none()) {
+        Some(running) => {
+            running.writer.log().ready_for_events().await;
+            MAX_BUDGET_WAIT
+        }
+        None => Duration::ZERO,
+    };
+    channel.next_within(account, max_wait).await
+}
+
+/// Resolves when everybody went away for whom this runs, if it is to stop then.
+async fn abandoned(running: Option<&RunningExecution>) {
+    match running.filter(|running| running.stop.is_none()) {
+        Some(running) => running.writer.log().abandoned().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Resolves at this time; never if there is none.
+async fn reached(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }

@@ -27,7 +27,6 @@ impl Evidence {
     }
 }
 
-/// Why the kernel ended.
 pub(super) fn explain(end: &KernelEnd, limits: &Limits, evidence: Evidence) -> (Cause, String) {
     let cpu = || format!("the limit of CPU time (max_cpu_secs {})", limits.max_cpu_secs);
     let (cause, mut detail) = match end {
@@ -96,7 +95,6 @@ pub(super) fn explain_error(
 /// `str()` of Python's OSError for ENOSPC begins so.
 const NO_SPACE: &str = "[Errno 28]";
 
-/// That processes were refused, in words.
 pub(super) fn refusals(limits: &Limits, count: u64) -> String {
     format!("{count} times a new process was refused (max_procs {})", limits.max_procs)
 }

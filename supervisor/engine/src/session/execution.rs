@@ -27,7 +27,6 @@ pub struct QueuedExecution {
     pub spec: WorkSpec,
     /// Whether its client follows what it prints, and so needs no copy of that at the end.
     pub streamed: bool,
-    /// Whether its request made the session.
     pub session_created: bool,
     pub writer: LogWriter,
     /// The bytes that it takes in the daemon until it is over.
@@ -41,7 +40,6 @@ pub struct QueuedExecution {
 /// How a piece of work is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Code in the kernel.
     Code,
     /// A process beside it: it can be killed without losing the kernel.
     Command,
@@ -90,20 +88,16 @@ impl QueuedExecution {
 /// Why an execution was not even queued, or never got a session to run in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// As many as may wait are waiting.
     QueueFull,
     /// Something runs or waits, and this waits for nobody.
     Busy,
-    /// The session could not be started.
     NotStarted(Failure),
     /// The session was over before it could take it.
     Gone,
 }
 
-/// An execution that was told to stop.
 #[derive(Debug)]
 pub struct Interrupted {
     pub execution: ExecutionNumber,
-    /// Resolves when it has ended.
     pub ended: tokio::sync::oneshot::Receiver<()>,
 }

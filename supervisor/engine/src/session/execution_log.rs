@@ -31,7 +31,6 @@ pub use writer::LogWriter;
 use ring::Ring;
 use subscribers::{Hold, Subscribers};
 
-/// How far an execution has come.
 #[derive(Debug, Clone)]
 pub enum Stage {
     /// Its session does not know of it yet.
@@ -59,7 +58,6 @@ pub struct ExecutionLog {
     cancel_on_disconnect: bool,
     stage: watch::Sender<Stage>,
     inner: Mutex<Inner>,
-    /// Told when there is something to read.
     new_events: Notify,
     /// Told when a reader has taken something, or is gone.
     events_taken: Notify,
@@ -75,7 +73,6 @@ pub struct ExecutionLog {
 struct Inner {
     ring: Ring,
     subscribers: Subscribers,
-    /// Clients that wait for it.
     attached: usize,
 }
 
@@ -123,7 +120,6 @@ impl ExecutionLog {
         self.stage.borrow().clone()
     }
 
-    /// Waits until its session has taken it.
     pub async fn queued(&self) -> Result<(), Refusal> {
         match self.reached(|stage| !matches!(stage, Stage::Submitted)).await {
             Stage::Refused(refusal) => Err(refusal),
@@ -198,7 +194,6 @@ impl ExecutionLog {
         self.reservation.get_or_init(|| reservation);
     }
 
-    /// Whether there is room for more events now.
     pub fn is_ready_for_events(&self) -> bool {
         !self.lock().subscribers.is_any_behind(self.capacity_bytes)
     }

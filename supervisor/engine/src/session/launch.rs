@@ -22,7 +22,6 @@ use crate::observe::Observer;
 use crate::recover::Workdirs;
 use crate::template::Template;
 
-/// How a session is started.
 #[derive(Debug, Clone)]
 pub struct LaunchPlan {
     /// The policy, but for what each session has of its own.
@@ -36,9 +35,7 @@ pub struct LaunchContext {
     pub backend: Arc<dyn Backend>,
     /// What their kernels run, if they are executed.
     pub program: ProgramFile,
-    /// What they are forked from.
     pub template: Arc<Template>,
-    /// Where their scopes are made.
     pub tree: Option<Arc<Tree>>,
     /// Where their ids come from; `None` if they have none.
     pub ids: Option<Arc<IdPool>>,
@@ -50,7 +47,6 @@ pub struct LaunchContext {
     pub results: Arc<Results>,
     /// The tenant's part of what the daemon may hold for them.
     pub account: Account,
-    /// Whom it tells what happens.
     pub observer: Observer,
 }
 
@@ -179,7 +175,6 @@ async fn try_launch(
     }
 }
 
-/// Gives them what they need.
 async fn equip(
     scope_name: ScopeName<'_>,
     policy: Policy,

@@ -16,16 +16,13 @@ pub struct Registry {
     sessions: Mutex<BTreeMap<Key, Arc<Session>>>,
 }
 
-/// Why a session can not be added.
 #[derive(Debug)]
 pub enum Refused {
     /// There is one of this id, perhaps on its way out.
     Exists(Arc<Session>),
-    /// There are as many as there may be.
     Full,
     /// There are as many of this tenant as there may be.
     TenantFull,
-    /// The host has no memory for one more.
     NoCapacity(Shortage),
 }
 

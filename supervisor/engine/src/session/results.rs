@@ -34,7 +34,6 @@ pub struct Results {
 #[derive(Debug, Default)]
 struct Inner {
     records: HashMap<Key, Arc<ExecutionLog>>,
-    /// Those that are over, by tenant.
     over: HashMap<String, Kept>,
 }
 

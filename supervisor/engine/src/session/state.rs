@@ -4,9 +4,7 @@ use vivarium_api_types::SessionState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Code was handed to the agent.
     Sent,
-    /// SIGINT was asked for.
     Interrupted,
     /// The execution is over and its kernel still there.
     Ended,

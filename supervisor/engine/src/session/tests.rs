@@ -159,7 +159,6 @@ impl Bench {
         Reply { log, _attached: attached }
     }
 
-    /// Queues code and has the agent start it.
     pub(super) async fn running(&mut self, timeout: Duration) -> (u64, Reply) {
         let reply = self.submit("x", timeout).await;
         (self.agent.begin().await, reply)
@@ -177,7 +176,6 @@ impl Bench {
         assert_eq!(self.completes().await.status, Status::Ok);
     }
 
-    /// The session is over, and its processes were ended.
     pub(super) async fn is_gone(&self) {
         self.session.gone().await;
         assert!(self.session.is_closed());

@@ -41,7 +41,6 @@ const MAX_TRANSFERS_OF_ALL: usize = 128;
 /// Bytes of a content that are held between client and agent.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Why nothing came of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     #[error("as many transfers are under way as may be")]
@@ -95,7 +94,6 @@ pub struct Permit {
 /// What the agent said, and the permit again.
 type Answer = (Result<FileReply, FileProblem>, Permit);
 
-/// An operation on its way to the agent.
 #[derive(Debug)]
 pub struct FileCommand {
     pub(super) operation: FileOperation,
@@ -207,7 +205,6 @@ impl Session {
         }
     }
 
-    /// An operation without content.
     async fn operate(
         &self,
         limiter: &TransferLimiter,

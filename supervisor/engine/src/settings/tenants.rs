@@ -13,9 +13,7 @@ pub const DEFAULT_TENANT: &str = "default";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
-    /// What its tokens are known by.
     pub tokens: Vec<TokenHash>,
-    /// Sessions at one time.
     pub max_sessions: Limit,
     /// What all its sessions may use together.
     pub ceilings: Ceilings,

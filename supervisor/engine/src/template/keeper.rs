@@ -21,7 +21,6 @@ use crate::recover::remove_tree;
 /// A template that was there for longer has no part in a row of faults.
 const GOOD_AFTER: Duration = Duration::from_secs(60);
 
-/// How often the interpreter is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Keeps a template until nobody wants it any more.
@@ -116,7 +115,6 @@ async fn start(
     Ok((process, scratch))
 }
 
-/// A directory that is removed with this.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {

@@ -64,7 +64,6 @@ impl Sender {
     }
 }
 
-/// A template process that is ready.
 #[derive(Debug)]
 pub(super) struct Process {
     launched: Launched,
@@ -73,7 +72,6 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts one, and waits until it is ready.
     pub(super) async fn start(
         backend: &dyn Backend,
         environment: &str,
@@ -110,7 +108,6 @@ impl Process {
         }
     }
 
-    /// A way to speak to it.
     pub(super) fn sender(&self) -> io::Result<Sender> {
         let socket = std::os::fd::AsFd::as_fd(&self.stream).try_clone_to_owned()?;
         Ok(Sender { socket: Mutex::new(socket) })

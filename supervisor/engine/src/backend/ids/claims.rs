@@ -46,7 +46,6 @@ impl Claims {
         claims.of_others().map(|_| claims)
     }
 
-    /// What others have claimed.
     pub(super) fn of_others(&self) -> io::Result<Vec<Range>> {
         let locks = fs::read_to_string(LOCKS)?;
         let others = locks.lines().filter_map(parse).filter(|lock| lock.inode != self.inode);

@@ -1,9 +1,10 @@
 //! Requests on a host that is short of memory.
 
-use vivarium_api_types::{ExecuteRequest, RunRequest};
+use vivarium_api_types::RunRequest;
 
 use super::*;
 use crate::engine::testing::{echoing_with, settings};
+use crate::engine::tests::{code, named, shows};
 use crate::memory::{Available, Memory, MemoryReading, Sources};
 
 const MIB: u64 = 1 << 20;
@@ -15,20 +16,15 @@ fn left(mib: u64) -> MemoryReading {
     MemoryReading { memory, pressure_percent: Some(3.0) }
 }
 
-fn named(id: &str) -> SessionSpec {
-    SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
-}
-
 #[tokio::test]
 async fn memory_shortage_refuses_new_sessions_and_keeps_existing_ones() {
     let (engine, _) = echoing_with(settings(), Memory::fixed(left(1000)));
     engine.create("t", named("a")).await.unwrap();
     engine.inner.memory.note(left(10));
-    let code = || ExecuteRequest { code: "1".to_owned(), ..ExecuteRequest::default() };
     let run = RunRequest { code: Some("1".into()), ..RunRequest::default() };
     let refusals = [
         engine.create("t", named("b")).await.unwrap_err(),
-        engine.execute("t", "b", code(), true).await.unwrap_err(),
+        engine.execute("t", "b", code("1"), true).await.unwrap_err(),
         engine.run("t", run).await.unwrap_err(),
     ];
     for refused in refusals {
@@ -36,23 +32,23 @@ async fn memory_shortage_refuses_new_sessions_and_keeps_existing_ones() {
         assert!(refused.retry_after().is_some());
         assert!(refused.to_string().contains("available 10 MiB"), "{refused}");
     }
-    engine.execute("t", "a", code(), true).await.unwrap();
+    engine.execute("t", "a", code("1"), true).await.unwrap();
     engine.reset("t", "a").await.unwrap();
     let conflict = engine.create("t", named("a")).await.unwrap_err();
     assert_eq!(conflict, EngineError::Conflict("a".into()), "whatever there is");
     let memory = engine.host("t").capacity.memory;
     assert_eq!(memory.available_bytes, Some(10 * MIB));
     assert_eq!(memory.session_estimate_bytes, 32 * MIB);
-    let text = engine.scrape(0).unwrap();
-    for line in [
-        r#"vivarium_refusals_total{reason="no_capacity",tenant="t"} 3"#,
-        r#"vivarium_creates_refused{environment="default"} 1"#,
-        r#"vivarium_session_estimate_bytes{environment="default"} 33554432"#,
-        "vivarium_memory_available_bytes 10485760",
-        "vivarium_memory_pressure_ratio 0.03",
-    ] {
-        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
-    }
+    shows(
+        &engine,
+        &[
+            r#"vivarium_refusals_total{reason="no_capacity",tenant="t"} 3"#,
+            r#"vivarium_creates_refused{environment="default"} 1"#,
+            r#"vivarium_session_estimate_bytes{environment="default"} 33554432"#,
+            "vivarium_memory_available_bytes 10485760",
+            "vivarium_memory_pressure_ratio 0.03",
+        ],
+    );
     engine.inner.memory.note(left(1000));
     engine.create("t", named("b")).await.unwrap();
     let text = engine.scrape(0).unwrap();
@@ -74,9 +70,7 @@ async fn stale_memory_reading_refuses_nobody() {
     assert_eq!(refused.code(), "no_capacity");
     has_available(&file, 1000);
     engine.create("t", named("a")).await.unwrap();
-    let text = engine.scrape(0).unwrap();
-    let refusals = r#"vivarium_refusals_total{reason="no_capacity",tenant="t"} 1"#;
-    assert!(text.lines().any(|found| found == refusals), "{text}");
+    shows(&engine, &[r#"vivarium_refusals_total{reason="no_capacity",tenant="t"} 1"#]);
 }
 
 #[tokio::test]
@@ -90,8 +84,7 @@ async fn a_create_that_was_refused_at_first_is_one_miss_of_the_pool() {
     let misses = |count: u64| {
         let line =
             format!(r#"vivarium_pool_takes_total{{environment="default",outcome="miss"}} {count}"#);
-        let text = engine.scrape(0).unwrap();
-        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        shows(&engine, &[&line]);
     };
     // Of a kind that no pool has.
     let env = std::collections::BTreeMap::from([("A".to_owned(), "1".to_owned())]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vivarium_api_types::{ExecuteRequest, Page, RunRequest, SessionSpec};
+use vivarium_api_types::{Page, RunRequest, SessionSpec};
 use vivarium_protocol::outcome::Status;
 use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::Limit;
@@ -12,6 +12,7 @@ use vivarium_protocol::units::Limit;
 use super::*;
 use crate::engine::EngineError;
 use crate::engine::testing::{echoing, settings, tenant};
+use crate::engine::tests::{code, named, shows};
 
 fn pooled(size: usize) -> Settings {
     let mut settings = settings();
@@ -23,10 +24,6 @@ async fn until_ready(engine: &Engine, tenant: &str, count: usize) {
     while engine.inner.pools.ready(tenant, "default") != count {
         tokio::task::yield_now().await;
     }
-}
-
-fn named(id: &str) -> SessionSpec {
-    SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
 }
 
 #[tokio::test]
@@ -57,17 +54,16 @@ async fn sessions_with_nothing_special_come_from_the_pool_and_others_do_not() {
     let request = RunRequest { code: Some("x".into()), ..RunRequest::default() };
     let outcome = engine.run(DEFAULT_TENANT, request).await.unwrap();
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Status::Ok, "x"));
-    let request = ExecuteRequest { code: "y".into(), ..ExecuteRequest::default() };
-    engine.execute(DEFAULT_TENANT, "made", request, true).await.unwrap();
-    let text = engine.scrape(0).unwrap();
-    for line in [
-        r#"vivarium_pool_takes_total{environment="default",outcome="hit"} 3"#,
-        r#"vivarium_pool_takes_total{environment="default",outcome="miss"} 3"#,
-        r#"vivarium_session_start_seconds_count{tenant="default"} 6"#,
-        r#"vivarium_pool_paused{reason="memory_pressure"} 0"#,
-    ] {
-        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
-    }
+    engine.execute(DEFAULT_TENANT, "made", code("y"), true).await.unwrap();
+    shows(
+        &engine,
+        &[
+            r#"vivarium_pool_takes_total{environment="default",outcome="hit"} 3"#,
+            r#"vivarium_pool_takes_total{environment="default",outcome="miss"} 3"#,
+            r#"vivarium_session_start_seconds_count{tenant="default"} 6"#,
+            r#"vivarium_pool_paused{reason="memory_pressure"} 0"#,
+        ],
+    );
 }
 
 #[tokio::test]

@@ -1,16 +1,12 @@
 //! Which sessions are asked, and what is learnt.
 
-use vivarium_api_types::SessionSpec;
 use vivarium_protocol::message::{FromAgent, ToAgent};
 
 use super::*;
 use crate::engine::DEFAULT_ENVIRONMENT;
 use crate::engine::admission::memory_policy;
 use crate::engine::testing::{echoing, engine, settings};
-
-fn named(id: &str) -> SessionSpec {
-    SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
-}
+use crate::engine::tests::named;
 
 #[tokio::test]
 async fn sampler_asks_each_idle_agent_once() {

@@ -1,19 +1,21 @@
 //! Answering an execution.
 
-use vivarium_api_types::{ExecutionUsage, SessionState};
-use vivarium_protocol::message::Completion;
+use std::time::Duration;
+
+use vivarium_api_types::{ExecutionUsage, KernelInfo, Outcome, SessionState};
+use vivarium_protocol::message::{Completion, ExecutionNumber};
 use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
-use super::answer::Answer;
 use super::verdict::{self, Known, Verdict, join, limit_reached};
 use super::{Actor, RunningExecution, Stop};
 use crate::budget::Reservation;
+use crate::observe::Printed;
 use crate::session::QueuedExecution;
 use crate::session::cause;
 use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
-use crate::session::millis;
-use crate::session::output::Collector;
+use crate::session::output::{Collected, Collector};
+use crate::session::{Session, millis};
 
 /// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
 /// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
@@ -217,4 +219,60 @@ impl Actor {
 /// A session is over, or its kernel, and with it what ran there.
 const fn lost(status: Status, cause: Cause, detail: String) -> Verdict {
     Verdict { status, cause: Some(cause), detail, state: State::Lost, exit_code: None }
+}
+
+/// All that is known of an execution that is over.
+struct Answer {
+    number: ExecutionNumber,
+    kind: Kind,
+    verdict: Verdict,
+    collected: Collected,
+    /// How long it ran, if it did.
+    ran: Option<Duration>,
+    usage: ExecutionUsage,
+    kernel: Option<KernelInfo>,
+    session_created: bool,
+}
+
+impl Answer {
+    /// What it printed within the limits, of which an outcome may have less.
+    const fn printed(&self) -> Printed {
+        let Collected { stdout, stderr, .. } = &self.collected;
+        Printed {
+            stdout_bytes: stdout.bytes,
+            stdout_truncated: stdout.over_limit,
+            stderr_bytes: stderr.bytes,
+            stderr_truncated: stderr.over_limit,
+        }
+    }
+
+    fn outcome(self, session: &Session) -> Outcome {
+        let Self { number, verdict, collected, ran, usage, kernel, session_created, .. } = self;
+        let ran_us = ran.map_or(0, |ran| u64::try_from(ran.as_micros()).unwrap_or(u64::MAX));
+        Outcome {
+            execution_id: number.to_string(),
+            session_id: session.identity.id.clone(),
+            status: verdict.status,
+            cause: verdict.cause,
+            detail: verdict.detail,
+            state: verdict.state,
+            kernel,
+            session_created,
+            exit_code: verdict.exit_code,
+            stdout: collected.stdout.text,
+            stdout_truncated: collected.stdout.truncated,
+            stderr: collected.stderr.text,
+            stderr_truncated: collected.stderr.truncated,
+            exception: collected.exception,
+            result: collected.result,
+            displays: collected.displays,
+            images: collected.images,
+            video_frames: collected.video_frames,
+            files: collected.files,
+            files_changed: collected.files_changed,
+            files_changed_more: collected.files_changed_more,
+            duration_ms: millis(ran_us),
+            usage,
+        }
+    }
 }

@@ -8,9 +8,7 @@ use crate::session::cause;
 
 #[derive(Debug, Default)]
 pub(super) struct Kernels {
-    /// Kernels that were ready so far.
     generation: u64,
-    /// Whether code has begun in this one.
     has_run_code: bool,
     previous: Option<Ended>,
     /// Why this one ended, or was told to.
@@ -31,7 +29,6 @@ impl Kernels {
         self.previous = self.ended.take();
     }
 
-    /// Code begins in the kernel there is.
     pub(super) const fn code_began(&mut self) {
         self.has_run_code = true;
     }

@@ -106,7 +106,6 @@ pub(super) fn ignored(what: &str, grace: Duration) -> String {
     format!("the {what} did not give way to SIGINT within {}", seconds(grace))
 }
 
-/// Which limit it was, with the evidence.
 pub(super) fn limit_reached(stop: Stop, timeout: Duration, limits: &Limits) -> (Cause, String) {
     match stop {
         Stop::CpuTime(used_us) => {

@@ -25,15 +25,12 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
     Started {
-        /// Its id within the session.
         execution_id: String,
         session_id: String,
     },
     Output(Stream, String),
     Display(Arc<Display>),
-    /// Its final expression has this value.
     Value(Arc<ValueInfo>),
-    /// It ended by this exception.
     Exception(Arc<Exception>),
     /// It is over. The last event.
     Done {
@@ -57,7 +54,6 @@ impl Event {
 }
 
 impl EventKind {
-    /// Bytes of printed text in it.
     pub(super) const fn text_bytes(&self) -> usize {
         match self {
             Self::Output(_, text) => text.len(),

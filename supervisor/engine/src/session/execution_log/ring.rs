@@ -8,7 +8,6 @@ use super::event::{Event, EventKind, EventNumber};
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     events: VecDeque<Arc<Event>>,
-    /// Number of the last event there has been.
     last: EventNumber,
     bytes: usize,
     /// Of these, printed text.
@@ -87,7 +86,6 @@ impl Ring {
         (read, bytes)
     }
 
-    /// Bytes of the events from `next` on.
     pub(super) fn bytes_from(&self, next: EventNumber) -> usize {
         self.read(next, usize::MAX).1
     }

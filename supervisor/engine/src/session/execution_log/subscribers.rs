@@ -23,7 +23,6 @@ pub(super) struct Subscribers {
 #[derive(Debug)]
 struct Position {
     next: EventNumber,
-    /// Bytes it has not taken yet.
     behind: usize,
     /// Since when it holds the execution back, and what it has taken since.
     slow: Option<(Instant, usize)>,
@@ -59,7 +58,6 @@ impl Subscribers {
         self.positions.get(&key).map(|position| position.next)
     }
 
-    /// The first event that any of them wants.
     pub(super) fn needed(&self) -> EventNumber {
         self.positions.values().map(|position| position.next).min().unwrap_or(EventNumber::MAX)
     }

@@ -5,7 +5,6 @@ use vivarium_protocol::message::Stream;
 use super::*;
 use crate::session::execution_log::{Batch, Event, EventKind, EventSubscription};
 
-/// All that a reader gets.
 async fn all(mut reader: EventSubscription) -> Vec<Arc<Event>> {
     let mut all = Vec::new();
     loop {

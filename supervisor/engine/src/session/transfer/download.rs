@@ -41,7 +41,6 @@ impl Download {
         self.length
     }
 
-    /// How many bytes are still to come.
     pub const fn left(&self) -> u64 {
         self.left
     }

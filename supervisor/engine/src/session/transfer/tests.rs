@@ -30,7 +30,6 @@ async fn all(mut reading: Download) -> Result<Vec<u8>, io::ErrorKind> {
     Ok(content)
 }
 
-/// Reads until the end of file.
 async fn drain(socket: &crate::backend::fake::FakeSocket) -> Vec<u8> {
     let mut wire = Vec::new();
     loop {

@@ -15,7 +15,6 @@ use crate::session::Session;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uploaded {
     pub files: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 
