@@ -117,7 +117,7 @@ impl Merge {
         let tenants: BTreeSet<_> = parsed.iter().flat_map(|source| &source.tenants).collect();
         let mut merge = Self { settings: keys::blank(), entries: vec![], errors: vec![] };
         for key in keys::all() {
-            if let Setter::Settings(_) = key.set {
+            if !matches!(key.section(), Section::Environments | Section::Tenant) {
                 merge.set_default(host, key, None);
             }
         }
@@ -160,7 +160,9 @@ impl Merge {
         let RawSetting { key, of, value, origin } = given;
         let name = || of.clone().unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
         let set = match key.set {
-            Setter::Settings(set) => set(&mut self.settings, &value),
+            Setter::Server(set) => set(&mut self.settings.server, &value),
+            Setter::Sandbox(set) => set(&mut self.settings.sandbox, &value),
+            Setter::Session(set) => set(&mut self.settings.session, &value),
             Setter::Environment(set) => {
                 set(self.settings.environments.entry(name()).or_default(), &value)
             }

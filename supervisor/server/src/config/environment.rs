@@ -46,8 +46,8 @@ fn find(name: &str) -> Option<(&'static crate::config::key::Key, Option<String>)
     if name == SANDBOX {
         return Some((keys::find(Section::Sandbox, "mode")?, None));
     }
-    for key in keys::all().filter(|key| key.section.has_variables()) {
-        if key.section != Section::Environments {
+    for key in keys::all().filter(|key| key.section().has_variables()) {
+        if key.section() != Section::Environments {
             if key.variable(None) == name {
                 return Some((key, None));
             }
@@ -68,9 +68,10 @@ fn find(name: &str) -> Option<(&'static crate::config::key::Key, Option<String>)
 /// Every name to suggest from. Leaked once per process, and only to report an error.
 fn known() -> impl Iterator<Item = &'static str> {
     keys::all()
-        .filter(|key| key.section.has_variables())
+        .filter(|key| key.section().has_variables())
         .map(|key| {
-            let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
+            let environment =
+                (key.section() == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
             let name: &'static str = key.variable(environment).leak();
             name
         })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vivarium_engine::settings::{Environment, Settings, Tenant};
+use vivarium_engine::settings::{Environment, Sandbox, Server, Session, Tenant};
 
 use crate::config::host::Host;
 use crate::config::value::{Value, ValueError};
@@ -162,17 +162,22 @@ pub enum DefaultValue {
     },
 }
 
+/// Writes a value into a part of the settings.
+pub(crate) type Set<T> = fn(&mut T, &Value) -> Result<(), ValueError>;
+
+/// How a key's value is written into the settings, by the key's section.
 #[derive(Debug, Clone, Copy)]
 pub enum Setter {
-    Settings(fn(&mut Settings, &Value) -> Result<(), ValueError>),
-    Environment(fn(&mut Environment, &Value) -> Result<(), ValueError>),
-    Tenant(fn(&mut Tenant, &Value) -> Result<(), ValueError>),
+    Server(Set<Server>),
+    Sandbox(Set<Sandbox>),
+    Session(Set<Session>),
+    Environment(Set<Environment>),
+    Tenant(Set<Tenant>),
 }
 
 /// One key of the configuration: everything that parses, documents and shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    pub section: Section,
     pub name: &'static str,
     /// How its value is written.
     pub kind: Kind,
@@ -188,13 +193,24 @@ pub struct Key {
 }
 
 impl Key {
+    #[must_use]
+    pub const fn section(&self) -> Section {
+        match self.set {
+            Setter::Server(_) => Section::Server,
+            Setter::Sandbox(_) => Section::Sandbox,
+            Setter::Session(_) => Section::Session,
+            Setter::Environment(_) => Section::Environments,
+            Setter::Tenant(_) => Section::Tenant,
+        }
+    }
+
     /// `section.name`, with the name of the environment or tenant between the two if it is of
     /// one.
     #[must_use]
     pub fn path(&self, of: Option<&str>) -> String {
         match of {
-            Some(of) => format!("{}.{of}.{}", self.section.name(), self.name),
-            None => format!("{}.{}", self.section.name(), self.name),
+            Some(of) => format!("{}.{of}.{}", self.section().name(), self.name),
+            None => format!("{}.{}", self.section().name(), self.name),
         }
     }
 

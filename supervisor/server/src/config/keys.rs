@@ -16,6 +16,8 @@ use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use crate::config::key::{Key, Section};
+use crate::config::suggest;
+use crate::config::value::ValueError;
 
 /// Every key, in the order of the file.
 pub fn all() -> impl Iterator<Item = &'static Key> {
@@ -128,11 +130,15 @@ pub(crate) fn blank() -> Settings {
     }
 }
 
-/// A choice that is not one.
-fn no_such(given: &str, choices: &[&str]) -> crate::config::value::ValueError {
-    let near = crate::config::suggest::hint(given, choices.iter().copied());
-    crate::config::value::ValueError::Unfit(format!(
-        "{given:?} is not one of \"{}\"{near}",
-        choices.join("\", \"")
-    ))
+/// Stores a value, or reports why it does not fit.
+fn put<T>(to: &mut T, value: Result<T, ValueError>) -> Result<(), ValueError> {
+    *to = value?;
+    Ok(())
+}
+
+/// Refuses a text that is none of the choices.
+fn no_such(given: &str, choices: &[&str]) -> ValueError {
+    let near = suggest::hint(given, choices.iter().copied());
+    let choices = choices.join("\", \"");
+    ValueError::Unfit(format!("{given:?} is not one of \"{choices}\"{near}"))
 }

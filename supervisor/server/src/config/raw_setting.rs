@@ -1,7 +1,7 @@
 //! Settings as the sources give them, before they are merged.
 
 use crate::config::error::{ConfigError, Origin};
-use crate::config::key::{Key, Kind};
+use crate::config::key::{Key, Kind, Section};
 use crate::config::value::Value;
 
 /// One value for one key, from one source.
@@ -59,8 +59,7 @@ pub(crate) fn from_flag(
     texts: &[String],
 ) -> Option<RawSetting> {
     let last = texts.last()?;
-    let environment =
-        matches!(key.set, super::key::Setter::Environment(_)).then_some(DEFAULT_ENVIRONMENT);
+    let environment = (key.section() == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
     let mut given = from_text(key, environment, last, Origin::Flag(flag));
     if key.kind == Kind::Texts {
         given.value = Value::List(texts.iter().map(|text| Value::Text(text.clone())).collect());

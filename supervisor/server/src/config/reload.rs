@@ -91,7 +91,7 @@ fn take_pools(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
 
 /// Whether it is not of an environment that takes a restart to be there.
 fn is_there(running: &Settings, entry: &Entry) -> bool {
-    let environment = entry.of.as_deref().filter(|_| entry.key.section == Section::Environments);
+    let environment = entry.of.as_deref().filter(|_| entry.key.section() == Section::Environments);
     environment.is_none_or(|name| running.environments.contains_key(name))
 }
 
@@ -101,11 +101,11 @@ fn is_whole(entry: &Entry) -> bool {
 }
 
 fn is_pools(entry: &Entry) -> bool {
-    entry.key.section == Section::Environments && entry.key.name.starts_with("pool_")
+    entry.key.section() == Section::Environments && entry.key.name.starts_with("pool_")
 }
 
 fn is_tenants(entry: &Entry) -> bool {
-    entry.key.section == Section::Tenant
+    entry.key.section() == Section::Tenant
 }
 
 fn value<'a>(config: &'a Config, wanted: &str) -> Option<&'a Value> {

@@ -69,16 +69,16 @@ pub fn markdown() -> String {
 }
 
 fn describe(text: &mut String, key: &Key) {
-    let environment = (key.section == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
+    let environment = (key.section() == Section::Environments).then_some(DEFAULT_ENVIRONMENT);
     let default = match key.default {
         DefaultValue::Toml(value) => format!("default `{value}`"),
         DefaultValue::Unset(doc) | DefaultValue::Host { doc, .. } => format!("default: {doc}"),
         DefaultValue::Required(value) => format!("required, for example `{value}`"),
     };
-    let variable = key.section.has_variables().then(|| key.variable(environment));
+    let variable = key.section().has_variables().then(|| key.variable(environment));
     let names = variable.iter().map(String::as_str).chain(key.flag);
     let names = names.map(|name| format!("`{name}` · ")).collect::<String>();
-    let reloads = match (key.reloads, key.section) {
+    let reloads = match (key.reloads, key.section()) {
         (true, Section::Tenant) => "applies at once",
         (true, _) => "applies to new sessions",
         (false, _) => "needs a restart",
@@ -93,11 +93,11 @@ pub fn show(config: &Config) -> String {
     let mut text = String::new();
     let mut table = None;
     for entry in &config.entries {
-        if table != Some((entry.key.section, &entry.of)) {
+        if table != Some((entry.key.section(), &entry.of)) {
             let gap = if table.is_none() { "" } else { "\n" };
-            let header = entry.key.section.header(entry.of.as_deref().unwrap_or_default());
+            let header = entry.key.section().header(entry.of.as_deref().unwrap_or_default());
             line(&mut text, &format!("{gap}{header}"));
-            table = Some((entry.key.section, &entry.of));
+            table = Some((entry.key.section(), &entry.of));
         }
         let shown = match (&entry.value, entry.key.default) {
             (Some(value), _) => format!("{} = {value}", entry.key.name),

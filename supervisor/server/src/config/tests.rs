@@ -192,8 +192,8 @@ fn flags_win_over_variables_over_the_file() {
 
 #[test]
 fn every_key_has_its_variable_and_the_others_are_known() {
-    for key in keys::all().filter(|key| key.section.has_variables()) {
-        let environment = (key.section == Section::Environments).then_some("default");
+    for key in keys::all().filter(|key| key.section().has_variables()) {
+        let environment = (key.section() == Section::Environments).then_some("default");
         let name = key.variable(environment);
         assert!(name.starts_with("VIVARIUM_"), "{name}");
         for error in resolve(&variables(&[(&name, "?")])).err().into_iter().flat_map(|e| e.0) {

@@ -1,6 +1,7 @@
 //! `[environments.<name>]`
 
-use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
+use super::put;
+use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
 /// Whether kernels are forked.
@@ -14,7 +15,6 @@ const MAX_POOL: usize = 10_000;
 
 pub(super) const KEYS: &[Key] = &[
     Key {
-        section: Section::Environments,
         name: "interpreter",
         kind: Kind::Path,
         default: DefaultValue::Unset("the first `python3` on PATH that a session can read"),
@@ -24,12 +24,10 @@ pub(super) const KEYS: &[Key] = &[
               prefix, and a virtual environment's base prefix, are bound into the session \
               read-only.",
         set: Setter::Environment(|environment, value| {
-            environment.interpreter = Some(value.path()?);
-            Ok(())
+            put(&mut environment.interpreter, value.path().map(Some))
         }),
     },
     Key {
-        section: Section::Environments,
         name: "read_paths",
         kind: Kind::Paths,
         default: DefaultValue::Toml("[]"),
@@ -41,12 +39,10 @@ pub(super) const KEYS: &[Key] = &[
               new files new names. Directories that hold more than they seem to (`/`, `/home`, a \
               home directory, `/etc`, `/var`, …) are refused.",
         set: Setter::Environment(|environment, value| {
-            environment.read_paths = value.paths()?;
-            Ok(())
+            put(&mut environment.read_paths, value.paths())
         }),
     },
     Key {
-        section: Section::Environments,
         name: "extra_env",
         kind: Kind::Texts,
         default: DefaultValue::Toml("[]"),
@@ -66,7 +62,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Environments,
         name: "template",
         kind: Kind::Choice(TEMPLATES),
         default: DefaultValue::Toml("\"auto\""),
@@ -86,7 +81,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Environments,
         name: "preimport",
         kind: Kind::Texts,
         default: DefaultValue::Toml("[]"),
@@ -114,7 +108,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Environments,
         name: "warmup",
         kind: Kind::Text,
         default: DefaultValue::Toml("\"\""),
@@ -134,7 +127,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Environments,
         name: "pool_size",
         kind: Kind::CountOrZero,
         default: DefaultValue::Toml("0"),
@@ -153,7 +145,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Environments,
         name: "pool_low",
         kind: Kind::Count,
         default: DefaultValue::Unset("half of `pool_size`, rounded up"),

@@ -4,7 +4,8 @@ use vivarium_engine::settings::Mode;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Network;
 
-use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
+use super::put;
+use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
 const MODES: &[&str] = &["auto", "on", "off"];
@@ -13,7 +14,6 @@ const FALLBACKS: &[&str] = &["none", "full"];
 
 pub(super) const KEYS: &[Key] = &[
     Key {
-        section: Section::Sandbox,
         name: "mode",
         kind: Kind::Choice(MODES),
         default: DefaultValue::Toml("\"auto\""),
@@ -23,8 +23,8 @@ pub(super) const KEYS: &[Key] = &[
               and warn about each that it does not. `on`: refuse to start unless every layer is \
               enforced. `off`: no sandbox; refused unless every listener is a Unix socket or on \
               loopback.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.mode = match value.text()? {
+        set: Setter::Sandbox(|sandbox, value| {
+            sandbox.mode = match value.text()? {
                 "auto" => Mode::Auto,
                 "on" => Mode::On,
                 "off" => Mode::Off,
@@ -34,7 +34,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "disable_layers",
         kind: Kind::Texts,
         default: DefaultValue::Toml("[]"),
@@ -42,13 +41,11 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "Layers to switch off, by their names in docs/sandbox-layers.md. For finding out \
               which layer is in the way; refused in mode `on`.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.disable_layers = layers(&value.texts()?)?;
-            Ok(())
+        set: Setter::Sandbox(|sandbox, value| {
+            put(&mut sandbox.disable_layers, layers(&value.texts()?))
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "require",
         kind: Kind::Texts,
         default: DefaultValue::Unset("`[\"mounts\"]`, and `[]` in mode `off`"),
@@ -58,119 +55,90 @@ pub(super) const KEYS: &[Key] = &[
               `sandbox.mode = \"on\"` demands all of every layer. `[]`, or `none` in a variable \
               or flag, requires no layer. Without `mounts`, tenant code sees the host's files, \
               and Landlock does not stop everything it can do to them.",
-        set: Setter::Settings(|settings, value| {
+        set: Setter::Sandbox(|sandbox, value| {
             let names = value.texts()?;
             let is_none = names == ["none"];
-            settings.sandbox.require = Some(if is_none { Vec::new() } else { layers(&names)? });
+            sandbox.require = Some(if is_none { Vec::new() } else { layers(&names)? });
             Ok(())
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_memory_mb",
         kind: Kind::Limit,
         default: DefaultValue::Toml("2048"),
         flag: Some("--sb-max-memory-mb"),
         reloads: true,
         doc: "Memory of the whole session, in MiB. There is no swap.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_memory_mb = value.limit()?;
-            Ok(())
+        set: Setter::Sandbox(|sandbox, value| {
+            put(&mut sandbox.limits.max_memory_mb, value.limit())
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_cpu_secs",
         kind: Kind::Limit,
         default: DefaultValue::Toml("300"),
         flag: Some("--sb-max-cpu-secs"),
         reloads: true,
         doc: "CPU time of one execution, in seconds, summed over all its processes.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_cpu_secs = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_cpu_secs, value.limit())),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_procs",
         kind: Kind::Limit,
         default: DefaultValue::Toml("64"),
         flag: Some("--sb-max-procs"),
         reloads: true,
         doc: "Processes and threads of the session's code.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_procs = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_procs, value.limit())),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_open_fds",
         kind: Kind::Limit,
         default: DefaultValue::Toml("1024"),
         flag: None,
         reloads: true,
         doc: "Open file descriptors per process.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_open_fds = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_open_fds, value.limit())),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_file_size_mb",
         kind: Kind::Limit,
         default: DefaultValue::Toml("256"),
         flag: None,
         reloads: true,
         doc: "Largest file, in MiB.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_file_size_mb = value.limit()?;
-            Ok(())
+        set: Setter::Sandbox(|sandbox, value| {
+            put(&mut sandbox.limits.max_file_size_mb, value.limit())
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_disk_mb",
         kind: Kind::Limit,
         default: DefaultValue::Toml("512"),
         flag: None,
         reloads: true,
         doc: "Size of workdir, /tmp and /dev/shm of a session together, in MiB.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_disk_mb = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_disk_mb, value.limit())),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_inodes",
         kind: Kind::Limit,
         default: DefaultValue::Toml("65536"),
         flag: None,
         reloads: true,
         doc: "Files, directories and links in workdir, /tmp and /dev/shm together.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_inodes = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_inodes, value.limit())),
     },
     Key {
-        section: Section::Sandbox,
         name: "cpu_cores",
         kind: Kind::Cores,
         default: DefaultValue::Toml("1.0"),
         flag: None,
         reloads: true,
         doc: "CPU cores of the session: 0.5 is half of one.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.cpu_cores = value.cores()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.cpu_cores, value.cores())),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_output_bytes",
         kind: Kind::Limit,
         default: DefaultValue::Toml("10485760"),
@@ -178,26 +146,22 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Bytes kept of each of stdout and stderr, per execution. The rest is counted and \
               dropped.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_output_bytes = value.limit()?;
-            Ok(())
+        set: Setter::Sandbox(|sandbox, value| {
+            put(&mut sandbox.limits.max_output_bytes, value.limit())
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "max_result_bytes",
         kind: Kind::Limit,
         default: DefaultValue::Toml("33554432"),
         flag: None,
         reloads: true,
         doc: "Bytes of results, displays and files, per execution.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.limits.max_result_bytes = value.limit()?;
-            Ok(())
+        set: Setter::Sandbox(|sandbox, value| {
+            put(&mut sandbox.limits.max_result_bytes, value.limit())
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "network",
         kind: Kind::Choice(NETWORKS),
         default: DefaultValue::Toml("\"loopback\""),
@@ -207,27 +171,22 @@ pub(super) const KEYS: &[Key] = &[
               `loopback`: itself, through its own `lo`. `full`: whatever the host can reach, \
               including metadata services and the host's own loopback. `trusted`, an allow-list \
               of domains, comes with a later version.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.network = network(value.text()?)?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.network, network(value.text()?))),
     },
     Key {
-        section: Section::Sandbox,
         name: "allowed_networks",
         kind: Kind::Texts,
         default: DefaultValue::Toml("[\"none\", \"loopback\"]"),
         flag: None,
         reloads: true,
         doc: "Networks that a request may ask for. Must include `sandbox.network`.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.allowed_networks =
+        set: Setter::Sandbox(|sandbox, value| {
+            sandbox.allowed_networks =
                 value.texts()?.into_iter().map(network).collect::<Result<_, _>>()?;
             Ok(())
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "network_fallback",
         kind: Kind::Choice(FALLBACKS),
         default: DefaultValue::Toml("\"none\""),
@@ -237,8 +196,8 @@ pub(super) const KEYS: &[Key] = &[
               the host's, with everything that listens on it. `none`: only Unix sockets, \
               enforced by the `seccomp` layer. `full`: the host's network. Sessions show the \
               network that they have.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.network_fallback = match value.text()? {
+        set: Setter::Sandbox(|sandbox, value| {
+            sandbox.network_fallback = match value.text()? {
                 "none" => Network::None,
                 "full" => Network::Full,
                 other => return Err(super::no_such(other, FALLBACKS)),
@@ -247,7 +206,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Sandbox,
         name: "workdir",
         kind: Kind::Path,
         default: DefaultValue::Toml("\"/workspace\""),
@@ -255,13 +213,9 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "Where the working directory appears inside a session. It is an in-memory file \
               system of the session's own, and is gone with the session.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.workdir = value.path()?;
-            Ok(())
-        }),
+        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.workdir, value.path())),
     },
     Key {
-        section: Section::Sandbox,
         name: "cgroup_root",
         kind: Kind::Path,
         default: DefaultValue::Unset("the cgroup the daemon is started in"),
@@ -269,9 +223,8 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "The cgroup v2 directory for the sessions' scopes. It must be delegated to the \
               daemon's user, and the daemon must be started inside it.",
-        set: Setter::Settings(|settings, value| {
-            settings.sandbox.cgroup_root = Some(value.path()?);
-            Ok(())
+        set: Setter::Sandbox(|sandbox, value| {
+            put(&mut sandbox.cgroup_root, value.path().map(Some))
         }),
     },
 ];

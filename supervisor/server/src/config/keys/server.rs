@@ -6,14 +6,14 @@ use std::path::Path;
 use vivarium_api_types::ListenAddr;
 use vivarium_engine::settings::LogFormat;
 
-use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
+use super::put;
+use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
 
 const UNIX: &str = "unix:";
 
 pub(super) const KEYS: &[Key] = &[
     Key {
-        section: Section::Server,
         name: "listen",
         kind: Kind::Texts,
         default: DefaultValue::Toml("[\"127.0.0.1:8470\"]"),
@@ -24,13 +24,9 @@ pub(super) const KEYS: &[Key] = &[
               with tenants configured, since without them anyone who can connect can run code, \
               and with TLS in front, since tokens travel in clear text. Sockets passed by \
               systemd replace these.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.listen = listen(value)?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.listen, listen(value))),
     },
     Key {
-        section: Section::Server,
         name: "state_dir",
         kind: Kind::Path,
         default: DefaultValue::Host {
@@ -41,13 +37,9 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: false,
         doc: "Directory for data that outlives the daemon. Created if missing, with mode 0700.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.state_dir = value.path()?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.state_dir, value.path())),
     },
     Key {
-        section: Section::Server,
         name: "runtime_dir",
         kind: Kind::Path,
         default: DefaultValue::Host {
@@ -59,13 +51,9 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "Directory for data that does not outlive the daemon. Created if missing, with mode \
               0711, so that clients can reach a Unix socket in it.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.runtime_dir = value.path()?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.runtime_dir, value.path())),
     },
     Key {
-        section: Section::Server,
         name: "user",
         kind: Kind::Text,
         default: DefaultValue::Host {
@@ -76,13 +64,9 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "The user to switch to when started as root; no part of Vivarium stays root. \
               Ignored otherwise.",
-        set: Setter::Settings(|settings, value| {
-            value.text()?.clone_into(&mut settings.server.user);
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.user, value.text().map(str::to_owned))),
     },
     Key {
-        section: Section::Server,
         name: "max_body_bytes",
         kind: Kind::Count,
         default: DefaultValue::Toml("33554432"),
@@ -90,13 +74,9 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "Largest request body, in bytes, at most 41943040. A larger one is refused with 413 \
               before it is read. File uploads are bounded by `sandbox.max_file_size_mb` instead.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.max_body_bytes = value.count()?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.max_body_bytes, value.count())),
     },
     Key {
-        section: Section::Server,
         name: "max_connections",
         kind: Kind::Count,
         default: DefaultValue::Toml("1024"),
@@ -107,13 +87,9 @@ pub(super) const KEYS: &[Key] = &[
               more are accepted for health checks and metrics, and everything else gets 503, \
               `too_many_connections`. One address, or one user of a Unix socket, may hold three \
               quarters of the connections; one of several tenants may keep half of them busy.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.max_connections = value.count()?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.max_connections, value.count())),
     },
     Key {
-        section: Section::Server,
         name: "max_buffered_mb",
         kind: Kind::Count,
         default: DefaultValue::Toml("512"),
@@ -124,13 +100,9 @@ pub(super) const KEYS: &[Key] = &[
               under way. A request that does not fit is refused with 503, `overloaded`, before \
               its body is read; an execution that does not fit is paused, and then loses further \
               output. At least 192.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.max_buffered_mb = value.count()?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.max_buffered_mb, value.count())),
     },
     Key {
-        section: Section::Server,
         name: "max_tenant_buffered_mb",
         kind: Kind::Count,
         default: DefaultValue::Toml("256"),
@@ -140,13 +112,9 @@ pub(super) const KEYS: &[Key] = &[
               tenant's own kept results are dropped first. At least 160, so that the largest \
               body and the largest result fit, and less than `server.max_buffered_mb`, so that \
               one tenant cannot hold everything.",
-        set: Setter::Settings(|settings, value| {
-            settings.server.max_tenant_buffered_mb = value.count()?;
-            Ok(())
-        }),
+        set: Setter::Server(|server, value| put(&mut server.max_tenant_buffered_mb, value.count())),
     },
     Key {
-        section: Section::Server,
         name: "log_format",
         kind: Kind::Choice(&["auto", "json", "text"]),
         default: DefaultValue::Toml("\"auto\""),
@@ -155,8 +123,8 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Format of log lines: `json`, one object per line; `text`, for people; `auto`, \
               journald fields if standard error is the journal, else `text`. `VIVARIUM_LOG` sets \
               the level (`error`, `warn`, `info`, `debug`, or `module=level,…`).",
-        set: Setter::Settings(|settings, value| {
-            settings.server.log_format = match value.text()? {
+        set: Setter::Server(|server, value| {
+            server.log_format = match value.text()? {
                 "auto" => LogFormat::Auto,
                 "json" => LogFormat::Json,
                 "text" => LogFormat::Text,

@@ -1,6 +1,7 @@
 //! `[session]`
 
-use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
+use super::put;
+use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
 
 /// How large the buffer of an execution's events may be. It holds what the agent says at once.
@@ -14,7 +15,6 @@ fn percent(value: &Value) -> Result<u8, ValueError> {
 
 pub(super) const KEYS: &[Key] = &[
     Key {
-        section: Section::Session,
         name: "exec_timeout",
         kind: Kind::Duration,
         default: DefaultValue::Toml("\"30s\""),
@@ -22,104 +22,74 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Time of one execution unless its request says otherwise; then the code gets \
               SIGINT. Also how long a stopping daemon waits for running executions.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.exec_timeout = value.duration()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.exec_timeout, value.duration())),
     },
     Key {
-        section: Section::Session,
         name: "max_exec_timeout",
         kind: Kind::Duration,
         default: DefaultValue::Toml("\"1h\""),
         flag: None,
         reloads: true,
         doc: "The longest time that a request may ask for.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.max_exec_timeout = value.duration()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.max_exec_timeout, value.duration())),
     },
     Key {
-        section: Section::Session,
         name: "interrupt_grace",
         kind: Kind::Duration,
         default: DefaultValue::Toml("\"3s\""),
         flag: None,
         reloads: true,
         doc: "Time between SIGINT and the moment the kernel is killed and replaced.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.interrupt_grace = value.duration()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.interrupt_grace, value.duration())),
     },
     Key {
-        section: Section::Session,
         name: "start_timeout",
         kind: Kind::Duration,
         default: DefaultValue::Toml("\"30s\""),
         flag: None,
         reloads: true,
         doc: "Time in which a new session or a replaced kernel must become ready.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.start_timeout = value.duration()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.start_timeout, value.duration())),
     },
     Key {
-        section: Section::Session,
         name: "idle_timeout",
         kind: Kind::Duration,
         default: DefaultValue::Toml("\"1h\""),
         flag: None,
         reloads: true,
         doc: "A session is deleted after this time without an execution or a keepalive.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.idle_timeout = value.duration()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.idle_timeout, value.duration())),
     },
     Key {
-        section: Section::Session,
         name: "reap_interval",
         kind: Kind::Duration,
         default: DefaultValue::Toml("\"5m\""),
         flag: None,
         reloads: false,
         doc: "How often the daemon looks for sessions that are idle or too old.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.reap_interval = value.duration()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.reap_interval, value.duration())),
     },
     Key {
-        section: Section::Session,
         name: "max_lifetime",
         kind: Kind::DurationOrUnlimited,
         default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "A session is deleted after this time, whatever it does.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.max_lifetime = value.duration_or_unlimited()?;
-            Ok(())
+        set: Setter::Session(|session, value| {
+            put(&mut session.max_lifetime, value.duration_or_unlimited())
         }),
     },
     Key {
-        section: Section::Session,
         name: "max_sessions",
         kind: Kind::Limit,
         default: DefaultValue::Toml("256"),
         flag: None,
         reloads: true,
         doc: "Sessions at one time, of all tenants. Another one is refused with 429.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.max_sessions = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.max_sessions, value.limit())),
     },
     Key {
-        section: Section::Session,
         name: "queue_depth",
         kind: Kind::Count,
         default: DefaultValue::Toml("32"),
@@ -127,15 +97,14 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Executions that may wait in one session, not counting the running one. Another one \
               is refused with 429.",
-        set: Setter::Settings(|settings, value| {
+        set: Setter::Session(|session, value| {
             let depth = usize::try_from(value.count()?).ok().filter(|depth| *depth <= 10_000);
-            settings.session.queue_depth =
+            session.queue_depth =
                 depth.ok_or_else(|| ValueError::Unfit("at most 10000 can wait".to_owned()))?;
             Ok(())
         }),
     },
     Key {
-        section: Section::Session,
         name: "results_kept",
         kind: Kind::DurationOrZero,
         default: DefaultValue::Toml("\"10m\""),
@@ -144,13 +113,11 @@ pub(super) const KEYS: &[Key] = &[
         doc: "How long the result of an execution, its last events and its Idempotency-Key are \
               kept, even after its session is gone; `0s` keeps nothing. Results of one tenant \
               take at most 64 MiB; beyond that the oldest go first.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.results_kept = value.duration_or_zero()?;
-            Ok(())
+        set: Setter::Session(|session, value| {
+            put(&mut session.results_kept, value.duration_or_zero())
         }),
     },
     Key {
-        section: Section::Session,
         name: "event_buffer_bytes",
         kind: Kind::Count,
         default: DefaultValue::Toml("1048576"),
@@ -159,10 +126,10 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Bytes of each execution's events that are kept for clients that follow it, from \
               65536 to 67108864. A client that is further behind slows the execution down as \
               long as it reads that much in 2 s; otherwise it is cut off and may reconnect.",
-        set: Setter::Settings(|settings, value| {
+        set: Setter::Session(|session, value| {
             let bytes = usize::try_from(value.count()?).ok();
             let bytes = bytes.filter(|bytes| EVENT_BUFFER_BYTES.contains(bytes));
-            settings.session.event_buffer_bytes = bytes.ok_or_else(|| {
+            session.event_buffer_bytes = bytes.ok_or_else(|| {
                 let (least, most) = (EVENT_BUFFER_BYTES.start(), EVENT_BUFFER_BYTES.end());
                 ValueError::Unfit(format!("it is from {least} to {most}"))
             })?;
@@ -170,7 +137,6 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Session,
         name: "memory_reserve_mb",
         kind: Kind::Count,
         default: DefaultValue::Toml("256"),
@@ -179,13 +145,9 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Memory, in MiB, that sessions leave free on the host, or below the limit of the \
               daemon's own cgroup. A new session that would use this reserve is refused with \
               503, `no_capacity`. Pools give up their sessions when twice as much is left.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.memory_reserve_mb = value.count()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.memory_reserve_mb, value.count())),
     },
     Key {
-        section: Section::Session,
         name: "max_memory_pressure_percent",
         kind: Kind::Count,
         default: DefaultValue::Toml("40"),
@@ -195,13 +157,11 @@ pub(super) const KEYS: &[Key] = &[
               for memory more than this share of the time (`some avg10` in \
               /proc/pressure/memory) and less than a quarter of the memory is free. 100 switches \
               this off.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.max_memory_pressure_percent = percent(value)?;
-            Ok(())
+        set: Setter::Session(|session, value| {
+            put(&mut session.max_memory_pressure_percent, percent(value))
         }),
     },
     Key {
-        section: Section::Session,
         name: "pool_cpu_share",
         kind: Kind::Share,
         default: DefaultValue::Toml("0.5"),
@@ -209,13 +169,9 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "The share of all CPUs that starting sessions for pools may take. It bounds how \
               many start at once and how long the pool rests between them.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.pool_cpu_share = value.share()?;
-            Ok(())
-        }),
+        set: Setter::Session(|session, value| put(&mut session.pool_cpu_share, value.share())),
     },
     Key {
-        section: Section::Session,
         name: "pool_memory_pressure_percent",
         kind: Kind::Count,
         default: DefaultValue::Toml("10"),
@@ -224,9 +180,8 @@ pub(super) const KEYS: &[Key] = &[
         doc: "While processes of the host wait for memory more than this share of the time \
               (`some avg10` in /proc/pressure/memory), pools start no sessions; if less than a \
               quarter of the memory is free as well, pools give up the sessions they have.",
-        set: Setter::Settings(|settings, value| {
-            settings.session.pool_memory_pressure_percent = percent(value)?;
-            Ok(())
+        set: Setter::Session(|session, value| {
+            put(&mut session.pool_memory_pressure_percent, percent(value))
         }),
     },
 ];

@@ -2,7 +2,8 @@
 
 use vivarium_api_types::TokenHash;
 
-use crate::config::key::{DefaultValue, Key, Kind, Section, Setter};
+use super::put;
+use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
 
 /// The weights that the kernel takes (`CGROUP_WEIGHT_MAX`).
@@ -10,7 +11,6 @@ const MAX_WEIGHT: u16 = 10_000;
 
 pub(super) const KEYS: &[Key] = &[
     Key {
-        section: Section::Tenant,
         name: "name",
         kind: Kind::Text,
         default: DefaultValue::Required("\"team\""),
@@ -22,7 +22,6 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Tenant(|_, _| Ok(())),
     },
     Key {
-        section: Section::Tenant,
         name: "token_sha256",
         kind: Kind::Texts,
         default: DefaultValue::Required("[\"64 hexadecimal digits\"]"),
@@ -31,13 +30,9 @@ pub(super) const KEYS: &[Key] = &[
         doc: "SHA-256 hashes, 64 hexadecimal digits each, of the tenant's tokens. Give several \
               to replace a token without a gap. Create tokens with `vivarium tenant token`, \
               which prints token and hash: the hash of a guessable token can be guessed.",
-        set: Setter::Tenant(|tenant, value| {
-            tenant.tokens = token_hashes(value)?;
-            Ok(())
-        }),
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.tokens, token_hashes(value))),
     },
     Key {
-        section: Section::Tenant,
         name: "max_sessions",
         kind: Kind::Limit,
         default: DefaultValue::Toml("\"unlimited\""),
@@ -45,13 +40,9 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Sessions of the tenant at one time, within `session.max_sessions` of all tenants. \
               Another one is refused with 429.",
-        set: Setter::Tenant(|tenant, value| {
-            tenant.max_sessions = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.max_sessions, value.limit())),
     },
     Key {
-        section: Section::Tenant,
         name: "cpu_weight",
         kind: Kind::Count,
         default: DefaultValue::Toml("100"),
@@ -68,20 +59,15 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
-        section: Section::Tenant,
         name: "cpu_cores",
         kind: Kind::Cores,
         default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
         doc: "CPU cores of all the tenant's sessions together (`cpu.max`).",
-        set: Setter::Tenant(|tenant, value| {
-            tenant.ceilings.cpu_cores = value.cores()?;
-            Ok(())
-        }),
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.ceilings.cpu_cores, value.cores())),
     },
     Key {
-        section: Section::Tenant,
         name: "max_memory_mb",
         kind: Kind::Limit,
         default: DefaultValue::Toml("\"unlimited\""),
@@ -90,13 +76,9 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Memory of all the tenant's sessions together, in MiB (`memory.max`). There is no \
               swap. When it is used up, the host's kernel kills one of the tenant's sessions, \
               and the response says so.",
-        set: Setter::Tenant(|tenant, value| {
-            tenant.ceilings.max_memory_mb = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.ceilings.max_memory_mb, value.limit())),
     },
     Key {
-        section: Section::Tenant,
         name: "max_procs",
         kind: Kind::Limit,
         default: DefaultValue::Toml("\"unlimited\""),
@@ -104,10 +86,7 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Processes and threads of all the tenant's sessions together, including one agent \
               per session (`pids.max`).",
-        set: Setter::Tenant(|tenant, value| {
-            tenant.ceilings.max_procs = value.limit()?;
-            Ok(())
-        }),
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.ceilings.max_procs, value.limit())),
     },
 ];
 
