@@ -293,6 +293,9 @@ class KernelTest(unittest.TestCase):
         self.assertEqual((answer.completion, answer.exception), ("error", exception), answer)
         return answer
 
+    def assert_value(self, code, value):
+        self.assertEqual(self.run_ok(code).value, value)
+
     def shown(self, code):
         """What an execution displays: (kind, id, forms) each."""
         return [tuple(display[:3]) for display in self.run_ok(code).displays]
@@ -318,7 +321,7 @@ class KernelTest(unittest.TestCase):
         return json.loads(answer.mime["application/json"])
 
     def assert_usable(self):
-        self.assertEqual(self.run_ok("1+1").value, "2")
+        self.assert_value("1+1", "2")
         answer = self.run_ok("print('out')\nimport sys; print('err', file=sys.stderr)\n[3][0]")
         self.assertEqual((answer.stdout, answer.stderr, answer.value), ("out\n", "err\n", "3"))
         self.assertIn("    1/0", self.run_error("1/0", "ZeroDivisionError").traceback)

@@ -73,9 +73,7 @@ class Alarms(KernelTest):
             answer = self.run_ok("A()")
             self.assertEqual(answer.value, "A!")
             self.run_ok("while not rung: time.sleep(0.01)")
-        self.assertEqual(
-            self.run_ok("signal.getsignal(signal.SIGALRM).__name__").value, "'<lambda>'"
-        )
+        self.assert_value("signal.getsignal(signal.SIGALRM).__name__", "'<lambda>'")
         self.run_ok("signal.signal(signal.SIGALRM, signal.SIG_DFL)")
         for _ in range(3):
             self.run_ok("A()")
@@ -87,5 +85,5 @@ class Alarms(KernelTest):
     def test_rendering_leaves_no_alarm_behind(self):
         self.run_ok("import signal, time\nclass A: pass")
         self.run_ok("A()\ndisplay(A())")
-        self.assertEqual(self.run_ok("signal.getitimer(signal.ITIMER_REAL)").value, "(0.0, 0.0)")
+        self.assert_value("signal.getitimer(signal.ITIMER_REAL)", "(0.0, 0.0)")
         self.assertIn("SIG_DFL", self.run_ok("signal.getsignal(signal.SIGALRM)").value)

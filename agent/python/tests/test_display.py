@@ -179,7 +179,7 @@ class Display(KernelTest):
         self.run_ok("del display")
         self.assertEqual(len(self.shown("display(1)")), 1)
         code = "sorted(n for n in globals() if n[0] != '_')"
-        self.assertEqual(self.run_ok(code).value, "[]")
+        self.assert_value(code, "[]")
 
     def test_a_thread_can_display(self):
         code = (
@@ -291,7 +291,7 @@ class Hostile(KernelTest):
                 self.kernel = self.start()
                 answer = self.kernel.run("class A:\n  def _repr_html_(self): %s\nA()" % body)
                 self.assertIn(answer.completion, ("ok", "error"), answer)
-                self.assertEqual(self.run_ok("x = 1\nx").value, "1")
+                self.assert_value("x = 1\nx", "1")
 
     def test_an_acknowledgement_without_a_display_is_ignored(self):
         self.kernel.send(5, bytes(8))
@@ -322,26 +322,26 @@ class History(KernelTest):
     def test_underscores_are_the_last_three_values(self):
         for value in "123":
             self.run_ok(value)
-        self.assertEqual(self.run_ok("_, __, ___").value, "(3, 2, 1)")
+        self.assert_value("_, __, ___", "(3, 2, 1)")
         self.run_ok("__ = 'mine'\n'next'")
-        self.assertEqual(self.run_ok("_, __").value, "('next', 'mine')")
+        self.assert_value("_, __", "('next', 'mine')")
 
     def test_in_and_out_hold_sources_and_values(self):
-        self.assertEqual(self.run_ok("In").value, "['', 'In']")
+        self.assert_value("In", "['', 'In']")
         self.run_ok("40 + 2")
         self.run_ok("x = 1")
-        self.assertEqual(self.run_ok("Out[2], In[2], 3 in Out").value, "(42, '40 + 2', False)")
-        self.assertEqual(self.run_ok("len(In) - 1").value, "5")
+        self.assert_value("Out[2], In[2], 3 in Out", "(42, '40 + 2', False)")
+        self.assert_value("len(In) - 1", "5")
         self.run_ok("In = Out = 'mine'")
-        self.assertEqual(self.run_ok("In, Out").value, "('mine', 'mine')")
+        self.assert_value("In, Out", "('mine', 'mine')")
         self.run_ok("del In, Out\nIn.clear(); Out.clear()")
-        self.assertEqual(self.run_ok("In[-1]").value, "'In[-1]'")
+        self.assert_value("In[-1]", "'In[-1]'")
 
     def test_history_is_bounded(self):
         for number in range(1010):
             self.run_ok("5" if number < 110 else "x = 1")
-        self.assertEqual(self.run_ok("sum(1 for it in In if it)").value, "1000")
-        self.assertEqual(self.run_ok("len(Out)").value, "100")
+        self.assert_value("sum(1 for it in In if it)", "1000")
+        self.assert_value("len(Out)", "100")
 
     def test_only_the_last_large_values_are_kept(self):
         self.run_ok("class A(bytes):\n  def __del__(self): print('freed')")
@@ -354,5 +354,5 @@ class History(KernelTest):
 
     def test_out_does_not_contain_itself(self):
         self.run_ok("1")
-        self.assertEqual(self.run_ok("Out").value, "{1: 1}")
-        self.assertEqual(self.run_ok("Out").value, "{1: 1}")
+        self.assert_value("Out", "{1: 1}")
+        self.assert_value("Out", "{1: 1}")

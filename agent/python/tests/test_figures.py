@@ -58,7 +58,7 @@ class Figures(Matplotlib):
         ):
             with self.subTest(code):
                 self.assertEqual(len(self.images(code)), count)
-                self.assertEqual(self.run_ok("plt.get_fignums()").value, "[]")
+                self.assert_value("plt.get_fignums()", "[]")
 
     def test_a_saved_image_is_shown_as_it_was_saved(self):
         (image,) = self.images("plt.plot([1]); plt.savefig('a.png', dpi=33)")
@@ -133,7 +133,7 @@ class Figures(Matplotlib):
             "import inspect\n[str(inspect.signature(it)) for it in (plt.show, Figure.savefig)]"
         )
         self.assertIn("fname", answer.value)
-        self.assertEqual(self.run_ok("plt.show.__module__").value, "'matplotlib.pyplot'")
+        self.assert_value("plt.show.__module__", "'matplotlib.pyplot'")
 
 
 class Animations(Matplotlib):
@@ -164,14 +164,14 @@ class Animations(Matplotlib):
         self.assertEqual(
             len(self.frames(self.code % 3 + saved + "h = a.to_jshtml(); plt.show()")), 3
         )
-        self.assertEqual(self.run_ok("'<img' in h").value, "True")
+        self.assert_value("'<img' in h", "True")
         progress = "calls = []\na.save('b.gif', writer='pillow', progress_callback=lambda i, n: calls.append((i, n)))"
         self.frames(self.code % 2 + progress)
-        self.assertEqual(self.run_ok("calls").value, "[(0, 2), (1, 2)]")
+        self.assert_value("calls", "[(0, 2), (1, 2)]")
 
     def test_the_number_of_frames_is_bounded(self):
         self.assertEqual(len(self.frames(self.code % 250 + "plt.show()")), 84)
-        self.assertEqual(self.run_ok("seen[-1]").value, "249")
+        self.assert_value("seen[-1]", "249")
 
     def test_an_endless_animation_ends(self):
         code = self.code.replace("frames=%d", "frames=iter(int, 1), cache_frame_data=False")

@@ -38,20 +38,16 @@ class Processes(KernelTest):
         code = (
             "import ctypes, os\npid = ctypes.CDLL(None).fork()\nif pid: os.waitpid(pid, 0)\n'done'"
         )
-        self.assertEqual(self.run_ok(code).value, "'done'")
+        self.assert_value(code, "'done'")
         self.assert_usable()
 
     def test_children_do_not_hold_the_control_socket(self):
-        self.assertEqual(
-            self.run_ok(
-                "import subprocess, os\nsubprocess.run('ls /proc/self/fd', shell=True, close_fds=False, stdout=-1).stdout.split()[:3]"
-            ).value,
+        self.assert_value(
+            "import subprocess, os\nsubprocess.run('ls /proc/self/fd', shell=True, close_fds=False, stdout=-1).stdout.split()[:3]",
             "[b'0', b'1', b'2']",
         )
-        self.assertEqual(
-            self.run_ok(
-                "r, w = os.pipe()\nos.dup2(w, 50)\npid = os.fork()\nif pid == 0:\n  os.write(w, b'open' if os.path.exists('/proc/self/fd/3') and 'socket' in os.readlink('/proc/self/fd/3') else b'shut'); os._exit(0)\nos.waitpid(pid, 0)\nos.read(r, 10)"
-            ).value,
+        self.assert_value(
+            "r, w = os.pipe()\nos.dup2(w, 50)\npid = os.fork()\nif pid == 0:\n  os.write(w, b'open' if os.path.exists('/proc/self/fd/3') and 'socket' in os.readlink('/proc/self/fd/3') else b'shut'); os._exit(0)\nos.waitpid(pid, 0)\nos.read(r, 10)",
             "b'shut'",
         )
 
@@ -61,21 +57,16 @@ class Processes(KernelTest):
             "  os.dup2(w, 3)\n  if os.fork() == 0: os.write(3, b'grandchild')\n"
             "  else: os.wait()\n  os._exit(0)\nos.waitpid(pid, 0)\nos.close(w)\nos.read(r, 100)"
         )
-        self.assertEqual(self.run_ok(code).value, "b'grandchild'")
+        self.assert_value(code, "b'grandchild'")
 
     def test_multiprocessing_works_with_every_start_method(self):
         pathlib.Path(self.workdir, "work.py").write_text("def triple(x): return 3 * x")
         self.run_ok(
             "import multiprocessing as mp, work\nfrom concurrent.futures import ProcessPoolExecutor\ndef double(x): return 2 * x"
         )
-        self.assertEqual(
-            self.run_ok("with mp.Pool(2) as p: r = p.map(double, [1, 2])\nr").value, "[2, 4]"
-        )
-        self.assertEqual(
-            self.run_ok(
-                "with ProcessPoolExecutor(2) as p: r = list(p.map(double, [1, 2]))\nr"
-            ).value,
-            "[2, 4]",
+        self.assert_value("with mp.Pool(2) as p: r = p.map(double, [1, 2])\nr", "[2, 4]")
+        self.assert_value(
+            "with ProcessPoolExecutor(2) as p: r = list(p.map(double, [1, 2]))\nr", "[2, 4]"
         )
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
@@ -112,10 +103,10 @@ class Processes(KernelTest):
 
     def test_the_kernel_answers_after_its_output_is_closed(self):
         self.run_ok("import os\nos.close(1); os.close(2)")
-        self.assertEqual(self.run_ok("1+1").value, "2")
+        self.assert_value("1+1", "2")
         self.run_error("1/0", "ZeroDivisionError")
         self.run_error("print(1)", "OSError")
-        self.assertEqual(self.run_ok("1+1").value, "2")
+        self.assert_value("1+1", "2")
 
     def test_the_kernel_answers_after_its_socket_is_made_nonblocking(self):
         self.run_ok("import os; os.set_blocking(3, False)")
@@ -164,7 +155,7 @@ class Tampering(KernelTest):
                 self.kernel = self.start()
                 answer = self.kernel.run(code)
                 self.assertIsNotNone(answer.completion, answer)
-                self.assertEqual(self.run_ok("x = 1\nx").value, "1")
+                self.assert_value("x = 1\nx", "1")
                 answer = self.kernel.run("not_defined")
                 self.assertEqual(
                     (answer.completion, answer.exception), ("error", "NameError"), answer
@@ -182,9 +173,7 @@ class Tampering(KernelTest):
         self.run_ok(
             "import sys\nseen = []\nsys.settrace(lambda frame, *a: seen.append(frame.f_code.co_filename))\n(lambda: 1)()"
         )
-        self.assertEqual(
-            self.run_ok("[name for name in seen if 'report' in name or 'wire' in name]").value, "[]"
-        )
+        self.assert_value("[name for name in seen if 'report' in name or 'wire' in name]", "[]")
 
     def test_the_session_is_usable_after_tiny_recursion_limits(self):
         self.run_ok("import sys")

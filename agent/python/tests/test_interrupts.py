@@ -44,7 +44,7 @@ class Interrupts(KernelTest):
             "y = 5\nprint('go')\ntry:\n    import time; time.sleep(100)\nfinally:\n    print('cleaned up')"
         )
         self.assertEqual(answer.stdout, "go\ncleaned up\n")
-        self.assertEqual(self.run_ok("y").value, "5")
+        self.assert_value("y", "5")
         self.assertEqual(
             self.run_ok(
                 "print('go')\ntry:\n    import time; time.sleep(100)\nexcept KeyboardInterrupt:\n    y = 'caught'\ny",
@@ -63,7 +63,7 @@ class Interrupts(KernelTest):
         for _ in range(50):
             os.killpg(self.kernel.process.pid, signal.SIGINT)
         self.assert_usable()
-        self.assertEqual(self.run_ok("import time; time.sleep(0.2); 'slept'").value, "'slept'")
+        self.assert_value("import time; time.sleep(0.2); 'slept'", "'slept'")
 
     def test_many_interrupts_hit_user_code_or_nothing(self):
         stop = time.monotonic() + 4
@@ -102,7 +102,7 @@ class Interrupts(KernelTest):
             "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])\nprint('go')\nwhile 2 not in signal.sigpending(): time.sleep(0.01)",
             1,
         )
-        self.assertEqual(self.run_ok("time.sleep(0.3); 'undisturbed'").value, "'undisturbed'")
+        self.assert_value("time.sleep(0.3); 'undisturbed'", "'undisturbed'")
 
     def test_signal_handlers_may_raise_between_executions(self):
         self.run_ok(
@@ -117,7 +117,7 @@ class Interrupts(KernelTest):
         )
         self.assertEqual(answer.stdout, "go\nleft\n")
         self.assertIn("    await asyncio.sleep(100)", answer.traceback)
-        self.assertEqual(self.run_ok("await asyncio.sleep(0, 'on')").value, "'on'")
+        self.assert_value("await asyncio.sleep(0, 'on')", "'on'")
 
     def test_an_interrupt_during_compilation_hits_the_code(self):
         answer = self.kernel.run("x = [" + "1," * 200_000 + "]\nprint('go')\nwhile True: x = 5", 2)

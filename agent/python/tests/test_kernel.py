@@ -43,12 +43,12 @@ class Values(KernelTest):
 
     def test_underscore_is_the_last_value_unless_assigned(self):
         self.run_ok("41")
-        self.assertEqual(self.run_ok("_ + 1").value, "42")
-        self.assertEqual(self.run_ok("None").value, None)
-        self.assertEqual(self.run_ok("_").value, "42")
+        self.assert_value("_ + 1", "42")
+        self.assert_value("None", None)
+        self.assert_value("_", "42")
         self.run_ok("_ = 'mine'")
         self.run_ok("7")
-        self.assertEqual(self.run_ok("_").value, "'mine'")
+        self.assert_value("_", "'mine'")
 
     def test_a_repr_that_raises_is_replaced_by_a_text(self):
         answer = self.run_ok("class A:\n  def __repr__(self): raise ValueError('no')\nA()")
@@ -70,9 +70,7 @@ class Values(KernelTest):
     def test_a_repr_may_return_a_subclass_of_str(self):
         code = "class S(str):\n  def encode(self, *a): 1/0\n  def __len__(self): return -1\n"
         self.run_ok(code + "class M(type):\n  __module__ = property(lambda s: 1/0)\n")
-        self.assertEqual(
-            self.run_ok("class A:\n  def __repr__(s): return S('fine')\nA()").value, "fine"
-        )
+        self.assert_value("class A:\n  def __repr__(s): return S('fine')\nA()", "fine")
         self.assertEqual(self.run_ok("class A(metaclass=M): pass\nA()").type, "A")
 
     def test_a_long_repr_is_truncated(self):
@@ -87,31 +85,27 @@ class Values(KernelTest):
 
     def test_long_sources_have_values_and_tracebacks(self):
         filler = "x = 1\n" * 100_000
-        self.assertEqual(self.run_ok(filler + "x + 1").value, "2")
-        self.assertEqual(self.run_ok(filler + "x + 2\n\n  # end\n").value, "3")
-        self.assertEqual(self.run_ok(filler + "if x:\n  y = 5").value, None)
-        self.assertEqual(self.run_ok("y").value, "5")
-        self.assertEqual(self.run_ok(filler + "z = '''\ny\n'''").value, None)
-        self.assertEqual(self.run_ok("z").value, "'\\ny\\n'")
+        self.assert_value(filler + "x + 1", "2")
+        self.assert_value(filler + "x + 2\n\n  # end\n", "3")
+        self.assert_value(filler + "if x:\n  y = 5", None)
+        self.assert_value("y", "5")
+        self.assert_value(filler + "z = '''\ny\n'''", None)
+        self.assert_value("z", "'\\ny\\n'")
         trace = self.run_error(filler + "1/0", "ZeroDivisionError").traceback
         self.assertIn('", line 100001, in <module>\n    1/0', trace)
         self.run_error(filler + "1 +", "SyntaxError")
-        self.assertEqual(self.run_ok("a = '" + "a" * 10_000_000 + "'\nlen(a)").value, "10000000")
+        self.assert_value("a = '" + "a" * 10_000_000 + "'\nlen(a)", "10000000")
 
 
 class Main(KernelTest):
     def test_code_runs_as_main(self):
-        self.assertEqual(self.run_ok("__name__").value, "'__main__'")
-        self.assertEqual(
-            self.run_ok("import sys; sys.modules['__main__'].__dict__ is globals()").value, "True"
-        )
+        self.assert_value("__name__", "'__main__'")
+        self.assert_value("import sys; sys.modules['__main__'].__dict__ is globals()", "True")
         self.run_error("__file__", "NameError")
-        self.assertEqual(
-            self.run_ok("sorted(n for n in globals() if not n.startswith('_'))").value, "['sys']"
-        )
+        self.assert_value("sorted(n for n in globals() if not n.startswith('_'))", "['sys']")
         self.run_ok("if __name__ == '__main__': print('yes')")
-        self.assertEqual(self.run_ok("sys.argv").value, "['']")
-        self.assertEqual(self.run_ok("sys.path[0]").value, "''")
+        self.assert_value("sys.argv", "['']")
+        self.assert_value("sys.path[0]", "''")
 
     def test_the_kernel_is_not_in_sys_modules(self):
         answer = self.run_ok(
@@ -119,62 +113,37 @@ class Main(KernelTest):
             " ('loader', 'kernel', 'guard', 'wire', 'report', 'source_cache', 'show')]"
         )
         self.assertEqual(answer.value, "[]")
-        self.assertEqual(
-            self.run_ok("import os; sorted(map(int, os.listdir('/proc/self/fd')))[:4]").value,
-            "[0, 1, 2, 3]",
+        self.assert_value(
+            "import os; sorted(map(int, os.listdir('/proc/self/fd')))[:4]", "[0, 1, 2, 3]"
         )
 
     def test_variables_stay(self):
         self.run_ok("x = 1\ndef f(): return x")
         self.run_ok("x = 2")
-        self.assertEqual(self.run_ok("f()").value, "2")
+        self.assert_value("f()", "2")
 
     def test_classes_pickle_and_type_hints_resolve(self):
         self.run_ok("class A:\n  b: 'A' = None\nimport pickle, typing, dataclasses")
-        self.assertEqual(self.run_ok("type(pickle.loads(pickle.dumps(A()))) is A").value, "True")
-        self.assertEqual(self.run_ok("typing.get_type_hints(A)['b'] is A").value, "True")
-        self.assertEqual(
-            self.run_ok("@dataclasses.dataclass\nclass P:\n  x: int\nP(1)").value, "P(x=1)"
-        )
+        self.assert_value("type(pickle.loads(pickle.dumps(A()))) is A", "True")
+        self.assert_value("typing.get_type_hints(A)['b'] is A", "True")
+        self.assert_value("@dataclasses.dataclass\nclass P:\n  x: int\nP(1)", "P(x=1)")
 
     def test_future_imports_apply_to_later_executions(self):
         self.run_ok("from __future__ import annotations")
-        self.assertEqual(
-            self.run_ok("def f(a: missing): pass\nf.__annotations__").value, "{'a': 'missing'}"
-        )
+        self.assert_value("def f(a: missing): pass\nf.__annotations__", "{'a': 'missing'}")
         self.assertEqual(self.start().run("1").value, "1")
 
     def test_modules_in_the_workdir_can_be_imported(self):
         pathlib.Path(self.workdir, "mine.py").write_text("x = 5")
-        self.assertEqual(self.run_ok("import mine; mine.x").value, "5")
+        self.assert_value("import mine; mine.x", "5")
 
     def test_files_in_the_workdir_do_not_shadow_kernel_imports(self):
-        for name in (
-            "traceback",
-            "linecache",
-            "asyncio",
-            "ast",
-            "tokenize",
-            "re",
-            "enum",
-            "io",
-            "signal",
-            "marshal",
-            "posix",
-            "kernel",
-            "guard",
-            "wire",
-            "loader",
-            "source_cache",
-            "report",
-            "site",
-            "os",
-            "codecs",
-            "encodings",
-            "warnings",
-            "types",
-            "token",
-        ):
+        shadows = (
+            "traceback linecache asyncio ast tokenize re enum io signal marshal posix kernel "
+            "guard wire loader source_cache report site os codecs encodings warnings types "
+            "token"
+        )
+        for name in shadows.split():
             pathlib.Path(self.workdir, name + ".py").write_text("raise SystemError(__name__)")
         self.kernel = self.start()
         trace = self.run_error("def f(): pass\nf(1)[\n1]", "TypeError").traceback
@@ -182,7 +151,7 @@ class Main(KernelTest):
         if sys.version_info >= (3, 11):
             self.assertIn("^", trace)
         self.run_ok("async def f(): return 1")
-        self.assertEqual(self.run_ok("await f()").value, "1")
+        self.assert_value("await f()", "1")
 
     def test_a_module_that_the_user_replaced_is_not_used(self):
         pathlib.Path(self.workdir, "traceback.py").write_text(
@@ -193,7 +162,7 @@ class Main(KernelTest):
         trace = self.run_error("\n1/0", "ZeroDivisionError").traceback
         self.assertIn("line 2, in <module>\n    1/0\nZeroDivisionError: division", trace)
         self.run_error("async def f(): pass\nawait f()", "RuntimeError")
-        self.assertEqual(self.run_ok("1+1").value, "2")
+        self.assert_value("1+1", "2")
 
 
 class Parts(KernelTest):
@@ -207,11 +176,9 @@ class Parts(KernelTest):
             "import gc, sys\nm = type(sys)\nsorted(it.__name__ for it in gc.get_objects()"
             " if type(it) is m and it.__name__ in %r)" % (PARTS,)
         )
-        self.assertEqual(self.run_ok("1+1").value, "2")
+        self.assert_value("1+1", "2")
         # Not a list, which has to be rendered.
-        self.assertEqual(
-            self.run_ok(loaded.replace("sorted(", "str(sorted(") + ")").value, repr(str(EARLY))
-        )
+        self.assert_value(loaded.replace("sorted(", "str(sorted(") + ")", repr(str(EARLY)))
 
     def test_the_kernel_loads_no_further_modules(self):
         arguments = ["-s", "-P", "-c"] if sys.version_info >= (3, 11) else ["-s", "-c"]
@@ -224,28 +191,27 @@ class Parts(KernelTest):
 class Await(KernelTest):
     def test_code_can_await_at_top_level(self):
         self.run_ok("import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x")
-        self.assertEqual(self.run_ok("await f(1)").value, "1")
-        self.assertEqual(self.run_ok("x = await f(2)\nx").value, "2")
-        self.assertEqual(self.run_ok("x = await f(3)\nawait f(x + 1)").value, "4")
-        self.assertEqual(
-            self.run_ok("async def g():\n    yield 1\n    yield 2\n[x async for x in g()]").value,
-            "[1, 2]",
+        self.assert_value("await f(1)", "1")
+        self.assert_value("x = await f(2)\nx", "2")
+        self.assert_value("x = await f(3)\nawait f(x + 1)", "4")
+        self.assert_value(
+            "async def g():\n    yield 1\n    yield 2\n[x async for x in g()]", "[1, 2]"
         )
         self.assertEqual(self.run_ok("async for x in g(): print(x)").stdout, "1\n2\n")
-        self.assertEqual(self.run_ok("(await asyncio.gather(f(1), f(2)))").value, "[1, 2]")
+        self.assert_value("(await asyncio.gather(f(1), f(2)))", "[1, 2]")
 
     def test_a_session_has_one_event_loop_whose_tasks_go_on(self):
         self.run_ok("import asyncio\nasync def me(): return asyncio.get_running_loop()")
         self.run_ok("a = await me()")
-        self.assertEqual(self.run_ok("a is await me()").value, "True")
+        self.assert_value("a is await me()", "True")
         self.run_ok(
             "async def later():\n    await asyncio.sleep(0.01)\n    print('task done')\nt = asyncio.ensure_future(later())\nawait asyncio.sleep(0)"
         )
         self.assertEqual(self.run_ok("await t").stdout, "task done\n")
         self.run_ok("a.close()")
-        self.assertEqual(self.run_ok("await asyncio.sleep(0, 5)").value, "5")
-        self.assertEqual(self.run_ok("asyncio.run(asyncio.sleep(0, 6))").value, "6")
-        self.assertEqual(self.run_ok("await asyncio.sleep(0, 7)").value, "7")
+        self.assert_value("await asyncio.sleep(0, 5)", "5")
+        self.assert_value("asyncio.run(asyncio.sleep(0, 6))", "6")
+        self.assert_value("await asyncio.sleep(0, 7)", "7")
 
     def test_exceptions_around_await_are_reported(self):
         self.run_ok("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    1/0")

@@ -34,7 +34,7 @@ class Magics(KernelTest):
         self.assertEqual(self.run_ok("%%writefile a.py\nx = (\n").stdout, "Writing a.py\n")
         self.run_ok("%%writefile -a a.py\n1)")
         self.assertEqual(pathlib.Path(self.workdir, "a.py").read_text(), "x = (\n1)\n")
-        self.assertEqual(self.run_ok("%matplotlib inline\n%config A.b = 'c'\n1").value, "1")
+        self.assert_value("%matplotlib inline\n%config A.b = 'c'\n1", "1")
         self.assertIn("len(obj", self.run_ok("len?").stdout)
         self.assertIn("len(obj", self.run_ok("?len").stdout)
 
@@ -58,14 +58,14 @@ class Magics(KernelTest):
         self.assertNotIn("vivarium", answer.traceback)
 
     def test_valid_python_is_never_translated(self):
-        self.assertEqual(self.run_ok("x = 7\nx \\\n%4").value, "3")
-        self.assertEqual(self.run_ok("'''\n!ls\n%time\n'''").value, "'\\n!ls\\n%time\\n'")
-        self.assertEqual(self.run_ok("(7\n%4)").value, "3")
+        self.assert_value("x = 7\nx \\\n%4", "3")
+        self.assert_value("'''\n!ls\n%time\n'''", "'\\n!ls\\n%time\\n'")
+        self.assert_value("(7\n%4)", "3")
 
     def test_history_and_tracebacks_show_the_original_source(self):
         answer = self.run_error("!true\ndef f():\n    1/0\nf()", "ZeroDivisionError")
         self.assertIn('", line 4, in <module>\n    f()', answer.traceback)
-        self.assertEqual(self.run_ok("In[-2][:5]").value, "'!true'")
+        self.assert_value("In[-2][:5]", "'!true'")
 
     def test_a_command_can_be_interrupted(self):
         answer = self.kernel.run("!echo go; sleep 100", 1)

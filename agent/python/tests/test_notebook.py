@@ -13,7 +13,7 @@ class StandIn(KernelTest):
             self.skipTest("IPython is installed here")
 
     def test_ipython_appears_only_when_imported(self):
-        self.assertEqual(self.run_ok("import sys; 'IPython' in sys.modules").value, "False")
+        self.assert_value("import sys; 'IPython' in sys.modules", "False")
         self.run_error("get_ipython()", "NameError")
         self.assertEqual(
             self.run_ok("import IPython\nprint(IPython.get_ipython(), IPython.__version__)").stdout,
@@ -25,7 +25,7 @@ class StandIn(KernelTest):
 
     def test_an_ipython_in_the_workdir_comes_first(self):
         pathlib.Path(self.workdir, "IPython.py").write_text("x = 'mine'")
-        self.assertEqual(self.run_ok("import IPython; IPython.x").value, "'mine'")
+        self.assert_value("import IPython; IPython.x", "'mine'")
 
     def test_common_names_can_be_imported(self):
         for module in ("IPython.display", "IPython.core.display"):
@@ -58,9 +58,9 @@ class StandIn(KernelTest):
         ):
             with self.subTest(code):
                 self.assertEqual(self.run_ok(code).mime[kind], data)
-        self.assertEqual(self.run_ok("HTML('')").value, "<IPython.core.display.HTML object>")
-        self.assertEqual(self.run_ok("Pretty('as it is')").value, "as it is")
-        self.assertEqual(self.run_ok("ProgressBar(9)").value, "0/9")
+        self.assert_value("HTML('')", "<IPython.core.display.HTML object>")
+        self.assert_value("Pretty('as it is')", "as it is")
+        self.assert_value("ProgressBar(9)", "0/9")
 
     def test_media_classes_render(self):
         self.run_ok("from IPython.display import *")

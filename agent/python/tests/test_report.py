@@ -44,9 +44,7 @@ class Sources(KernelTest):
         self.run_ok("import linecache\ndef f(): 1/0")
         for _ in range(1010):
             self.run_ok("x = 1")
-        self.assertEqual(
-            self.run_ok("len([k for k in linecache.cache if k.startswith('<exec')])").value, "1000"
-        )
+        self.assert_value("len([k for k in linecache.cache if k.startswith('<exec')])", "1000")
         self.run_error("f()", "ZeroDivisionError")
 
     def test_thread_tracebacks_have_lines(self):
@@ -71,7 +69,7 @@ class Sources(KernelTest):
     def test_modules_with_hooks_keep_their_loader(self):
         code = "import %s as m\nvars(m.__loader__).get('exec_module'), m.__spec__.loader is m.__loader__"
         for module in ("threading", "inspect"):
-            self.assertEqual(self.run_ok(code % module).value, "(None, True)")
+            self.assert_value(code % module, "(None, True)")
 
 
 class Exceptions(KernelTest):
@@ -230,4 +228,4 @@ class Exceptions(KernelTest):
             "ZeroDivisionError",
         )
         self.run_ok("import gc; gc.collect()")
-        self.assertEqual(self.run_ok("sum(isinstance(o, A) for o in gc.get_objects())").value, "0")
+        self.assert_value("sum(isinstance(o, A) for o in gc.get_objects())", "0")

@@ -73,7 +73,7 @@ class SignalHandlers(KernelTest):
             for after in (False, True):
                 with self.subTest(name, after=after):
                     self.assert_late(self.spoil(name, after))
-                    self.assertEqual(self.run_ok("1 + 1").value, "2")
+                    self.assert_value("1 + 1", "2")
         for name in ("kernel.finish", "wire.answer"):
             self.assert_late(self.spoil(name, False))
         self.assert_usable()
@@ -89,7 +89,7 @@ class SignalHandlers(KernelTest):
                     "    spoil(%r, False)\n    return frame\nparts['wire'].receive = receive" % name
                 )
                 self.assert_late(self.kernel.run("ran = True"))
-                self.assertEqual(self.run_ok("ran").value, "False")
+                self.assert_value("ran", "False")
         self.assert_usable()
 
     def test_an_exception_after_the_answer_is_dropped(self):
@@ -97,7 +97,7 @@ class SignalHandlers(KernelTest):
             with self.subTest(name, after=after):
                 answer = self.spoil(name, after)
                 self.assertEqual((answer.completion, answer.value), ("ok", "2"), answer)
-                self.assertEqual(self.run_ok("1 + 1").value, "2")
+                self.assert_value("1 + 1", "2")
         self.assert_usable()
 
     def test_an_exception_of_the_code_becomes_its_context(self):

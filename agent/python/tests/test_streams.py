@@ -27,20 +27,15 @@ class Streams(KernelTest):
         self.run_error("exit()", "SystemExit")
         self.run_error("input()", "EOFError")
         self.run_ok("import io\nsys.stdin = io.StringIO('mine')")
-        self.assertEqual(self.run_ok("input()").value, "'mine'")
+        self.assert_value("input()", "'mine'")
 
     def test_streams_are_real_files(self):
-        self.assertEqual(
-            self.run_ok(
-                "import sys; sys.stdout.fileno(), sys.stderr.fileno(), sys.stdin.fileno()"
-            ).value,
-            "(1, 2, 0)",
+        self.assert_value(
+            "import sys; sys.stdout.fileno(), sys.stderr.fileno(), sys.stdin.fileno()", "(1, 2, 0)"
         )
         self.assertEqual(self.run_ok("sys.stdout.buffer.write(b'raw\\n') and None").stdout, "raw\n")
-        self.assertEqual(
-            self.run_ok("sys.stdout.encoding, sys.stderr.encoding").value, "('utf-8', 'utf-8')"
-        )
-        self.assertEqual(self.run_ok("sys.stdout is sys.__stdout__").value, "True")
+        self.assert_value("sys.stdout.encoding, sys.stderr.encoding", "('utf-8', 'utf-8')")
+        self.assert_value("sys.stdout is sys.__stdout__", "True")
 
     def test_lone_surrogates_print(self):
         for language in ("C.UTF-8", "C", "POSIX"):
@@ -68,7 +63,7 @@ class Streams(KernelTest):
 
     def test_one_print_is_one_write(self):
         code = "import os, threading\nr, w = os.pipe()\nsaved = os.dup(1)\nos.dup2(w, 1)\nprint('x' * 1000)\nos.dup2(saved, 1)\nlen(os.read(r, 5000))"
-        self.assertEqual(self.run_ok(code).value, "1001")
+        self.assert_value(code, "1001")
 
     def test_streams_closed_detached_or_gone_come_back(self):
         for code in (
@@ -90,7 +85,7 @@ class Streams(KernelTest):
     def test_a_redirect_that_works_stays(self):
         self.run_ok("import sys, io\nsys.stdout = mine = io.StringIO()\nprint('kept')")
         self.assertEqual(self.run_ok("print('more')").stdout, "")
-        self.assertEqual(self.run_ok("mine.getvalue()").value, "'kept\\nmore\\n'")
+        self.assert_value("mine.getvalue()", "'kept\\nmore\\n'")
         self.run_ok(
             "class Tee:\n  def write(self, s): sys.__stdout__.write(s.upper())\nsys.stdout = Tee()"
         )
@@ -98,7 +93,7 @@ class Streams(KernelTest):
         self.run_ok(
             "class Hostile:\n  def __getattr__(self, n): raise SystemExit\nsys.stdout = Hostile()"
         )
-        self.assertEqual(self.run_ok("1+1").value, "2")
+        self.assert_value("1+1", "2")
 
     def test_a_stream_that_hangs_is_interrupted(self):
         code = "import sys\nclass H:\n  def write(self, s): pass\n  def flush(self):\n    print('go', file=sys.__stdout__)\n    while True: x = 5\nsys.stdout = H()"
