@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 use vivarium_engine::Engine;
 use vivarium_server::config::{self, Config, Host};
 use vivarium_server::listen::{Listener, UnixSockets};
 use vivarium_server::privilege::{self, Prepared, Purpose};
-use vivarium_server::shutdown::{self, Request, Signals, Trigger};
+use vivarium_server::shutdown::{self, Request, Signals};
 use vivarium_server::{api, logging};
 
 use super::exit::{Exit, Failure};
@@ -53,10 +54,10 @@ async fn serve(
         .map_err(|error| unavailable(&error))?;
     // Templates and pools get ready in the background; until then kernels are executed.
     engine.warm_up().await;
-    let (trigger, shutdown) = shutdown::channel();
-    let mut trigger = Some((trigger, prepared.sockets));
+    let (stop, stopped) = oneshot::channel();
+    let mut stop = Some((stop, prepared.sockets));
     announce(&config, &prepared.listeners, prepared.account.is_some());
-    let mut server = tokio::spawn(api::serve(engine.clone(), prepared.listeners, shutdown.wait()));
+    let mut server = tokio::spawn(api::serve(engine.clone(), prepared.listeners, stopped));
     ready();
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
     let mut config = config;
@@ -72,8 +73,8 @@ async fn serve(
                 Request::Stop => {
                     tracing::info!("stopping: waiting for executions under way");
                     shutdown::notify(&[NotifyState::Stopping]);
-                    if let Some((trigger, sockets)) = trigger.take() {
-                        tokio::spawn(drain(engine.clone(), trigger, sockets));
+                    if let Some((stop, sockets)) = stop.take() {
+                        tokio::spawn(drain(engine.clone(), stop, sockets));
                     }
                 }
                 Request::Abort => {
@@ -102,10 +103,10 @@ fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
 }
 
 /// Waits for executions to end, ends the sessions, and then stops the server.
-async fn drain(engine: Engine, trigger: Trigger, sockets: UnixSockets) {
+async fn drain(engine: Engine, stop: oneshot::Sender<()>, sockets: UnixSockets) {
     engine.shutdown(engine.settings().session.exec_timeout).await;
     drop(sockets);
-    trigger.stop();
+    drop(stop);
 }
 
 /// Reloads the configuration; returns the old one if the new one has an error.

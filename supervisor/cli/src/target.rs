@@ -121,7 +121,7 @@ mod tests {
     use vivarium_api_types::ListenAddr;
     use vivarium_client::Url;
     use vivarium_engine::testing::{echoing, settings};
-    use vivarium_server::{api, listen, shutdown};
+    use vivarium_server::{api, listen};
 
     /// The life of a session, the same on every target.
     async fn live(target: &Target) {
@@ -150,8 +150,8 @@ mod tests {
                 urls.push(Url::from(&ListenAddr::Tcp(tcp.local_addr().unwrap())));
             }
         }
-        let (trigger, stop) = shutdown::channel();
-        let server = tokio::spawn(api::serve(engine, listeners, stop.wait()));
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let server = tokio::spawn(api::serve(engine, listeners, stopped));
         for url in urls {
             live(&Target::Daemon(url.clone().into())).await;
             let mut client = Client::new(url);
@@ -159,7 +159,7 @@ mod tests {
             let _: IgnoredAny =
                 request(&mut client, Method::DELETE, "/v1/sessions/made").await.unwrap();
         }
-        trigger.stop();
+        drop(stop);
         server.await.unwrap().unwrap();
         live(&Target::Embedded(echoing(settings()).0)).await;
     }

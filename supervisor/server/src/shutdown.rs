@@ -8,41 +8,6 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
-
-/// Told to stop serving, or not yet.
-#[derive(Debug, Clone)]
-pub struct Shutdown {
-    stopping: watch::Receiver<bool>,
-}
-
-/// Tells every [`Shutdown`] of its channel.
-#[derive(Debug)]
-pub struct Trigger {
-    stopping: watch::Sender<bool>,
-}
-
-/// A trigger and what it tells.
-#[must_use]
-pub fn channel() -> (Trigger, Shutdown) {
-    let (sender, receiver) = watch::channel(false);
-    (Trigger { stopping: sender }, Shutdown { stopping: receiver })
-}
-
-impl Trigger {
-    pub fn stop(&self) {
-        self.stopping.send_replace(true);
-    }
-}
-
-impl Shutdown {
-    /// Returns once told to stop, or when nobody is left to tell.
-    pub async fn wait(mut self) {
-        if self.stopping.wait_for(|stopping| *stopping).await.is_err() {
-            tracing::debug!("nobody is left to say when to stop");
-        }
-    }
-}
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +16,7 @@ pub enum Request {
     Reload,
     /// Stop in an orderly way.
     Stop,
+    /// Stop at once.
     Abort,
 }
 
@@ -87,15 +53,15 @@ impl Signals {
     }
 }
 
-/// Tells the service manager, if there is one.
+/// Notifies the service manager, if there is one.
 pub fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager could not be told");
     }
 }
 
-/// Tells the service manager that a reload begins, with the time it wants
-/// (`Type=notify-reload` in `systemd.service(5)`).
+/// Notifies the service manager that a reload begins, with the time that `Type=notify-reload` wants
+/// (`systemd.service(5)`).
 pub fn notify_reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -103,8 +69,8 @@ pub fn notify_reloading() {
     }
 }
 
-/// Tells the service manager's watchdog, twice in the time it allows, that we are alive: that
-/// this runtime still runs tasks. Returns at once if no watchdog is set.
+/// Notifies the service manager's watchdog, twice in the time it allows, that this runtime still
+/// runs tasks. Returns at once if no watchdog is set.
 pub async fn feed_watchdog() {
     let Some(allowed) = sd_notify::watchdog_enabled() else { return };
     let mut ticks = tokio::time::interval((allowed / 2).max(Duration::from_millis(1)));

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vivarium_engine::Engine;
@@ -47,36 +47,35 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long connections may stay open when everything has ended that they could wait for.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A listener that can not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("use a listening socket")]
 pub struct ServeError(#[source] io::Error);
 
-/// A listener in the runtime.
 enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// A connection and where it came to.
+/// A connection, and the address it came to.
 enum Accepted {
     Tcp(TcpStream, Local),
     Unix(UnixStream),
 }
 
-/// Serves the API until `shutdown` resolves, then lets the requests under way be answered.
+/// Serves the API until the sender of `stop` sends or is dropped, then answers the requests under
+/// way.
 ///
 /// # Errors
 /// [`ServeError`] if a listener can not be used at all.
 pub async fn serve(
     engine: Engine,
     listeners: Vec<Listener>,
-    shutdown: impl Future<Output = ()>,
+    stop: oneshot::Receiver<()>,
 ) -> Result<(), ServeError> {
     let max = usize::try_from(engine.settings().server.max_connections).unwrap_or(usize::MAX);
     let metrics = engine.metrics();
     let router = super::router(engine);
-    let (stop, stopped) = watch::channel(false);
+    let (stopping, stopped) = watch::channel(false);
     let mut accepting = JoinSet::new();
     for listener in listeners {
         let socket = match listener {
@@ -93,13 +92,14 @@ pub async fn serve(
             stopped.clone(),
         ));
     }
-    shutdown.await;
-    stop.send_replace(true);
+    // A sender that was dropped means the same.
+    stop.await.unwrap_or(());
+    stopping.send_replace(true);
     while accepting.join_next().await.is_some() {}
     Ok(())
 }
 
-/// Accepts until told to stop, and returns when the last of its connections is done.
+/// Accepts connections until `stopped`, and returns when the last of them is done.
 async fn accept(
     socket: Socket,
     router: Router,
@@ -110,7 +110,7 @@ async fn accept(
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            () = told(&mut stopped) => break,
+            () = is_stopped(&mut stopped) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = accept_one(&socket) => accepted,
         };
@@ -123,7 +123,7 @@ async fn accept(
                 continue;
             }
         };
-        // One that finds no place is closed.
+        // A connection that is not admitted is closed.
         let Some(connection) = open.admit(peer) else { continue };
         let (router, stopped) = (router.clone(), stopped.clone());
         let metrics = Arc::clone(&metrics);
@@ -157,7 +157,7 @@ async fn accept(
     }
 }
 
-/// Notes how a connection ended.
+/// Counts and logs a connection that ended with an error.
 fn note(ended: Result<(), hyper::Error>, metrics: &Metrics) {
     let Err(error) = ended else { return };
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
@@ -205,7 +205,8 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Who sends nothing more may wait for its answer: [`Departure`] knows who has left.
+        // A client that sends nothing more may still wait for its answer: [`Departure`] detects one
+        // that has left.
         .half_close(true)
         .header_read_timeout(HEAD_WITHIN)
         .max_headers(MAX_HEADERS)
@@ -215,7 +216,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         result = connection.as_mut() => Some(result),
-        () = told(&mut stopped) => None,
+        () = is_stopped(&mut stopped) => None,
     };
     match ended {
         Some(result) => result,
@@ -226,9 +227,9 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Resolves when it is time to stop, or nobody is left who could say so.
-async fn told(stopped: &mut watch::Receiver<bool>) {
+/// Resolves when the server stops, or its task is gone.
+async fn is_stopped(stopped: &mut watch::Receiver<bool>) {
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
-        tracing::debug!("nobody is left who could stop this");
+        tracing::debug!("the server's task is gone");
     }
 }
