@@ -17,19 +17,11 @@ const MIN_TENANT_BUFFERED_MB: u64 = 160;
 /// What is to be left to others, in MiB.
 const MIN_OTHERS_BUFFERED_MB: u64 = 32;
 
-/// What does not fit, each with the path of the key it is about.
+/// Contradictions between settings, each with the path of the key to change.
 pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
-    let errors = between_sections(settings).into_iter();
-    let mut errors: Vec<_> = errors.map(|(path, error)| (path.to_owned(), error)).collect();
+    let mut errors = between_sections(settings);
     let too_low = vivarium_engine::too_low(&settings.sandbox.limits);
     errors.extend(too_low.map(|(name, reason)| (format!("sandbox.{name}"), reason)));
-    errors.extend(shared_tokens(settings));
-    errors.extend(low_marks(settings));
-    errors
-}
-
-fn shared_tokens(settings: &Settings) -> Vec<(String, String)> {
-    let mut errors = Vec::new();
     let mut owners = BTreeMap::new();
     for (name, tenant) in &settings.tenants {
         for hash in &tenant.tokens {
@@ -39,12 +31,6 @@ fn shared_tokens(settings: &Settings) -> Vec<(String, String)> {
             }
         }
     }
-    errors
-}
-
-/// A low mark is below the high one, or the same.
-fn low_marks(settings: &Settings) -> Vec<(String, String)> {
-    let mut errors = Vec::new();
     for (name, environment) in &settings.environments {
         let size = environment.pool_size;
         if let Some(low) = environment.pool_low.filter(|low| *low > size) {
@@ -55,8 +41,9 @@ fn low_marks(settings: &Settings) -> Vec<(String, String)> {
     errors
 }
 
-fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
+fn between_sections(settings: &Settings) -> Vec<(String, String)> {
     let mut errors = Vec::new();
+    let mut refuse = |path: &str, why: String| errors.push((path.to_owned(), why));
     let server = &settings.server;
     let sandbox = &settings.sandbox;
     let session = &settings.session;
@@ -66,37 +53,37 @@ fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
                 "{address} can be reached from other hosts, and {why}: use 127.0.0.1, [::1] or \
                  unix:/PATH"
             );
-            errors.push(("server.listen", message));
+            refuse("server.listen", message);
         }
     }
     if server.max_body_bytes > MAX_BODY_BYTES {
-        errors.push(("server.max_body_bytes", format!("at most {MAX_BODY_BYTES}")));
+        refuse("server.max_body_bytes", format!("at most {MAX_BODY_BYTES}"));
     }
     let (all_mb, tenant_mb) = (server.max_buffered_mb, server.max_tenant_buffered_mb);
     if tenant_mb < MIN_TENANT_BUFFERED_MB {
-        errors.push((
+        refuse(
             "server.max_tenant_buffered_mb",
             format!("at least {MIN_TENANT_BUFFERED_MB}: a largest body and result have to fit"),
-        ));
+        );
     }
     if all_mb < tenant_mb.saturating_add(MIN_OTHERS_BUFFERED_MB) {
-        errors.push((
+        refuse(
             "server.max_buffered_mb",
             format!(
                 "at least {MIN_OTHERS_BUFFERED_MB} more than server.max_tenant_buffered_mb: one \
                  tenant is not to hold everything"
             ),
-        ));
+        );
     }
     if sandbox.mode == Mode::On && !sandbox.disable_layers.is_empty() {
         let names: Vec<_> = sandbox.disable_layers.iter().map(|layer| layer.name()).collect();
-        errors.push((
+        refuse(
             "sandbox.disable_layers",
             format!(
                 "{} switched off, but sandbox.mode \"on\" means every layer: use mode \"auto\"",
                 names.join(", ")
             ),
-        ));
+        );
     }
     for layer in sandbox.required() {
         if let Some(key) = sandbox.disabled_by(*layer) {
@@ -104,33 +91,33 @@ fn between_sections(settings: &Settings) -> Vec<(&'static str, String)> {
                 "has {layer}, which {key} switches off: take it out here (--sandbox-require), or \
                  leave it on there"
             );
-            errors.push(("sandbox.require", message));
+            refuse("sandbox.require", message);
         }
     }
     if sandbox.disable_layers.len() >= Layer::ALL.len() {
-        errors.push((
+        refuse(
             "sandbox.disable_layers",
             "every layer: that is sandbox.mode \"off\"; say so there".to_owned(),
-        ));
+        );
     }
     if !sandbox.allowed_networks.contains(&sandbox.network) {
-        errors.push((
+        refuse(
             "sandbox.network",
             "is not one of sandbox.allowed_networks: add it there, or choose one of those"
                 .to_owned(),
-        ));
+        );
     }
     if session.exec_timeout > session.max_exec_timeout {
-        errors.push((
+        refuse(
             "session.exec_timeout",
             "is longer than session.max_exec_timeout: raise that, or lower this".to_owned(),
-        ));
+        );
     }
     if server.state_dir == server.runtime_dir {
-        errors.push((
+        refuse(
             "server.runtime_dir",
             "is server.state_dir: what is kept and what is cleared need two directories".to_owned(),
-        ));
+        );
     }
     errors
 }
