@@ -116,6 +116,10 @@ async fn accept(
         };
         let (stream, departure, peer) = match accepted {
             Ok(accepted) => accepted,
+            Err(error) if is_peers_fault(&error) => {
+                tracing::debug!(%error, "accept");
+                continue;
+            }
             Err(error) => {
                 tracing::warn!(%error, "accept");
                 open.make_room();
@@ -165,6 +169,13 @@ fn note(ended: Result<(), hyper::Error>, metrics: &Metrics) {
         metrics.http.closed(Closed::Slow);
     }
     tracing::debug!(%error, "connection");
+}
+
+/// Whether a connection failed before it was accepted. Such a client must neither keep the listener
+/// from others nor have another connection closed: only a want of descriptors calls for that.
+fn is_peers_fault(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 async fn accept_one(socket: &Socket) -> io::Result<(Accepted, Departure, Peer)> {
@@ -231,5 +242,20 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
 async fn is_stopped(stopped: &mut watch::Receiver<bool>) {
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
         tracing::debug!("the server's task is gone");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_want_of_descriptors_pauses_the_listener() {
+        use nix::errno::Errno;
+        for (errno, expected) in
+            [(Errno::ECONNABORTED, true), (Errno::ECONNRESET, true), (Errno::EMFILE, false)]
+        {
+            assert_eq!(is_peers_fault(&errno.into()), expected, "{errno}");
+        }
     }
 }
