@@ -1,8 +1,8 @@
 //! The HTTP API: parse, call the engine, map the answer. No decisions.
 //!
-//! Every error is an RFC 9457 problem with a stable `code` ([`problem`]); whatever a browser
-//! could be tricked into sending is refused before it is routed ([`guard`]); whose a request is,
-//! its token tells ([`auth`]).
+//! Every error is an RFC 9457 problem with a stable `code` ([`problem`]). Requests that a browser
+//! could be tricked into sending are refused before they are routed ([`guard`]). The token of a
+//! request names its tenant ([`auth`]).
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub use openapi::document;
 pub use problem::Problem;
 pub use serve::{ServeError, serve};
 
-/// What routes know.
+/// The state of all routes.
 #[derive(Debug, Clone)]
 struct Api {
     engine: Engine,
@@ -43,7 +43,7 @@ struct Api {
 
 type Shared = Arc<Api>;
 
-/// The routes. Which address a request came to is told by a [`guard::Local`] extension.
+/// The routes. The extension [`guard::Local`] of a request is the address it came to.
 fn router(engine: Engine) -> Router {
     let max_body_bytes =
         usize::try_from(engine.settings().server.max_body_bytes).unwrap_or(usize::MAX);
@@ -52,9 +52,9 @@ fn router(engine: Engine) -> Router {
         .method_not_allowed_fallback(problem::no_method)
         .layer(middleware::from_fn_with_state(engine.clone(), guard::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
-        // The limit is ours, in `extract`, with an answer of ours.
+        // `extract` has its own limit, which answers with a problem.
         .layer(DefaultBodyLimit::disable())
-        // Outermost: what the layers within refuse is answered too.
+        // Outermost, so that requests which the inner layers refuse are counted too.
         .layer(middleware::from_fn_with_state(engine.metrics(), metrics::count))
         .with_state(Arc::new(Api { engine, max_body_bytes }))
 }

@@ -1,8 +1,8 @@
-//! The configuration: what was written, where, and what of it is wrong. What it means is
+//! The configuration: its sources, their values and all errors in them. The result is
 //! [`vivarium_engine::settings`].
 //!
-//! Command line before environment before file before default, key by key. It must never stop
-//! at the first error, and never ignore a word it does not know.
+//! For each key a flag overrides a variable, which overrides the file, which overrides the default.
+//! Resolving must never stop at the first error, and never ignore an unknown word.
 
 mod check;
 pub mod duration;
@@ -33,15 +33,12 @@ use vivarium_engine::settings::Settings;
 
 use raw_setting::{DEFAULT_ENVIRONMENT, ParsedSource};
 
-/// Where values come from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// What the defaults depend on.
     pub host: Host,
-    /// The file, if there is one.
     pub file: Option<File>,
     pub variables: Vec<(String, String)>,
-    /// Values from flags.
     pub flags: Vec<RawSetting>,
 }
 
@@ -54,15 +51,14 @@ pub fn flag(flag: &'static str, texts: &[String]) -> Option<RawSetting> {
     raw_setting::from_flag(key, flag, texts)
 }
 
-/// One key's value as it is in effect.
+/// A key's value in effect.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub key: &'static Key,
-    /// Of which environment or tenant.
+    /// The name of the environment or tenant.
     pub of: Option<String>,
-    /// The value; `None` where nothing is said and the key has no default value.
+    /// `None` if no source sets the key and it has no default value.
     pub value: Option<Value>,
-    /// Where it was said.
     pub origin: Origin,
 }
 
@@ -77,14 +73,14 @@ impl Entry {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub settings: Settings,
-    /// What was said, in the order of the file.
+    /// Every key, in the order of the file.
     pub entries: Vec<Entry>,
 }
 
 /// Merges the sources and checks everything.
 ///
 /// # Errors
-/// All that is wrong, in every source, also in values that another source overrides.
+/// Everything wrong in every source, also in values that another source overrides.
 pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
     let mut parsed: Vec<ParsedSource> = vec![];
     parsed.extend(sources.file.as_ref().map(file::read));
@@ -101,7 +97,6 @@ pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
     merge.finish()
 }
 
-/// The merge under way.
 struct Merge {
     settings: Settings,
     entries: Vec<Entry>,
@@ -109,7 +104,7 @@ struct Merge {
 }
 
 impl Merge {
-    /// Every key, also of every environment and tenant named, with its default.
+    /// Every key of every section, environment and tenant, with its default.
     fn new(host: &Host, parsed: &[ParsedSource]) -> Self {
         let environments =
             parsed.iter().flat_map(|source| &source.environments).map(String::as_str);
@@ -181,8 +176,7 @@ impl Merge {
     }
 
     fn finish(mut self) -> Result<Config, ConfigErrors> {
-        // A value that was refused is not in the settings: what would be said of how the others
-        // fit together could be wrong.
+        // A refused value is not in the settings, so checks across keys could report nonsense.
         if self.errors.is_empty() {
             let origins: BTreeMap<_, _> =
                 self.entries.iter().map(|entry| (entry.path(), &entry.origin)).collect();

@@ -1,6 +1,6 @@
-//! What this host offers: the layers as a trial session found them, and the facts behind them.
+//! Examines the host: the layers as a trial session found them, and the facts behind them.
 //!
-//! It reports what was tried and read back, never what ought to be there.
+//! It reports what a trial read back, never what should be there.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,20 +15,18 @@ use vivarium_engine::{DEFAULT_TENANT, Engine, below_floor};
 use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Report, Status};
 
-/// The result of an examination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
     /// Whether mode `on` would start.
     pub ok: bool,
     /// Whether the daemon starts with this configuration.
     pub starts: bool,
-    /// Why nothing could be tried; null if it could.
+    /// Why the trial session could not start; null if it did.
     pub error: Option<String>,
     /// Every layer, in order.
     pub layers: Vec<Offered>,
-    /// The environments, their interpreters, and what became of their templates.
+    /// The environments, with the state of their templates.
     pub environments: Vec<EnvironmentInfo>,
-    /// What the host is.
     pub facts: Vec<Fact>,
 }
 
@@ -91,7 +89,7 @@ pub async fn examine(configured: &Settings) -> Diagnosis {
     }
 }
 
-/// What the layers depend on, as far as it can be read.
+/// What the layers depend on, as far as it is readable.
 fn facts() -> Vec<Fact> {
     let mut facts = vec![
         fact("kernel", kernel()),
@@ -160,7 +158,7 @@ fn cgroups() -> String {
     format!("{layout}; ours is {}, its controllers: {controllers}", own.display())
 }
 
-/// The ranges that a file grants to our user (`subuid(5)`).
+/// The ranges that a file grants to the daemon's user (`subuid(5)`).
 fn subordinate(path: &str) -> String {
     let uid = Uid::effective();
     let name = User::from_uid(uid).ok().flatten().map(|user| user.name);
@@ -178,7 +176,7 @@ fn ranges(text: &str, name: Option<&str>, uid: &str) -> Vec<String> {
         .collect()
 }
 
-/// What was put around us by whoever started us (`proc_pid_status(5)`).
+/// Restrictions that this process inherited (`proc_pid_status(5)`).
 fn around(status: &str) -> String {
     let field = |name: &str| {
         status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or_default()
@@ -198,14 +196,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doctor_reports_the_host() {
+    fn inherited_restrictions_are_reported() {
         assert_eq!(around("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"), "nothing");
         let both = around("NoNewPrivs:\t1\nSeccomp:\t2\n");
         assert_eq!(both, "a seccomp filter, no_new_privs (newuidmap can not work)");
     }
 
     #[test]
-    fn only_our_own_ranges_count() {
+    fn only_ranges_of_our_user_count() {
         let text = "other:100000:65536\nme:165536:65536\n1000:5:6\nbroken\n";
         let found = ranges(text, Some("me"), "1000");
         assert_eq!(found, ["65536 from 165536", "6 from 5"]);

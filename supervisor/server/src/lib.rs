@@ -1,6 +1,6 @@
 //! What makes the engine a daemon: the HTTP API, configuration, listeners, privileges and logs.
 //!
-//! It must never contain unsafe code, nor decide what a session may do: that is the engine's.
+//! It must never contain unsafe code, nor decide what a session may do: the engine decides that.
 
 #![forbid(unsafe_code)]
 

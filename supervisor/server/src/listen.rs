@@ -1,7 +1,7 @@
 //! The API's listening sockets: handed over by systemd, or made here.
 //!
-//! They are made before root is given up and before there is a runtime, so they are the
-//! standard library's, set to non-blocking.
+//! They are made before root is given up and before the runtime starts, so they are the standard
+//! library's, set to non-blocking.
 
 use std::fmt;
 use std::fs;
@@ -19,12 +19,11 @@ use vivarium_api_types::ListenAddr;
 #[derive(Debug)]
 pub enum Listener {
     Tcp(TcpListener),
-    /// Of a Unix socket.
     Unix(UnixListener),
 }
 
 impl Listener {
-    /// Where it listens; `None` for a socket that was handed over and has no address to be told by.
+    /// `None` for a socket from systemd that has no address.
     #[must_use]
     pub fn address(&self) -> Option<ListenAddr> {
         match self {
@@ -38,8 +37,7 @@ impl Listener {
 }
 
 impl fmt::Display for Listener {
-    /// Where it listens: with the port the system chose, if it was asked to, or the path that
-    /// systemd gave.
+    /// The actual address: with the port that the system chose, or the path from systemd.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address() {
             Some(address) => address.fmt(f),
@@ -48,14 +46,13 @@ impl fmt::Display for Listener {
     }
 }
 
-/// Unix sockets that were made here. Removed when dropped, which is to be while they are still
-/// listened on: afterwards one could be another daemon's. What can not be removed, in a directory
-/// of root's, is stale, and the next start replaces it.
+/// The Unix sockets made here, removed when dropped. Drop it while they are still listened on:
+/// afterwards one could be another daemon's. A socket that can not be removed, in a directory of
+/// root's, is stale, and the next start replaces it.
 #[derive(Debug, Default)]
 pub struct UnixSockets(Vec<PathBuf>);
 
 impl UnixSockets {
-    /// Those of these addresses.
     #[must_use]
     pub fn of(addresses: &[ListenAddr]) -> Self {
         let paths = addresses.iter().filter_map(|address| match address {
@@ -76,10 +73,9 @@ impl Drop for UnixSockets {
     }
 }
 
-/// Why there is no listener.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The address is taken, or not ours to take.
+    /// The address is taken, or not permitted.
     #[error("cannot listen on {address}")]
     Bind { address: String, source: io::Error },
     /// Something that is no socket is in the way.
@@ -88,26 +84,19 @@ pub enum ListenError {
     /// Another process listens there.
     #[error("cannot listen on unix:{path}: another process listens there", path = .0.display())]
     Taken(PathBuf),
-    /// Of the sockets that systemd hands over, one is of no use.
+    /// A socket from systemd has an unsupported type. The index counts from 0.
     #[error("the socket unit's socket number {index} is neither a TCP nor a Unix stream socket")]
-    Inherited {
-        /// Which, from 0.
-        index: usize,
-    },
-    /// A socket of the unit that other hosts can reach, and must not.
+    Inherited { index: usize },
+    /// Other hosts can reach a socket of the unit, and must not.
     #[error(
         "the socket unit listens on {address}, which can be reached from other hosts, and {why}: \
          use a loopback address or a Unix socket in ListenStream="
     )]
-    NotLocal {
-        address: SocketAddr,
-        /// Why they must not.
-        why: &'static str,
-    },
+    NotLocal { address: SocketAddr, why: &'static str },
 }
 
 /// The sockets that systemd hands over (`sd_listen_fds(3)`); empty if there are none. `local_only`
-/// says why only this host may reach them, if that is so.
+/// is the reason if only this host may reach them.
 ///
 /// # Errors
 /// [`ListenError::Inherited`] or [`ListenError::NotLocal`].
@@ -150,15 +139,15 @@ fn bind_one(address: &ListenAddr, owner: Option<(Uid, Gid)>) -> Result<Listener,
         ListenAddr::Tcp(tcp) => Listener::Tcp(TcpListener::bind(tcp).map_err(failed)?),
         ListenAddr::Unix(path) => {
             remove_stale(path)?;
-            // By umask(2) and not by chmod(2) afterwards: there is no moment in which others
-            // can connect. There is no other thread yet whose files this could touch.
+            // By umask(2), since before a later chmod(2) others could connect. No other thread runs
+            // yet whose files this could affect.
             let before = umask(Mode::from_bits_truncate(0o117));
             let bound = UnixListener::bind(path);
             umask(before);
             let unix = bound.map_err(failed)?;
             if let Some((uid, gid)) = owner {
-                // Not through a link: whoever owns the directory may have put one there, to be
-                // given what it points to.
+                // Never through a link: the owner of the directory may have put one there to be
+                // given its target.
                 std::os::unix::fs::lchown(path, Some(uid.as_raw()), Some(gid.as_raw()))
                     .map_err(failed)?;
             }
@@ -176,7 +165,7 @@ fn nonblocking(listener: &Listener) -> io::Result<()> {
     }
 }
 
-/// Removes a socket that nobody listens on any more; a daemon that was killed leaves one.
+/// Removes a socket that nobody listens on any more, such as a killed daemon leaves.
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let failed = |source| ListenError::Bind { address: format!("unix:{}", path.display()), source };
     match fs::symlink_metadata(path) {

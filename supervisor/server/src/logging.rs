@@ -16,34 +16,28 @@ mod lines;
 use journal::Journal;
 use lines::Lines;
 
-/// The variable that says how much is logged.
+/// The variable with the log filter.
 const VARIABLE: &str = "VIVARIUM_LOG";
 
-/// How long the end of the program waits for its last lines.
+/// How long [`flush`] waits.
 const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 
-/// Where lines go that are for standard error or the journal.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
-    /// The variable is no filter.
     #[error("{VARIABLE}: {0}")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    /// The journal can not be reached.
     #[error("cannot reach the journal")]
     Journal(#[source] std::io::Error),
-    /// There is no thread that writes it.
     #[error("cannot start writing the log")]
     Thread(#[source] std::io::Error),
-    /// There is a log already.
     #[error("cannot set up logging")]
     Twice(#[from] tracing_subscriber::util::TryInitError),
 }
 
-/// Sets up logging to standard error: what `VIVARIUM_LOG` asks for, else what is at least of
-/// `level`.
+/// Sets up logging to standard error or the journal, with the filter in `VIVARIUM_LOG` or else of
+/// `level` and above.
 ///
 /// # Errors
 /// Any [`LoggingError`].
@@ -82,7 +76,7 @@ fn missing(dropped: u64, reader: &str) -> String {
     format!("{dropped} log lines were dropped: {reader} took no more")
 }
 
-/// The line that says that others are missing.
+/// The line that reports dropped lines.
 fn note(is_json: bool, dropped: u64) -> Vec<u8> {
     let now = jiff::Timestamp::now();
     let message = missing(dropped, "standard error");
@@ -94,14 +88,14 @@ fn note(is_json: bool, dropped: u64) -> Vec<u8> {
     line.into_bytes()
 }
 
-/// Waits a moment for what was logged to be written: at the start and the end of the program.
+/// Waits a moment for all lines to be written, at the start and the end of the program.
 pub fn flush() {
     if let Some(lines) = LINES.get() {
         lines.flush(FLUSH_WITHIN);
     }
 }
 
-/// How many lines were dropped because nobody read them.
+/// The number of lines dropped because nobody read them.
 #[must_use]
 pub fn dropped() -> u64 {
     LINES.get().map_or(0, Lines::dropped)

@@ -1,11 +1,11 @@
-//! What is done with the id we were started with, before anything else, and giving it up.
+//! The work that needs the user id the daemon was started with, and giving up that id.
 //!
 //! Started as root, the daemon makes its directories, its cgroup and its listeners, and then
-//! becomes an ordinary user for good. Started as an ordinary user it makes what it can. It must
-//! run before there is a second thread: `setresuid(2)` of libc reaches all threads by a signal,
-//! but a thread that is just being made can miss it.
+//! becomes an ordinary user for good. Started as an ordinary user it makes what it can. This must
+//! run before there is a second thread: `setresuid(2)` of libc reaches all threads by a signal, which
+//! a thread that is just being created can miss.
 //!
-//! Sessions are never run as root: [`prepare`] fails where the id can not be given up.
+//! Sessions never run as root: [`prepare`] fails if the id can not be given up.
 
 mod account;
 mod agent;
@@ -23,7 +23,6 @@ pub use account::Account;
 use vivarium_engine::settings::{Mode, Settings};
 use vivarium_protocol::layer::Layer;
 
-/// What we are about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Serve the API: listeners and a state directory are needed.
@@ -32,47 +31,30 @@ pub enum Purpose {
     OneShot,
 }
 
-/// Why there is nothing to stand on.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
-    /// The user to become is not there.
     #[error("server.user: there is no user {0:?}")]
     NoUser(String),
-    /// The user database can not be read.
     #[error("server.user: cannot look up {user:?}")]
     Lookup { user: String, source: nix::Error },
-    /// The user to become is root.
     #[error("server.user: {0:?} is root, and sessions are never run as root: name another user")]
     Root(String),
-    /// Root could not be given up.
     #[error(
         "cannot become the user {user:?} ({operation}): {why}; start vivarium as an ordinary user, \
          or name a user in server.user that exists in this user namespace"
     )]
     Drop { user: String, operation: &'static str, why: String },
-    /// Others could look into us.
     #[error("prctl(PR_SET_DUMPABLE, 0)")]
     Dumpable(#[source] nix::Error),
-    /// A directory is missing and can not be made, or is not ours.
+    /// A directory can not be created, or belongs to another user.
     #[error("{key}: {path}: {why}", path = path.display())]
-    Directory {
-        /// The key that names it.
-        key: &'static str,
-        path: PathBuf,
-        why: String,
-    },
-    /// There is no agent.
+    Directory { key: &'static str, path: PathBuf, why: String },
     #[error(
         "cannot open the agent {path}, which belongs beside this program (in a checkout: cargo \
          build --workspace)",
         path = path.display()
     )]
-    Agent {
-        /// Where it was looked for.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// A listener could not be made.
+    Agent { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Listen(#[from] ListenError),
 }
@@ -81,9 +63,9 @@ pub enum PrivilegeError {
 pub struct Prepared {
     /// Listeners of the API; none for [`Purpose::OneShot`].
     pub listeners: Vec<Listener>,
-    /// Unix sockets that were made and go with us.
+    /// Unix sockets that were made and are removed at the end.
     pub sockets: UnixSockets,
-    /// Whom we have become, if we were root.
+    /// The user that root was given up for.
     pub account: Option<Account>,
 }
 
@@ -101,11 +83,11 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// Makes what `settings` need, fills in what was found on the way (the agent, the delegated
-/// cgroup, sockets that were handed over), and gives up root.
+/// Makes what `settings` need, completes them (the agent, the delegated cgroup, sockets from
+/// systemd), and gives up root.
 ///
 /// # Errors
-/// Any [`PrivilegeError`]; the caller must not go on.
+/// Any [`PrivilegeError`]; the caller must not continue.
 pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Prepared, PrivilegeError> {
     let account = if nix::unistd::Uid::effective().is_root() {
         Some(Account::find(&settings.server.user)?)
@@ -129,7 +111,7 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Prepared, Pr
                 listen::bind(&server.listen, account.as_ref().map(|own| (own.uid, own.gid)))?;
             sockets = UnixSockets::of(&server.listen);
         } else {
-            // So that a reload that would let others in without a token is refused.
+            // A reload that would let other hosts in without a token is then refused.
             server.listen = listeners.iter().filter_map(Listener::address).collect();
         }
     }

@@ -1,4 +1,4 @@
-//! Whose a request is: the tenant whose token it presents (RFC 6750, 2.1).
+//! Authentication: the tenant whose token a request presents (RFC 6750, 2.1).
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -10,7 +10,7 @@ use super::connections::Activity;
 use super::problem::Challenge;
 use super::{Problem, Shared};
 
-/// The tenant that asks. A route can name no other.
+/// The authenticated tenant. A route can act for no other.
 pub(super) struct Caller(pub(super) String);
 
 impl FromRequestParts<Shared> for Caller {
@@ -21,11 +21,11 @@ impl FromRequestParts<Shared> for Caller {
         if settings.tenants.is_empty() {
             return Ok(Self(DEFAULT_TENANT.to_owned()));
         }
-        let tenant = present(&settings, &parts.headers)?;
+        let tenant = authenticate(&settings, &parts.headers)?;
         if settings.tenants.len() > 1
             && let Some(activity) = parts.extensions.get::<Activity>()
         {
-            activity.is_of(tenant)?;
+            activity.count_towards(tenant)?;
         }
         Ok(Self(tenant.to_owned()))
     }
@@ -35,7 +35,10 @@ impl FromRequestParts<Shared> for Caller {
 ///
 /// # Errors
 /// 401, with the challenge of RFC 6750, 3.
-pub(super) fn present<'a>(settings: &'a Settings, headers: &HeaderMap) -> Result<&'a str, Problem> {
+pub(super) fn authenticate<'a>(
+    settings: &'a Settings,
+    headers: &HeaderMap,
+) -> Result<&'a str, Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         let detail = "this needs the token of a tenant: Authorization: Bearer TOKEN \
@@ -66,27 +69,27 @@ mod tests {
     use super::*;
     use vivarium_engine::testing::{settings, tenant};
 
-    fn tell(values: &[&str]) -> Result<String, String> {
+    fn tenant_of(values: &[&str]) -> Result<String, String> {
         let mut settings = settings();
         settings.tenants.insert("a".to_owned(), tenant("secret"));
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(header::AUTHORIZATION, value.parse().unwrap());
         }
-        let told = present(&settings, &headers).map(str::to_owned);
-        told.map_err(|problem| problem.detail)
+        let tenant = authenticate(&settings, &headers).map(str::to_owned);
+        tenant.map_err(|problem| problem.detail)
     }
 
     #[test]
-    fn a_bearer_token_tells_whose_a_request_is() {
+    fn bearer_token_names_the_tenant() {
         for value in ["Bearer secret", "bearer secret", "BEARER   secret "] {
-            assert_eq!(tell(&[value]).as_deref(), Ok("a"), "{value}");
+            assert_eq!(tenant_of(&[value]).as_deref(), Ok("a"), "{value}");
         }
     }
 
     #[test]
-    fn whatever_else_is_presented_is_refused_and_not_repeated() {
-        assert!(tell(&[]).unwrap_err().contains("needs the token"));
+    fn anything_else_is_refused_and_not_repeated() {
+        assert!(tenant_of(&[]).unwrap_err().contains("needs the token"));
         for bad in [
             "",
             "Bearer",
@@ -99,12 +102,12 @@ mod tests {
             "Bearer secret, Bearer secret",
             "Bearer a secret",
         ] {
-            let detail = tell(&[bad]).unwrap_err();
+            let detail = tenant_of(&[bad]).unwrap_err();
             assert!(
                 detail.contains("the token of no tenant") && !detail.contains("ecret"),
                 "{bad}"
             );
         }
-        assert!(tell(&["Bearer secret", "Bearer secret"]).is_err());
+        assert!(tenant_of(&["Bearer secret", "Bearer secret"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies, piece by piece, from clients that may pause only so long.
+//! Reads request bodies in pieces, with bounds on pauses and on the average rate.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,35 +10,32 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::Problem;
 
-/// How long a client may pause within a body, and how long it may take nothing of an answer.
+/// The longest pause of a client within a body, and the longest time it may read nothing of an answer.
 pub(super) const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
 
-/// The least rate, in bytes a second, at which a client is to send a body or take an answer while
-/// it is waited for. [`PAUSE_AT_MOST`] is allowed on top of that, once.
+/// The least average rate, in bytes a second, at which a client must send a body or read an answer.
+/// [`PAUSE_AT_MOST`] is allowed on top, once.
 pub(super) const MIN_RATE: u64 = 8 << 10;
 
-/// How long may be waited for so many bytes.
+/// The longest total wait for so many bytes.
 pub(super) const fn allowed_for(bytes: u64) -> Duration {
     PAUSE_AT_MOST.saturating_add(Duration::from_millis(bytes.saturating_mul(1000) / MIN_RATE))
 }
 
-/// How much of a body that is refused is still read, so that a client which does not look
-/// before it has sent everything gets an answer instead of a reset connection.
+/// How much of a refused body is still read, and for how long, so that a client which reads its
+/// answer only after sending everything gets one instead of a reset connection.
 const DRAIN_BYTES: usize = 64 << 20;
-
-/// The longest drain.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a body is, where the client says so.
 pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 pub(super) struct Pieces {
     body: Body,
-    /// One timer for all pieces: to move one is cheap, to make one wakes the runtime.
+    /// One timer for all pieces: resetting one is cheap, a new one wakes the runtime.
     pause: Pin<Box<Sleep>>,
-    /// How long it has been waited for, whatever else took time.
+    /// The total time spent waiting for the client.
     waited: Duration,
     received: u64,
 }
@@ -68,7 +65,7 @@ impl Pieces {
                 let detail = format!("the body could not be read: {error}");
                 Problem::new(StatusCode::BAD_REQUEST, "incomplete_body", detail)
             })?;
-            // What is no data are trailers, which mean nothing here.
+            // Other frames are trailers, which mean nothing here.
             if let Ok(data) = frame.into_data() {
                 self.received += data.len() as u64;
                 return Ok(Some(data));
@@ -76,7 +73,7 @@ impl Pieces {
         }
     }
 
-    /// Reads on for a while and forgets.
+    /// Discards the rest, up to `DRAIN_BYTES` and `DRAIN_WITHIN`.
     pub(super) async fn drain(mut self) {
         let all = async {
             let mut drained = 0;

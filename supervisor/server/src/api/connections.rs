@@ -1,9 +1,8 @@
-//! Whose connections a listener has, and which of them is closed to make room for another.
+//! The open connections of a listener, and which of them is closed to make room for another.
 //!
-//! A connection that has not sent a whole request keeps nobody out: where a listener has as many as
-//! it may, or a peer has, the one of them that has been silent for longest is closed for the new
-//! one. Where all have a request that is being answered, a few more are taken, for health checks
-//! and metrics alone.
+//! A connection without a complete request keeps nobody out: when the listener or a peer has reached
+//! its maximum, the connection that has been silent for longest is closed for the new one. When all
+//! are busy with a request, a small reserve still serves health checks and metrics.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,7 +26,7 @@ mod tests;
 /// Connections beyond the maximum, for health checks and metrics.
 const RESERVE: usize = 32;
 
-/// Who is at the other end.
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
     Address(IpAddr),
@@ -56,19 +55,19 @@ struct Open {
 struct Entry {
     peer: Peer,
     tenant: Option<Arc<str>>,
-    /// Since when its client has been silent; `None` while a request of it is answered.
+    /// Since when its client has been silent; `None` while a request is being answered.
     silent: Option<Instant>,
     close: Arc<Notify>,
 }
 
 impl Open {
-    /// How many there are, of this peer if that is given, and how many of them are answered.
+    /// How many connections there are, of one peer or of all, and how many of them are busy.
     fn count(&self, of: Option<Peer>) -> (usize, usize) {
         let of = self.entries.values().filter(|entry| of.is_none_or(|peer| entry.peer == peer));
         of.fold((0, 0), |(all, busy), entry| (all + 1, busy + usize::from(entry.silent.is_none())))
     }
 
-    /// Closes the one that has been silent for longest, of this peer if that is given.
+    /// Closes the connection, of one peer or of all, that has been silent for longest.
     fn close_one(&mut self, of: Option<Peer>) -> bool {
         let silent = self.entries.iter().filter_map(|(number, entry)| {
             let is_of = of.is_none_or(|peer| entry.peer == peer);
@@ -91,13 +90,13 @@ impl Connections {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one in; `None` if even the reserve is used up.
+    /// Admits a connection; `None` if even the reserve is used up.
     pub(super) fn admit(&self, peer: Peer) -> Option<Connection> {
         let mut open = self.lock();
         let bounds = [(Some(peer), self.max_of_peer()), (None, self.0.max)];
         let is_reserve = bounds.iter().any(|(of, max)| open.count(*of).1 >= *max);
         for (of, max) in bounds.into_iter().filter(|_| !is_reserve) {
-            // Those of the reserve are among the silent ones: closing one may not be enough.
+            // The silent ones include the reserve, so closing one may not be enough.
             while open.count(of).0 >= max && self.close_one(&mut open, of) {}
         }
         let most = self.0.max + RESERVE;
@@ -116,7 +115,7 @@ impl Connections {
         Some(Connection { activity, close })
     }
 
-    /// Makes room where the system has none: no descriptors are left.
+    /// Closes a silent connection when no descriptors are left.
     pub(super) fn make_room(&self) {
         self.close_one(&mut self.lock(), None);
     }
@@ -129,18 +128,18 @@ impl Connections {
         closed
     }
 
-    /// One peer leaves some to others.
+    /// One peer may hold three quarters.
     fn max_of_peer(&self) -> usize {
         self.0.max - self.0.max / 4
     }
 
-    /// One of several tenants leaves half to others.
+    /// One of several tenants may keep half busy.
     fn max_of_tenant(&self) -> usize {
         self.0.max.div_ceil(2)
     }
 }
 
-/// A connection that was taken in, until it is dropped.
+/// An admitted connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     activity: Activity,
@@ -148,17 +147,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// What its requests say of themselves.
     pub(super) fn activity(&self) -> Activity {
         self.activity.clone()
     }
 
-    /// Whether its client's leaving ends the request that is being answered.
+    /// Whether the request that is being answered ends when its client leaves.
     pub(super) fn ends_with_client(&self) -> watch::Receiver<bool> {
         self.activity.ends_with_client.subscribe()
     }
 
-    /// Resolves when it is to make room for another.
+    /// Resolves when the connection must make room for another.
     pub(super) async fn closed(&self) {
         self.close.notified().await;
     }
@@ -171,18 +169,18 @@ impl Drop for Connection {
     }
 }
 
-/// What a connection is busy with.
+/// Records what a connection is busy with.
 #[derive(Debug, Clone)]
 pub(super) struct Activity {
     connections: Connections,
     number: u64,
-    /// Whether it is for health checks and metrics alone.
+    /// Whether the connection serves only health checks and metrics.
     pub(super) is_reserve: bool,
     ends_with_client: Arc<watch::Sender<bool>>,
 }
 
 impl Activity {
-    /// Says that the request has no meaning without its client.
+    /// Ends the request when its client leaves.
     pub(super) fn end_with_client(&self) {
         self.ends_with_client.send_replace(true);
     }
@@ -193,8 +191,8 @@ impl Activity {
         }
     }
 
-    /// Bytes of a request came, and more are to come.
-    fn heard(&self) {
+    /// Part of a request has arrived.
+    fn received(&self) {
         self.change(|entry| entry.silent = Some(Instant::now()));
     }
 
@@ -207,11 +205,11 @@ impl Activity {
         self.change(|entry| (entry.silent, entry.tenant) = (Some(Instant::now()), None));
     }
 
-    /// Says whose the request is: one of several tenants may have only so many at a time.
+    /// Counts the request towards its tenant's maximum, where there are several tenants.
     ///
     /// # Errors
     /// 429
-    pub(super) fn is_of(&self, tenant: &str) -> Result<(), Problem> {
+    pub(super) fn count_towards(&self, tenant: &str) -> Result<(), Problem> {
         let max = self.connections.max_of_tenant();
         let mut open = self.connections.lock();
         let is_its = |entry: &Entry| entry.tenant.as_deref() == Some(tenant);
@@ -230,7 +228,7 @@ impl Activity {
     }
 }
 
-/// A request's or an answer's body, whose end changes what its connection is busy with.
+/// A request's or a response's body, whose end changes what its connection is busy with.
 #[derive(Debug)]
 pub(super) struct Tracked<B> {
     body: B,
@@ -239,17 +237,15 @@ pub(super) struct Tracked<B> {
 }
 
 impl<B: Body> Tracked<B> {
-    /// The body of a request, whose head is there.
     pub(super) fn request(body: B, activity: Activity) -> Self {
         if body.is_end_stream() {
             activity.busy();
         } else {
-            activity.heard();
+            activity.received();
         }
         Self { body, activity, is_request: true }
     }
 
-    /// The body of an answer.
     pub(super) const fn answer(body: B, activity: Activity) -> Self {
         Self { body, activity, is_request: false }
     }
@@ -268,7 +264,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
             if frame.is_none() || self.body.is_end_stream() {
                 self.activity.busy();
             } else {
-                self.activity.heard();
+                self.activity.received();
             }
         }
         Poll::Ready(frame)
@@ -286,7 +282,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tracked<B> {
 impl<B> Drop for Tracked<B> {
     fn drop(&mut self) {
         if self.is_request {
-            // Read or not: nobody waits for more of it.
+            // Whether it was read to the end or not, nobody waits for more of it.
             self.activity.busy();
         } else {
             self.activity.idle();

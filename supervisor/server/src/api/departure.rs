@@ -1,9 +1,8 @@
-//! Noticing that a client has left while its request is answered.
+//! Detects that a client has left while its request is being answered.
 //!
-//! A client that has sent its request may shut down its sending side and wait for the answer. On a
-//! Unix socket this and a hang-up are told apart. On TCP both look the same until something is
-//! sent, so there the end of what a client sends counts as leaving, for the requests that end with
-//! their client.
+//! A client that has sent its request may shut down its sending side and wait for the answer. A Unix
+//! socket distinguishes this from a hang-up. On TCP both look the same until something is sent, so
+//! there a client that ends its sending side has left, for the requests that end with their client.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +16,7 @@ use tokio::sync::watch;
 pub(super) struct Departure {
     /// A duplicate: the runtime takes each descriptor once.
     socket: OwnedFd,
-    /// What the runtime reports of it. A hang-up it reports always.
+    /// The runtime reports a hang-up whatever the interest.
     interest: Interest,
 }
 
@@ -71,7 +70,7 @@ impl Departure {
 
 async fn becomes(receiver: &mut watch::Receiver<bool>, value: bool) {
     if receiver.wait_for(|current| *current == value).await.is_err() {
-        // Its connection is gone, and this with it.
+        // The connection is gone, and this task is about to be dropped.
         std::future::pending().await
     }
 }

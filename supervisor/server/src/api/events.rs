@@ -1,7 +1,7 @@
 //! Executions as streams of server-sent events (WHATWG HTML, 9.2).
 //!
-//! Each client's stream takes its events from the execution's record when the connection can take
-//! them, so a client that is slow holds nothing here but its place.
+//! A client's stream reads from the execution's log only when the connection can take more, so a slow
+//! client holds no events of its own here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,20 +28,18 @@ use vivarium_protocol::outcome::Exception;
 
 use super::{Problem, reply};
 
-/// The type of such a stream.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// Where a client says which event it has read last.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// How long nothing may be sent before a comment is, so that whoever is between sees life.
+/// A comment is sent after so long without events, to keep proxies from closing the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What an event takes besides its text, in bytes, to begin with.
+/// The initial room for an event besides its text, in bytes.
 const FRAME_BYTES: usize = 128;
 
-/// Whether a client would rather have a stream than JSON (RFC 9110, 12.5.1): what it names with
-/// the higher weight, and of equals what it names first.
+/// Whether a client prefers a stream to JSON (RFC 9110, 12.5.1): the higher weight wins, and of equal
+/// weights the first.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut best: Option<(bool, f32)> = None;
@@ -61,7 +59,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     best.is_some_and(|(is_stream, _)| is_stream)
 }
 
-/// The last event a client has read, if it says so.
+/// The header `Last-Event-ID`.
 pub(super) fn last_read(headers: &HeaderMap) -> Result<Option<EventNumber>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.parse().ok());
@@ -72,7 +70,7 @@ pub(super) fn last_read(headers: &HeaderMap) -> Result<Option<EventNumber>, Prob
     })
 }
 
-/// What a request that follows an execution may say in its head.
+/// The headers of a request that follows an execution.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "described here, read as a header")]
@@ -82,7 +80,7 @@ pub(super) struct Headers {
     last_event_id: Option<u64>,
 }
 
-/// What comes of such a request, for the description of the API.
+/// The response of such a request, for the OpenAPI document.
 pub(super) struct ShownOrFollowed;
 
 impl IntoResponses for ShownOrFollowed {
@@ -97,7 +95,7 @@ impl IntoResponses for ShownOrFollowed {
     }
 }
 
-/// A stream of events, for the description of the API.
+/// A stream of events, for the OpenAPI document.
 pub(super) fn described() -> Content {
     let text = ObjectBuilder::new().schema_type(Type::String).description(Some(
         "Server-sent events, each with its number as `id`, its name as `event`, and JSON as \
@@ -108,10 +106,9 @@ pub(super) fn described() -> Content {
     ContentBuilder::new().schema(Some(text)).build()
 }
 
-/// A stream of what a reader reads, up to the execution's last event. Then, before it ends, it
-/// waits for `gone`.
+/// Streams a subscription's events up to the execution's last one, and ends once `gone` resolves.
 ///
-/// What is on its way is counted, and waits for room where it is large.
+/// Events under way count towards the account; large ones wait for room in it.
 pub(super) fn respond(
     reader: EventSubscription,
     gone: impl Future<Output = ()> + Send + 'static,
@@ -155,7 +152,7 @@ enum Data<'a> {
     Done(DoneEvent<'a>),
 }
 
-/// The last words to a client for whose events there was no room.
+/// Sent before a stream is cut off because the account has no room.
 const NO_ROOM: &[u8] =
     b": cut off: the daemon has no room for more; Last-Event-ID goes on from here\n\n";
 
@@ -211,8 +208,7 @@ fn encode_one(event: &Event, frame: &mut Vec<u8>) {
         }
     };
     frame.extend_from_slice(format!("id: {}\nevent: {name}\ndata: ", event.number).as_bytes());
-    // JSON has no line ends in it. Strings, numbers and lists of them: there is nothing in it
-    // that does not serialise.
+    // Compact JSON contains no line ends, and these types always serialise.
     if let Err(error) = serde_json::to_writer(&mut *frame, &data) {
         tracing::error!(%error, "an event that is no JSON");
     }

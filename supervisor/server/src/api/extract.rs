@@ -1,4 +1,4 @@
-//! Reading requests: bounded in size and time, and refused with a reason.
+//! Extractors: requests are bounded in size and time, and refused with a reason.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -13,10 +13,10 @@ use super::auth::Caller;
 use super::body::{Pieces, content_length};
 use super::{Problem, Shared};
 
-/// A request's JSON, and what it takes of the daemon's memory.
+/// A request's JSON, and its reservation of the daemon's memory.
 pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
 
-/// The id in a path. One that can not be decoded is unknown like any other.
+/// The id in a path. An id that can not be decoded is an unknown session.
 pub(super) struct Id(pub(super) String);
 
 /// The id and the rest of a path, percent-decoded once.
@@ -54,7 +54,7 @@ impl FromRequestParts<Shared> for FilePath {
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         let captured = Path::<(String, String)>::from_request_parts(parts, state).await;
-        // What can not be decoded is not UTF-8.
+        // Decoding fails only for a path that is not UTF-8.
         captured.map(|Path((id, path))| Self { id, path }).map_err(|_| {
             let (path, reason) = (parts.uri.path().to_owned(), "it is not UTF-8".to_owned());
             EngineError::BadPath { path, reason }.into()
@@ -87,7 +87,7 @@ fn unsupported_type() -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
-/// The whole body, which has to say that it is JSON.
+/// The whole body, whose content type must be JSON.
 pub(super) async fn read_json(
     parts: &mut Parts,
     body: Body,
@@ -97,7 +97,7 @@ pub(super) async fn read_json(
     if is_json(&parts.headers) { Ok(read) } else { Err(unsupported_type()) }
 }
 
-/// The whole body, which has to say that it is JSON if there is one.
+/// The whole body, whose content type must be JSON unless it is empty.
 pub(super) async fn read_optional_json(
     parts: &mut Parts,
     body: Body,
@@ -107,9 +107,8 @@ pub(super) async fn read_optional_json(
     if read.0.is_empty() || is_json(&parts.headers) { Ok(read) } else { Err(unsupported_type()) }
 }
 
-/// The whole body, if it is not too large, does not take too long, and there is room for it. It
-/// counts twice: as it came, and as it is parsed. Of a client that says how long it is nothing is
-/// read before there is.
+/// The whole body, if it is not too large or slow and the tenant's budget has room for it. It counts
+/// twice, as received and as parsed. A body with a `Content-Length` is not read before there is room.
 async fn read(
     parts: &mut Parts,
     body: Body,
@@ -120,7 +119,7 @@ async fn read(
     let announced = content_length(headers);
     let mut body = Pieces::new(body);
     if announced.is_some_and(|len| len > max as u64) {
-        // A client that asks first (RFC 9110, 100-continue) has not sent anything yet.
+        // A client that expects `100 Continue` (RFC 9110, 10.1.1) has not sent anything yet.
         if !headers.contains_key(header::EXPECT) {
             body.drain().await;
         }
@@ -161,8 +160,7 @@ fn too_large(max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-/// An object. What is no JSON is 400; what is, and says something that can not be, is 422 with
-/// the field.
+/// Parses a JSON object. Malformed JSON is 400; a bad field is 422 and names the field.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {

@@ -3,9 +3,9 @@
 //! Any page that a person on this machine opens can make its browser send requests to
 //! 127.0.0.1. Two checks stop that: the request must be addressed to this host by a name that
 //! is certain to mean it (a page that rebinds its own DNS name to 127.0.0.1 sends that name as
-//! `Host`), and where there is an `Origin` it must be this very server's (RFC 6454). Requests
-//! over a Unix socket do not come from pages, nor do those that present a tenant's token, which no
-//! browser adds by itself: they may use any name that leads here.
+//! `Host`), and an `Origin`, if there is one, must be this very server's (RFC 6454). Requests over a
+//! Unix socket do not come from pages, nor do those that present a tenant's token, which no browser
+//! adds by itself: they may use any name that leads here.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,10 +18,9 @@ use vivarium_engine::Engine;
 use super::connections::Activity;
 use super::{Problem, auth};
 
-/// The address that a request's connection came to.
+/// The address that a request's connection was accepted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Local {
-    /// A TCP address of ours.
     Tcp(SocketAddr),
     Unix,
 }
@@ -37,7 +36,7 @@ pub(super) async fn check(State(engine): State<Engine>, request: Request, next: 
         let problem = Problem::new(status, "too_many_connections", detail).retry_after(1);
         return ([(header::CONNECTION, "close")], problem).into_response();
     }
-    let is_tenant = || auth::present(&engine.settings(), headers).is_ok();
+    let is_tenant = || auth::authenticate(&engine.settings(), headers).is_ok();
     match refuse(local, request.uri(), headers) {
         Some(problem) if problem.status != StatusCode::FORBIDDEN || !is_tenant() => {
             problem.into_response()
@@ -46,13 +45,12 @@ pub(super) async fn check(State(engine): State<Engine>, request: Request, next: 
     }
 }
 
-/// Whether this asks for no more than whether the daemon is there, or takes work.
 fn is_health_check(uri: &Uri) -> bool {
     matches!(uri.path(), "/healthz" | "/readyz")
 }
 
 fn refuse(local: Option<Local>, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
-    // Without knowing where it came to, the stricter rule holds.
+    // For an unknown address the stricter rule holds.
     let own = match local {
         Some(Local::Unix) => return None,
         Some(Local::Tcp(address)) => Some(address.ip()),
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_in_the_target_counts_like_the_header() {
+    fn absolute_target_is_checked_like_the_host_header() {
         let mut headers = HeaderMap::new();
         headers.insert("host", "localhost:8470".parse().unwrap());
         assert_eq!(code_of(LOOPBACK, "http://127.0.0.1:8470/v1/host", &headers), None);
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_are_not_for_pages() {
+    fn unix_socket_requests_may_name_any_host() {
         assert_eq!(code(Some(Local::Unix), &[("host", "anything")]), None);
     }
 }

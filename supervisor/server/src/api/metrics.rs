@@ -18,7 +18,7 @@ use crate::logging;
         (status = "default", body = Problem)))]
 pub(super) async fn show(State(api): State<Shared>) -> Result<Response, Problem> {
     let engine = api.engine.clone();
-    // It reads files of /proc and of the cgroup tree.
+    // A scrape reads files of /proc and of the cgroup tree.
     let text = match tokio::task::spawn_blocking(move || engine.scrape(logging::dropped())).await {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => return Err(failed(&error)),

@@ -1,4 +1,4 @@
-//! The API's description of itself, made from the types and routes.
+//! The OpenAPI document, generated from the types and routes.
 
 use std::sync::OnceLock;
 
@@ -33,7 +33,7 @@ use super::{problem, routes};
 )]
 struct Document;
 
-/// What a request is authenticated with, where there are tenants.
+/// The authentication scheme, where there are tenants.
 struct Bearer;
 
 impl Modify for Bearer {
@@ -44,7 +44,7 @@ impl Modify for Bearer {
         let paths = &mut document.paths.paths;
         for (_, item) in paths.iter_mut().filter(|(path, _)| path.starts_with("/v1/")) {
             for operation in operations(item) {
-                // Or nothing, where there are no tenants.
+                // Optional: without tenants no token is needed.
                 let either =
                     [SecurityRequirement::new(NAME, [""; 0]), SecurityRequirement::default()];
                 operation.security = Some(either.to_vec());
@@ -74,7 +74,6 @@ impl Modify for Problems {
     }
 }
 
-/// What a path can be asked for.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, head, put, post, patch, delete, .. } = item;
     [get, head, put, post, patch, delete].into_iter().flatten()
@@ -93,7 +92,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// It as JSON, made once.
+/// The document as JSON, made once.
 pub(super) fn json() -> &'static str {
     static JSON: OnceLock<String> = OnceLock::new();
     JSON.get_or_init(|| document().to_json().unwrap_or_default())

@@ -39,7 +39,6 @@ pub struct Problem {
     /// Seconds after which to try again.
     #[serde(skip)]
     retry_after_secs: Option<u32>,
-    /// What would be accepted as authentication.
     #[serde(skip)]
     challenge: Option<Challenge>,
 }
@@ -47,9 +46,8 @@ pub struct Problem {
 /// The challenges of RFC 6750, 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// There was no token.
     NoToken,
-    /// There was one that is none.
+    /// No tenant has the token.
     InvalidToken,
 }
 
@@ -87,7 +85,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        // Strings and a number: there is nothing in it that does not serialise.
+        // Strings and a number always serialise.
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let content_type = HeaderValue::from_static(MEDIA_TYPE);
         let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
@@ -168,7 +166,7 @@ pub(super) async fn no_method(method: axum::http::Method, uri: Uri) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
-/// A defect of ours: it is logged by the panic hook, and the daemon goes on.
+/// Answers a request whose handler panicked. The panic hook has logged it, and the daemon goes on.
 pub(super) fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
     let detail = "a defect of the daemon; its log has more";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).into_response()

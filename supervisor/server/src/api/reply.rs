@@ -1,4 +1,4 @@
-//! Answers that may be large: counted for as long as they are on their way.
+//! Responses that may be large, whose bytes count towards the tenant's budget until they are sent.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use vivarium_engine::{Engine, EngineError};
 
 use super::Problem;
 
-/// An answer that is larger waits for room. All connections' smaller ones together are few bytes.
+/// A larger response waits for room. The smaller ones of all connections together are few bytes.
 pub(super) const LARGE_BYTES: usize = 64 << 10;
 
-/// How long.
+/// How long a large response waits for room.
 pub(super) const ROOM_WITHIN: Duration = Duration::from_secs(30);
 
-/// An answer of about so many bytes. Where there is no room for it, what it tells stays where it
-/// is, and can be asked for later.
+/// A JSON response of about `weight_bytes`. If there is no room, the result is kept for a later
+/// request.
 pub(super) async fn json<T: Serialize + Sync>(
     engine: &Engine,
     tenant: &str,
@@ -38,7 +38,7 @@ pub(super) async fn json<T: Serialize + Sync>(
     let bytes = serde_json::to_vec(value).map_err(|error| {
         Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
     })?;
-    // Escapes may take more.
+    // Escapes may have taken more than the estimate.
     reservation.set(bytes.capacity());
     let body = Body::from(Bytes::from_owner(Reserved { bytes, reservation }));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())

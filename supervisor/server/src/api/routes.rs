@@ -1,5 +1,4 @@
-//! The routes, a file for each kind of thing. Each takes a request apart, calls the engine and
-//! puts the answer together.
+//! The routes, one file per resource.
 
 use axum::Json;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,10 +11,8 @@ mod files;
 mod host;
 mod sessions;
 
-/// An answer that is JSON.
 type ApiResult<T> = Result<Json<T>, Problem>;
 
-/// Every route, with its description.
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(executions::routes())

@@ -1,7 +1,7 @@
-//! Requests to run something: how they are read, and how what came of them is delivered.
+//! Requests that run something: how they are read, and how their result is delivered.
 //!
-//! The answer is one outcome, or, for a client that would rather have it, a stream of events; and
-//! with an `Idempotency-Key` it is that of the first request with the key.
+//! The response is one outcome, or a stream of events for a client that prefers it. With an
+//! `Idempotency-Key` it is the result of the first request with that key.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,12 @@ use vivarium_engine::{Engine, ExecutionHandle, ExecutionOptions, IdempotencyKey,
 use super::connections::Activity;
 use super::{Problem, Shared, events, extract, reply};
 
-/// What a client names a request by that is to be carried out once.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// Says that an earlier request with the same key was carried out, and not this one.
+/// Marks the response of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// What a request that runs something may say in its head.
+/// The headers of a request that runs something.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "described here, read as headers")]
@@ -43,7 +42,7 @@ pub(super) struct Headers {
     last_event_id: Option<u64>,
 }
 
-/// What a request for a session may say in its head.
+/// The headers of a request that creates a session.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "described here, read as a header")]
@@ -54,18 +53,17 @@ pub(super) struct KeyHeader {
     idempotency_key: Option<String>,
 }
 
-/// A request for a session: what is asked for, the key to do so once, and what it takes of the
+/// A request for a session: its specification, its idempotency key, and its reservation of the
 /// daemon's memory.
 pub(super) struct Keyed<T>(pub(super) T, pub(super) Option<IdempotencyKey>, pub(super) Reservation);
 
-/// A request that may have no meaning without the client that sent it.
+/// A request that may end when its client leaves.
 pub(super) trait Attended {
-    /// Whether it ends when its client leaves.
     fn ends_with_client(&self) -> bool;
 }
 
 impl Attended for SessionSpec {
-    /// A session with no id of its client's choice is known to nobody before the answer.
+    /// Nobody knows the id of a session before the answer, unless the client chose it.
     fn ends_with_client(&self) -> bool {
         self.id.is_none()
     }
@@ -89,7 +87,7 @@ impl Attended for RunRequest {
     }
 }
 
-/// Says that a request ends with its client.
+/// Ends a request when its client leaves.
 pub(super) fn end_with_client(extensions: &Extensions) {
     if let Some(activity) = extensions.get::<Activity>() {
         activity.end_with_client();
@@ -111,7 +109,7 @@ impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> 
     }
 }
 
-/// A request to run something: the parsed body, and what its headers ask for.
+/// A request to run something: the parsed body, and the options from its headers.
 pub(super) struct RunBody<T> {
     pub(super) request: T,
     pub(super) options: ExecutionOptions,
@@ -143,7 +141,7 @@ impl<T: DeserializeOwned + Attended> FromRequest<Shared> for RunBody<T> {
     }
 }
 
-/// Says in the head of an answer whether an earlier request was carried out.
+/// Marks a response as that of an earlier request.
 pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
     if is_replay {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
@@ -151,7 +149,7 @@ pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
     response
 }
 
-/// The key of a request, with what tells it from another: method, path and body.
+/// The key of a request, with a hash of its method, path and body.
 fn idempotency_key(
     headers: &HeaderMap,
     method: &Method,
@@ -179,7 +177,7 @@ pub(super) async fn respond(
     let is_replay = handle.is_replay;
     let response = match mode {
         ResponseMode::Events(last_read) => {
-            // Nobody can have read events of an execution that has only just begun.
+            // No client can have read events of an execution that has only just begun.
             let (reader, gone) = handle.follow(last_read.filter(|_| is_replay))?;
             events::respond(reader, gone, engine.account(tenant))
         }
@@ -191,7 +189,7 @@ pub(super) async fn respond(
     Ok(replayed(response, is_replay))
 }
 
-/// What may come of it, for the description of the API.
+/// The response of such a request, for the OpenAPI document.
 pub(super) struct OutcomeOrEvents;
 
 impl IntoResponses for OutcomeOrEvents {
@@ -207,7 +205,7 @@ impl IntoResponses for OutcomeOrEvents {
     }
 }
 
-/// What may come of a request for a session, for the description of the API.
+/// The response of a request for a session, for the OpenAPI document.
 pub(super) struct Made;
 
 impl IntoResponses for Made {

@@ -241,7 +241,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
 /// Resolves when the server stops, or its task is gone.
 async fn is_stopped(stopped: &mut watch::Receiver<bool>) {
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
-        tracing::debug!("the server's task is gone");
+        tracing::debug!("nobody is left who could stop this");
     }
 }
 

@@ -1,8 +1,8 @@
-//! A connection that is given up when its peer takes nothing for too long.
+//! Closes a connection whose client reads nothing for too long.
 //!
-//! Without this a client that asks for a large file and does not read it holds the connection,
-//! the transfer and what was read for it for as long as it likes. How long a client may take to
-//! send is bounded where that is read ([`super::extract`]).
+//! Otherwise a client that requests a large file and does not read it would hold the connection, the
+//! transfer and its buffers for as long as it likes. [`super::body`] bounds how long a client may
+//! take to send.
 
 use std::io;
 use std::pin::Pin;
@@ -14,17 +14,17 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::allowed_for;
 
-/// A stream whose writes fail when they have been waited for too long: for `limit` at once,
-/// or altogether for more than what was written allows.
+/// A stream whose writes fail after waiting for `limit` at once, or in total for longer than
+/// [`allowed_for`] the bytes written.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Made by the first wait, and then moved: to make one wakes the runtime.
+    /// Made by the first wait and then reset: a new one wakes the runtime.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Since when a write waits.
+    /// When the current wait began.
     since: Option<Instant>,
-    /// How long all before it did.
+    /// The duration of all earlier waits.
     waited: Duration,
     written: u64,
 }
@@ -35,7 +35,7 @@ impl<S> WriteTimeout<S> {
         Self { stream, limit, timer, since, waited, written }
     }
 
-    /// What came of an attempt to write, or that it has been waited for long enough.
+    /// The result of an attempt to write, or an error once the time is up.
     fn judge<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -123,7 +123,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test]
-    async fn a_peer_that_reads_is_waited_for() {
+    async fn peer_that_reads_gets_everything() {
         let (ours, mut theirs) = duplex(4);
         let mut ours = WriteTimeout::new(ours, Duration::from_secs(3600));
         let writing = tokio::spawn(async move { ours.write_all(&[7; 100]).await });
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_reads_a_byte_now_and_then_is_given_up() {
+    async fn peer_that_trickles_is_disconnected() {
         let (ours, mut theirs) = duplex(4);
         let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
         let reading = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! What has to fit together: conditions over more than one key.
+//! Conditions over more than one key.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use vivarium_engine::settings::{Mode, Settings};
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 
-/// The largest body that, whatever is in it, still fits a message to the agent.
+/// The largest body that fits a message to the agent, whatever its content.
 pub(crate) const MAX_BODY_BYTES: u64 = 40 << 20;
 const _: () = assert!(MAX_BODY_BYTES < MAX_FRAME_BYTES as u64);
 
-/// The least that one tenant may hold, in MiB: twice the largest body, as it comes and as it is
-/// parsed, or a largest result and its answer.
+/// The least budget of one tenant, in MiB: the largest body twice, as received and as parsed, or the
+/// largest result and its response.
 const MIN_TENANT_BUFFERED_MB: u64 = 160;
 
-/// What is to be left to others, in MiB.
+/// What one tenant's budget leaves to others, in MiB.
 const MIN_OTHERS_BUFFERED_MB: u64 = 32;
 
 /// Contradictions between settings, each with the path of the key to change.

@@ -3,16 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Why text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Not numbers, each followed by a unit.
     #[error("{0:?} is not a duration: give numbers with units ms, s, m, h or d, such as \"30s\"")]
     Form(String),
-    /// Nothing can be done in no time, and to some it would mean "for ever".
+    /// No key means zero by a duration, and a reader might take it for "for ever".
     #[error("{0:?} is no time at all: give a positive duration")]
     Zero(String),
-    /// More than can be counted.
     #[error("{0:?} is longer than 10000 days")]
     TooLong(String),
 }
@@ -24,8 +21,6 @@ const UNITS: [(&str, u64); 5] =
 /// Longer than any uptime, and far from overflowing a clock.
 const MAX_MS: u64 = 10_000 * 86_400_000;
 
-/// The duration `text` spells.
-///
 /// # Errors
 /// Any [`DurationError`]; zero is refused.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {

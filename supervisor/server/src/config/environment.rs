@@ -5,13 +5,12 @@ use crate::config::key::Section;
 use crate::config::raw_setting::{self, DEFAULT_ENVIRONMENT, ParsedSource};
 use crate::config::{keys, suggest};
 
-/// What every variable of ours begins with.
 pub const PREFIX: &str = "VIVARIUM_";
 
 /// The short form of `VIVARIUM_SANDBOX_MODE`.
 const SANDBOX: &str = "VIVARIUM_SANDBOX";
 
-/// Variables of ours that are no configuration keys.
+/// Variables with our prefix that are no configuration keys.
 pub(crate) const OTHERS: [(&str, &str); 5] = [
     ("VIVARIUM_URL", "the daemon that the command line connects to"),
     ("VIVARIUM_TOKEN", "the tenant token that the command line sends"),

@@ -1,9 +1,9 @@
-//! Where a value came from, and what is wrong with a configuration: everything, at once.
+//! Where a value came from, and all errors of a configuration at once.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value was said.
+/// Where a value was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -31,7 +31,7 @@ impl fmt::Display for Origin {
 #[error("{origin}: {message}")]
 pub struct ConfigError {
     pub origin: Origin,
-    /// What; begins with the key it is about.
+    /// Begins with the key.
     pub message: String,
 }
 

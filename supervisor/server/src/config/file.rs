@@ -12,7 +12,6 @@ use crate::config::raw_setting::{self, ParsedSource, RawSetting};
 use crate::config::value::Value;
 use crate::config::{keys, suggest};
 
-/// Where the file is unless said otherwise.
 pub const DEFAULT_PATH: &str = "/etc/vivarium/vivarium.toml";
 
 #[derive(Debug, Clone)]
@@ -21,7 +20,6 @@ pub struct File {
     pub text: String,
 }
 
-/// Why a file can not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the configuration file {path}", path = path.display())]
 pub struct ReadError {
@@ -43,7 +41,7 @@ pub fn load(path: Option<&Path>) -> Result<Option<File>, ReadError> {
     }
 }
 
-/// Takes a file apart, as far as it can be.
+/// Parses a file as far as possible, with all its errors.
 pub(crate) fn read(file: &File) -> ParsedSource {
     let mut reader = Reader { file, parsed: ParsedSource::default() };
     let (table, errors) = DeTable::parse_recoverable(&file.text);
@@ -52,7 +50,7 @@ pub(crate) fn read(file: &File) -> ParsedSource {
         reader.error(at, format!("not TOML: {}", error.message()));
     }
     reader.root(table.get_ref());
-    // A table is a map: give errors back in the order in which they are read.
+    // A table is a map, so sort the errors by line.
     reader.parsed.errors.sort_by_key(|error| match error.origin {
         Origin::File { line, .. } => line,
         _ => 0,
@@ -205,7 +203,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether this can name a tenant: it becomes a directory and a label. Ours begin with `_`.
+/// Whether a name fits a tenant: it becomes a directory and a label. Our own labels begin with `_`.
 fn is_tenant_name(name: &str) -> bool {
     is_valid_id(name) && !name.starts_with('_')
 }

@@ -1,4 +1,4 @@
-//! What of the host and of our own start the defaults depend on.
+//! The facts about the host and this process that defaults depend on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use nix::unistd::{Uid, User};
 
 use crate::config::value::Value;
 
-/// The facts. Gathered once; plain data, so that tests can make them up.
+/// Gathered once; plain data, so that tests can invent them.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
-    /// Our effective user id.
+    /// The effective user id.
     pub uid: u32,
-    /// Whether there is a user called `vivarium`.
+    /// Whether the user `vivarium` exists.
     pub has_own_user: bool,
     /// `STATE_DIRECTORY`, set by systemd's `StateDirectory=` (`systemd.exec(5)`).
     pub state_directory: Option<PathBuf>,
@@ -22,7 +22,6 @@ pub struct Host {
     pub state_home: Option<PathBuf>,
     /// `XDG_RUNTIME_DIR`.
     pub runtime_home: Option<PathBuf>,
-    /// Where temporary files go.
     pub temp_dir: PathBuf,
 }
 
@@ -31,7 +30,7 @@ impl Host {
     pub fn look() -> Self {
         Self {
             uid: Uid::effective().as_raw(),
-            // A user database that can not be read has no such user, as far as we can tell.
+            // An unreadable user database counts as one without that user.
             has_own_user: matches!(User::from_name(OWN_USER), Ok(Some(_))),
             state_directory: directory("STATE_DIRECTORY"),
             runtime_directory: directory("RUNTIME_DIRECTORY"),
@@ -62,23 +61,23 @@ impl Host {
     fn dir(&self, given: Option<&Path>, root: &str, home: Option<&Path>, what: &str) -> Value {
         let path = match (given, home) {
             (Some(given), _) => given.to_owned(),
-            // A daemon that becomes `nobody` for want of a user of its own leaves nothing in the
-            // way of the one that has it later.
+            // A daemon that becomes `nobody` for lack of its own user uses other directories, which
+            // are not in the way once that user exists.
             (None, _) if self.uid == 0 && self.has_own_user => PathBuf::from(root),
             (None, _) if self.uid == 0 => PathBuf::from(format!("{root}-{FALLBACK_USER}")),
             (None, Some(home)) => home.join(OWN_USER),
-            // One level, for the sticky bit of the temporary directory to protect it: nobody else
-            // can make it ours, nor put another in its place.
+            // One level below the temporary directory, whose sticky bit then protects it: no other
+            // user can replace it.
             (None, None) => self.temp_dir.join(format!("{OWN_USER}-{}-{what}", self.uid)),
         };
         Value::Text(path.to_string_lossy().into_owned())
     }
 }
 
-/// The user packages create for us, and the name of our directories.
+/// The user that packages create, and the name of the daemon's directories.
 const OWN_USER: &str = "vivarium";
 
-/// Whom to become where there is no such user.
+/// The user to become where that one does not exist.
 const FALLBACK_USER: &str = "nobody";
 
 /// An absolute path in a variable; the first of several, as systemd separates them by colons.
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn systemd_comes_before_everything() {
+    fn directories_from_systemd_take_precedence() {
         let host = Host {
             uid: 0,
             runtime_directory: Some("/run/elsewhere".into()),

@@ -1,4 +1,4 @@
-//! What a configuration key is. The keys themselves are in [`crate::config::keys`].
+//! The declaration of a configuration key. The keys themselves are in [`crate::config::keys`].
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl Section {
         }
     }
 
-    /// The header of its table; `of` is whose it is, where there may be several.
+    /// The header of its table; `of` names the environment or tenant.
     #[must_use]
     pub fn header(self, of: &str) -> String {
         match self {
@@ -48,13 +48,12 @@ impl Section {
         }
     }
 
-    /// Whether its keys have variables too.
+    /// Whether environment variables can set its keys.
     #[must_use]
     pub const fn has_variables(self) -> bool {
         !matches!(self, Self::Tenant)
     }
 
-    /// What it is about.
     #[must_use]
     pub const fn doc(self) -> &'static str {
         match self {
@@ -79,7 +78,6 @@ impl Section {
     }
 }
 
-/// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -88,7 +86,7 @@ pub enum Kind {
     Count,
     /// A positive integer or 0.
     CountOrZero,
-    /// A part of a whole.
+    /// A number above 0, up to 1.
     Share,
     /// A positive integer or `unlimited`.
     Limit,
@@ -105,8 +103,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The value that `text` is in a variable or after a flag, where nothing is quoted and the
-    /// items of a list are separated by commas. What does not fit is left for the key to refuse.
+    /// Reads the value of a variable or flag: unquoted, with commas between the items of a list. Text
+    /// that does not fit stays text, for the key to refuse.
     #[must_use]
     pub fn read(self, text: &str) -> Value {
         let as_text = || Value::Text(text.to_owned());
@@ -147,15 +145,14 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What holds where nothing is said.
 #[derive(Debug, Clone, Copy)]
 pub enum DefaultValue {
     Toml(&'static str),
-    /// Nothing, which means this.
+    /// No value, which has the meaning described here.
     Unset(&'static str),
-    /// It has to be given, such as this.
+    /// The key is required; an example.
     Required(&'static str),
-    /// What fits the host and who started us.
+    /// A value that depends on the host and the user who started the daemon.
     Host {
         doc: &'static str,
         value: fn(&Host) -> Value,
@@ -179,16 +176,12 @@ pub enum Setter {
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     pub name: &'static str,
-    /// How its value is written.
     pub kind: Kind,
-    /// What holds where nothing is said.
     pub default: DefaultValue,
-    /// The flag that sets it, if one does.
     pub flag: Option<&'static str>,
     /// Whether SIGHUP reloads it.
     pub reloads: bool,
     pub doc: &'static str,
-    /// Where its value goes.
     pub set: Setter,
 }
 
@@ -204,8 +197,7 @@ impl Key {
         }
     }
 
-    /// `section.name`, with the name of the environment or tenant between the two if it is of
-    /// one.
+    /// `section.name`, or `section.of.name` for an environment or tenant.
     #[must_use]
     pub fn path(&self, of: Option<&str>) -> String {
         match of {
@@ -214,7 +206,7 @@ impl Key {
         }
     }
 
-    /// The variable that sets it, if its section has any.
+    /// The variable that sets it, if [`Section::has_variables`].
     #[must_use]
     pub fn variable(&self, of: Option<&str>) -> String {
         let path = self.path(of).to_uppercase().replace(['.', '-'], "_");

@@ -36,14 +36,13 @@ pub fn of(section: Section) -> &'static [Key] {
     }
 }
 
-/// The key of this name in a section.
 #[must_use]
 pub fn find(section: Section, name: &str) -> Option<&'static Key> {
     of(section).iter().find(|key| key.name == name)
 }
 
-/// Words that later versions give a meaning. Refused by name, so that nobody believes a
-/// protection or a feature to be on that is not there.
+/// Keys of later versions. They are refused by name, so that nobody believes a missing protection or
+/// feature to be on.
 pub(crate) const LATER: [(&str, &str); 10] = [
     ("egress", "the egress proxy comes with a later version"),
     ("audit", "the audit log comes with a later version"),
@@ -57,11 +56,11 @@ pub(crate) const LATER: [(&str, &str); 10] = [
     ("tenant.session", POLICY_LATER),
 ];
 
-/// Why a tenant has none of the keys of `[sandbox]` and `[session]` but those that are its own too.
+/// Why a tenant has none of the keys of `[sandbox]` and `[session]` except those it shares with them.
 const POLICY_LATER: &str = "limits and times of a tenant's own, by the keys of [sandbox] and [session], come with a later \
      version";
 
-/// Why a key or section is not there yet, if that is why.
+/// The reason if a key or section comes with a later version.
 pub(crate) fn later(path: &str) -> Option<&'static str> {
     let listed = LATER.iter().find(|(later, _)| *later == path).map(|(_, why)| *why);
     listed.or_else(|| {
@@ -71,7 +70,7 @@ pub(crate) fn later(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Settings for the setters to fill in: every value here is overwritten by its key's own.
+/// Settings for the setters to fill in: the default of each key overwrites its value here.
 pub(crate) fn blank() -> Settings {
     Settings {
         server: Server {

@@ -1,4 +1,4 @@
-//! Settings as the sources give them, before they are merged.
+//! Settings of each source, before they are merged.
 
 use crate::config::error::{ConfigError, Origin};
 use crate::config::key::{Key, Kind, Section};
@@ -8,17 +8,17 @@ use crate::config::value::Value;
 #[derive(Debug, Clone)]
 pub struct RawSetting {
     pub key: &'static Key,
-    /// Of which environment or tenant, if it is a key of those.
+    /// The name of the environment or tenant, for their keys.
     pub of: Option<String>,
     pub value: Value,
     pub origin: Origin,
 }
 
-/// All that one source says, and all that is wrong with how it says it.
+/// All settings of one source, and all its errors.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedSource {
     pub(crate) settings: Vec<RawSetting>,
-    /// Environments named, if only by an empty table.
+    /// All environments named, also by an empty table.
     pub(crate) environments: Vec<String>,
     pub(crate) tenants: Vec<String>,
     pub(crate) errors: Vec<ConfigError>,
@@ -33,7 +33,7 @@ impl ParsedSource {
 /// The environment that is always there.
 pub(crate) const DEFAULT_ENVIRONMENT: &str = "default";
 
-/// Whether this can name an environment: it becomes part of variables and of metrics.
+/// Whether a name fits an environment: it becomes part of variables and metrics.
 pub(crate) fn is_environment_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     (1..=32).contains(&name.len()) && name.chars().all(fits)

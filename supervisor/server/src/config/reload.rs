@@ -1,4 +1,4 @@
-//! What of a new configuration can take effect in a running daemon.
+//! Applies the part of a new configuration that can take effect in a running daemon.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use crate::config::{Config, ConfigErrors, Entry, Merge, RawSetting, Section, Val
 /// The configuration after a reload.
 #[derive(Debug)]
 pub struct Reloaded {
-    /// Its settings and entries.
     pub config: Config,
     /// Keys whose new value is in effect now.
     pub changed: Vec<String>,
@@ -17,8 +16,8 @@ pub struct Reloaded {
     pub kept: Vec<String>,
 }
 
-/// Takes over from `new` what can be. `running` are the settings in use, which know more than
-/// any configuration (the agent, the delegated cgroup); `old` is what they came from.
+/// Applies what can be applied of `new`. `running` are the settings in use, which hold more than any
+/// configuration (the agent, the delegated cgroup); `old` is the configuration they came from.
 ///
 /// # Errors
 /// [`ConfigErrors`] if old and new values do not fit together; nothing is to be changed then.
@@ -46,7 +45,7 @@ pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded
     }
     changed.extend(take_tenants(&mut merge, old, new));
     changed.extend(take_pools(&mut merge, old, new));
-    // An environment that is gone from the file, too.
+    // The keys of an environment that is gone from the file.
     kept.extend(
         old.entries
             .iter()
@@ -68,8 +67,8 @@ fn take_tenants(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
     differ.map(|name| format!("tenant.{name}")).collect()
 }
 
-/// Takes over the marks of the pools of environments that there are, together: one may go with
-/// the other's change. Names those that changed.
+/// Takes over both watermarks of each existing environment's pool together, since one may fit only
+/// with the other's new value. Names those that changed.
 fn take_pools(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
     let mut changed = Vec::new();
     for (name, environment) in &mut merge.settings.environments {
@@ -89,13 +88,13 @@ fn take_pools(merge: &mut Merge, old: &Config, new: &Config) -> Vec<String> {
     changed
 }
 
-/// Whether it is not of an environment that takes a restart to be there.
+/// False for a new environment, which needs a restart.
 fn is_there(running: &Settings, entry: &Entry) -> bool {
     let environment = entry.of.as_deref().filter(|_| entry.key.section() == Section::Environments);
     environment.is_none_or(|name| running.environments.contains_key(name))
 }
 
-/// Whether it is taken over with others.
+/// Whether [`take_tenants`] or [`take_pools`] takes the entry over.
 fn is_whole(entry: &Entry) -> bool {
     is_tenants(entry) || is_pools(entry)
 }
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_pools_change_together_and_only_where_there_is_an_environment() {
+    fn watermarks_of_pools_change_together_in_existing_environments() {
         let old = config("[environments.default]\npool_size = 4\npool_low = 3\n");
         let new =
             config("[environments.default]\npool_size = 2\n[environments.b]\npool_size = 1\n");
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tenant_can_not_go_while_others_can_connect() {
+    fn last_tenant_can_not_be_removed_while_other_hosts_can_connect() {
         let old = config(&format!("[server]\nlisten = [\"0.0.0.0:1\"]\n{}", tenant("a", "1", "")));
         let errors = reload(&old.settings, &old, &config("")).unwrap_err().to_string();
         assert!(errors.contains("there are no tenants"), "{errors}");

@@ -1,4 +1,4 @@
-//! The configuration written out: as a sample file, as documentation, and as it is in effect.
+//! Prints the configuration: as a sample file, as documentation, and with the values in effect.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use crate::config::{Config, Entry, keys};
 /// Columns of the sample file's comments.
 const WIDTH: usize = 88;
 
-/// A configuration file with every key, its documentation and its default, all commented out:
-/// as it is, it changes nothing.
+/// A configuration file with every key, its documentation and its default, all commented out, so that
+/// it changes nothing.
 #[must_use]
 pub fn sample() -> String {
     let mut text = String::from(
@@ -24,7 +24,7 @@ pub fn sample() -> String {
         text.push('\n');
         comment(&mut text, section.doc());
         let header = section.header(DEFAULT_ENVIRONMENT);
-        // An entry that is there is one, with all that has to be in it: so is its header left out.
+        // A `[[tenant]]` header alone would be an incomplete tenant, so it is commented out too.
         let is_entry = section == Section::Tenant;
         let (header, mark) = if is_entry { (format!("# {header}"), "# ") } else { (header, "#") };
         line(&mut text, &header);
@@ -87,7 +87,7 @@ fn describe(text: &mut String, key: &Key) {
     line(text, &format!("*{}* · {default} · {names}{reloads}", key.kind));
 }
 
-/// The values in effect, as TOML, each with where it was said.
+/// The values in effect as TOML, each with its origin.
 #[must_use]
 pub fn show(config: &Config) -> String {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! A setting's value as it was written, and its conversion to what the setting means.
+//! A setting's value as written, and its conversion to the type of the setting.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,29 +10,28 @@ use vivarium_protocol::units::{Limit, LimitError, UNLIMITED};
 
 use crate::config::duration;
 
-/// No time at all, where that means something.
+/// The zero that some durations accept.
 pub(crate) const NO_TIME: &str = "0s";
 
-/// Why a value does not fit its key. The key and its place are added by who reports it.
+/// Why a value does not fit its key. The caller adds the key and the origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// Another type is wanted.
     #[error("wants {wanted}, not the {found}")]
     Type {
         wanted: &'static str,
-        /// What was given, shown as TOML.
+        /// The value as TOML.
         found: String,
     },
     #[error(transparent)]
     Limit(#[from] LimitError),
     #[error(transparent)]
     Duration(#[from] duration::DurationError),
-    /// Right type, but no such value.
+    /// The type fits, the value does not.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// A value, whatever it was written in.
+/// A value from any source.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Integer(i64),
@@ -98,7 +97,7 @@ impl Value {
         }
     }
 
-    /// A part of a whole: above 0, up to 1.
+    /// A number above 0, up to 1.
     pub(crate) fn share(&self) -> Result<f64, ValueError> {
         let share = match self {
             Self::Integer(1) => 1.0,
@@ -133,7 +132,7 @@ impl Value {
             Self::Float(number) => *number,
             other => return Err(other.not(WANTED)),
         };
-        // By way of text, which unlike a cast can not wrap or truncate in silence.
+        // Through text, which unlike a cast can not wrap or truncate in silence.
         let milli = format!("{:.0}", cores * 1000.0).parse::<u32>().ok();
         // The kernel takes no less than 1 ms of a period of 100 (`min_cfs_quota_period`).
         match milli.filter(|milli| *milli >= 10) {
@@ -189,7 +188,6 @@ impl Value {
         ValueError::Type { wanted, found }
     }
 
-    /// The value as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Integer(number) => (*number).into(),
@@ -219,7 +217,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Refuses what would mean another place in another working directory.
+/// Refuses a path that depends on the working directory or climbs.
 fn absolute(text: &str) -> Result<PathBuf, ValueError> {
     let path = PathBuf::from(text);
     let climbs = path.components().any(|part| part == std::path::Component::ParentDir);

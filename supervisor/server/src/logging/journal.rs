@@ -12,14 +12,13 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use super::lines::Lines;
 
-/// Where journald takes entries.
 pub(super) const SOCKET: &str = "/run/systemd/journal/socket";
 
 /// Sends entries, each in a datagram.
 #[derive(Debug)]
 pub(super) struct Sender {
     socket: UnixDatagram,
-    /// Found for each entry, as journald may start again.
+    /// Resolved anew for each entry, since journald may restart.
     path: PathBuf,
 }
 
@@ -43,7 +42,7 @@ impl Write for Sender {
     }
 }
 
-/// Writes what is logged as entries.
+/// Writes events as entries.
 #[derive(Debug)]
 pub(super) struct Journal(pub(super) Lines);
 
@@ -104,7 +103,7 @@ impl Visit for Entry {
     }
 }
 
-/// The entry that says something by itself.
+/// An entry with this message alone.
 pub(super) fn warning(message: &str) -> Vec<u8> {
     let mut entry = Entry::new(Level::WARN);
     entry.put("MESSAGE", message);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_journald_that_does_not_read() {
+    fn blocked_journald_does_not_block_logging() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let journald = UnixDatagram::bind(&path).unwrap();
@@ -186,8 +185,8 @@ mod tests {
         assert!(dropped > 1000, "{dropped}");
         let mut datagram = [0; 4096];
         journald.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut told = 0;
-        while told < dropped {
+        let mut noted = 0;
+        while noted < dropped {
             let length = journald.recv(&mut datagram).unwrap();
             // What filled the socket is no entry.
             let Some(entry) = datagram.get(..length).filter(|entry| entry.len() > 1) else {
@@ -195,13 +194,13 @@ mod tests {
             };
             let message = fields(entry).into_iter().find(|(name, _)| name == "MESSAGE").unwrap().1;
             let note = message.strip_suffix(" were dropped");
-            told += note.map_or(0, |number| number.parse::<u64>().unwrap());
+            noted += note.map_or(0, |number| number.parse::<u64>().unwrap());
         }
-        assert_eq!(told, dropped);
+        assert_eq!(noted, dropped);
     }
 
     #[test]
-    fn a_journal_that_is_not_there_is_an_error() {
+    fn missing_journal_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let error = Sender::new(dir.path().join("socket")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -1,8 +1,8 @@
-//! Log lines on their way to standard error or the journal, which somebody may not read: nobody
-//! waits for them.
+//! A bounded queue of log lines for standard error or the journal, so that logging never blocks when
+//! nobody reads them.
 //!
-//! A thread writes them. What finds no room is dropped and counted, and said when lines can be
-//! written again.
+//! A thread writes the lines. Lines that find no room are dropped and counted, and a line reports
+//! their number once lines can be written again.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -13,19 +13,18 @@ use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 use vivarium_protocol::discard;
 
-/// Bytes of lines that wait, at most.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The lines that wait. Clones are the same.
+/// A handle on the queue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lines(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Told when there is a line.
+    /// Notified when there is a line.
     filled: Condvar,
-    /// Told when all are written.
+    /// Notified when all lines are written.
     drained: Condvar,
 }
 
@@ -35,12 +34,12 @@ struct Waiting {
     bytes: usize,
     is_writing: bool,
     dropped: u64,
-    /// Of these, what has been said.
-    told: u64,
+    /// How many of these a line has reported.
+    reported: u64,
 }
 
 impl Lines {
-    /// Begins to write them. `note` makes the line that says how many were dropped.
+    /// Starts the thread. `note` makes the line that reports how many lines were dropped.
     ///
     /// # Errors
     /// As `pthread_create(3)`.
@@ -58,7 +57,7 @@ impl Lines {
                 let written = noted.and_then(|()| to.write_all(&line));
                 let mut waiting = own.lock();
                 waiting.is_writing = false;
-                // Standard error is closed, or its disk is full: there is no other place for it.
+                // Standard error is closed, or its disk is full; there is nowhere else to write.
                 waiting.dropped += u64::from(written.is_err());
                 if waiting.lines.is_empty() {
                     own.0.drained.notify_all();
@@ -72,7 +71,7 @@ impl Lines {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one line, or drops it.
+    /// Queues one line, or drops it.
     pub(super) fn push(&self, line: &[u8]) {
         let mut waiting = self.lock();
         if waiting.bytes + line.len() > MAX_BYTES {
@@ -84,7 +83,7 @@ impl Lines {
         self.0.filled.notify_one();
     }
 
-    /// Waits for the next line, and says how many were dropped since that was last said.
+    /// Waits for the next line; also returns how many were dropped and are not reported yet.
     fn next(&self) -> (Vec<u8>, u64) {
         let waiting = self.lock();
         let mut waiting = self
@@ -95,8 +94,8 @@ impl Lines {
         waiting.is_writing = true;
         let line = waiting.lines.pop_front().unwrap_or_default();
         waiting.bytes -= line.len();
-        let dropped = waiting.dropped - waiting.told;
-        waiting.told = waiting.dropped;
+        let dropped = waiting.dropped - waiting.reported;
+        waiting.reported = waiting.dropped;
         (line, dropped)
     }
 
@@ -107,14 +106,13 @@ impl Lines {
         discard(waited, "lines that are not written by then are lost");
     }
 
-    /// How many were dropped so far.
     pub(super) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 }
 
 impl Write for &Lines {
-    /// Takes one line: whoever formats them writes each at once.
+    /// Takes one line: formatters write each line at once.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.push(line);
         Ok(line.len())

@@ -13,7 +13,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The user called `name`, or of that number.
+    /// The user with this name or number.
     pub(super) fn find(name: &str) -> Result<Self, PrivilegeError> {
         let found = match name.parse() {
             Ok(uid) => User::from_uid(Uid::from_raw(uid)),
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_is_not_there_is_named() {
+    fn missing_user_is_named_in_the_error() {
         let error = Account::find("no-such-user").unwrap_err();
         assert_eq!(error.to_string(), "server.user: there is no user \"no-such-user\"");
     }

@@ -13,18 +13,17 @@ use super::PrivilegeError;
 
 const NAME: &str = "vivarium-agent";
 
-/// The same as a library.
 const LIBRARY: &str = "libvivarium_agent.so";
 
-/// Names another one; for tests.
+/// Names another agent, for tests.
 const VARIABLE: &str = "VIVARIUM_AGENT";
 
 /// Opens the agent beside this program, or the one that `VIVARIUM_AGENT` names.
 pub(super) fn open() -> Result<AgentBinary, PrivilegeError> {
     let path = path()?;
     let library = library(&path);
-    // O_PATH asks for no permission on the file itself; execve(2) checks it, as the user that
-    // we will be by then. Descriptors of the standard library are close-on-exec.
+    // O_PATH needs no permission on the file itself; execve(2) checks it later, as the user that the
+    // daemon is by then. Descriptors of the standard library are close-on-exec.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlag::O_PATH.bits())
@@ -33,9 +32,9 @@ pub(super) fn open() -> Result<AgentBinary, PrivilegeError> {
     Ok(AgentBinary { path, file: Some(Arc::new(file.into())), library })
 }
 
-/// Opens the agent's library: beside the agent, as it is built, or where packages install it. It is
-/// looked for from where the agent is and nowhere else, so that the two are of one release. Without
-/// it there are no templates, which a template's state then says.
+/// Opens the agent's library, beside the agent as built or where packages install it. It is searched
+/// for only relative to the agent, so that both are of one release. Without it there are no templates,
+/// and a template's state says so.
 fn library(agent: &Path) -> Option<Arc<OwnedFd>> {
     let installed = Path::new("../lib/vivarium").join(LIBRARY);
     [PathBuf::from(LIBRARY), installed].into_iter().find_map(|place| {

@@ -1,9 +1,8 @@
-//! Delegating a part of the cgroup v2 tree to the user we will become, as systemd's
+//! Delegates a part of the cgroup v2 tree to the user the daemon will become, as systemd's
 //! `Delegate=` does for a unit ("Delegation" in `Documentation/admin-guide/cgroup-v2.rst`).
 //!
-//! The directory can not be removed by the daemon at its end: what is above it is root's, and
-//! the daemon is in it. The next start as root removes it, as [`cgroup::sweep`] does with
-//! everything of a Vivarium that is no more.
+//! The daemon can not remove the directory at its end: the parent is root's, and the daemon is inside
+//! it. The next start as root removes it, as [`cgroup::sweep`] does for all of a daemon that is gone.
 
 use std::fs;
 use std::io;
@@ -14,30 +13,29 @@ use vivarium_engine::cgroup::{self, Mounts};
 
 use super::Account;
 
-/// What is given besides the directory itself: the right to move processes and to enable
-/// controllers below. The limits of the directory stay root's.
+/// The files delegated with the directory: the right to move processes and to enable controllers
+/// below. The limits of the directory stay root's.
 const FILES: [&str; 3] = ["cgroup.procs", "cgroup.threads", "cgroup.subtree_control"];
 
 /// Controllers that limits of a session need.
 const CONTROLLERS: [&str; 4] = ["memory", "pids", "cpu", "io"];
 
-/// Begins the directories' names, as [`cgroup::sweep`] expects it.
+/// The prefix of the directories' names, which [`cgroup::sweep`] expects.
 const PREFIX: &str = "vivarium-";
 
-/// How often to try.
 const ATTEMPTS: usize = 5;
 
-/// Makes a directory below our own cgroup, gives it to `account` and moves us into it.
+/// Makes a directory below the daemon's cgroup, gives it to `account` and moves the daemon into it.
 ///
-/// Nothing where that is not possible: the engine then finds out by itself what there is, and
-/// reports why the layer is missing.
+/// `None` if that is not possible: the engine then finds out itself what there is, and reports why
+/// the layer is missing.
 pub(super) fn delegate(account: &Account) -> Option<PathBuf> {
     let base = own_directory()?;
     sweep(&base);
     for _ in 0..ATTEMPTS {
         match make(&base, account) {
             Ok(dir) => return Some(dir),
-            // Another start took it for a left-over before we were in it.
+            // Another start took it for a left-over before the daemon was in it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 tracing::debug!(base = %base.display(), %error, "no cgroup could be delegated");
@@ -85,7 +83,7 @@ fn make(base: &Path, account: &Account) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Removes what Vivariums that are no more have left in `base`.
+/// Removes what earlier daemons have left in `base`.
 fn sweep(base: &Path) {
     // rmdir(2) refuses a cgroup that has processes or children, and so every one in use.
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -95,8 +93,8 @@ fn sweep(base: &Path) {
             tracing::trace!(%error, cgroup = %entry.path().display(), "in use, or not empty");
         }
     }
-    // What was killed half-way leaves more. On this thread alone: there must be no other before
-    // root is given up.
+    // A daemon that was killed leaves more. A current-thread runtime, since there must be no other
+    // thread before root is given up.
     let swept = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -9,8 +9,8 @@ use nix::unistd::Uid;
 
 use super::{Account, PrivilegeError};
 
-/// Makes the directory `path` with `mode` for `account` (or ourselves), or checks that it is
-/// theirs. One that is there is never given to anybody: it may hold what is somebody else's.
+/// Creates the directory `path` with `mode` for `account` (or the current user), or checks that it is
+/// theirs. An existing directory never changes its owner: it may hold another user's files.
 pub(super) fn ensure(
     key: &'static str,
     path: &Path,
@@ -30,7 +30,7 @@ pub(super) fn ensure(
             Ok(())
         }
         Err(made) if made.kind() == io::ErrorKind::AlreadyExists => {
-            // Not followed: in a directory that others can write to, a link is somebody's trap.
+            // Links are not followed: in a directory that others can write to, one is a trap.
             let found = fs::symlink_metadata(path).map_err(|e| error(e.to_string()))?;
             if !found.is_dir() {
                 return Err(error("is there and is not a directory".to_owned()));
@@ -50,10 +50,9 @@ pub(super) fn ensure(
     }
 }
 
-/// Makes the directory, and what is missing above it.
 fn make(path: &Path, mode: u32) -> io::Result<()> {
     if let Some(parent) = path.parent() {
-        // Those above are searchable, but only ours to write to.
+        // Missing parents are searchable by all and writable by their owner.
         DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
     }
     DirBuilder::new().mode(mode).create(path)
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_made_and_then_found_again() {
+    fn directory_is_created_once_and_then_reused() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("a/b");
         ensure("server.state_dir", &path, 0o700, None).unwrap();
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_directory_is_refused() {
+    fn directory_of_another_user_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let other = Account {
             name: "other".into(),

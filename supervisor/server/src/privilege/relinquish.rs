@@ -7,7 +7,7 @@ use nix::unistd::{
 
 use super::{Account, PrivilegeError};
 
-/// Becomes `account` and checks that there is no way back.
+/// Becomes `account`, and verifies that root can not be regained.
 pub(super) fn root(account: &Account) -> Result<(), PrivilegeError> {
     let failed = |operation, why: String| PrivilegeError::Drop {
         user: account.name.clone(),
@@ -18,14 +18,14 @@ pub(super) fn root(account: &Account) -> Result<(), PrivilegeError> {
         result.map_err(|errno| failed(operation, errno.to_string()))
     };
     let Account { uid, gid, .. } = *account;
-    // Groups first: without root they could not be changed any more.
+    // Groups first: without root they can not be changed any more.
     call("setgroups", setgroups(&[]))?;
     call("setresgid", setresgid(gid, gid, gid))?;
     // Takes all capabilities with it (capabilities(7), "Effect of user ID changes").
     call("setresuid", setresuid(uid, uid, uid))?;
-    // Once more, as a change of ids sets it to what fs.suid_dumpable says.
+    // Once more, since a change of ids resets it to fs.suid_dumpable.
     call("prctl(PR_SET_DUMPABLE)", nix::sys::prctl::set_dumpable(false))?;
-    // Where we were started need not be readable any more.
+    // The old working directory may not be readable any more.
     call("chdir", chdir("/"))?;
     verify(account).map_err(|why| failed("verification", why))
 }

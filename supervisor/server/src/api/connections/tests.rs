@@ -15,7 +15,7 @@ fn is_closed(connection: &Connection) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_one_that_has_been_silent_for_longest_makes_room() {
+async fn longest_silent_connection_makes_room() {
     let connections = connections(4);
     let peers = [1, 2, 3, 4, 5].map(|user| Peer::User(Some(user)));
     let mut open = Vec::new();
@@ -24,7 +24,7 @@ async fn the_one_that_has_been_silent_for_longest_makes_room() {
         tokio::time::advance(std::time::Duration::from_secs(1)).await;
     }
     open[0].activity().busy();
-    open[1].activity().heard();
+    open[1].activity().received();
     let fifth = connections.admit(peers[4]).unwrap();
     assert!(!fifth.activity().is_reserve);
     let closed: Vec<_> = open.iter().map(is_closed).collect();
@@ -32,7 +32,7 @@ async fn the_one_that_has_been_silent_for_longest_makes_room() {
 }
 
 #[test]
-fn where_all_are_busy_the_reserve_is_for_health_checks_and_bounded() {
+fn busy_listener_has_a_bounded_reserve() {
     let connections = connections(4);
     let address = |last| Peer::Address(Ipv4Addr::new(192, 0, 2, last).into());
     let busy: Vec<_> = (0..4).map(|last| connections.admit(address(last)).unwrap()).collect();
@@ -51,7 +51,7 @@ fn where_all_are_busy_the_reserve_is_for_health_checks_and_bounded() {
 }
 
 #[test]
-fn a_peer_leaves_some_to_others() {
+fn one_peer_can_not_take_all_connections() {
     let connections = connections(4);
     let own: Vec<_> = (0..3).map(|_| connections.admit(HERE).unwrap()).collect();
     let fourth = connections.admit(HERE).unwrap();
@@ -61,7 +61,7 @@ fn a_peer_leaves_some_to_others() {
 }
 
 #[test]
-fn a_silent_one_of_the_reserve_makes_room_in_the_reserve_alone() {
+fn silent_reserve_connection_makes_room_in_the_reserve_only() {
     let connections = connections(4);
     let busy: Vec<_> = (0..3).map(|_| connections.admit(HERE).unwrap()).collect();
     busy.iter().for_each(|connection| connection.activity().busy());
@@ -69,21 +69,21 @@ fn a_silent_one_of_the_reserve_makes_room_in_the_reserve_alone() {
     assert!(reserve.iter().all(|connection| connection.activity().is_reserve));
     assert!(!reserve.iter().any(is_closed));
     assert!(connections.admit(HERE).unwrap().activity().is_reserve);
-    // Once one of the others is silent too, an ordinary one takes its place and theirs.
+    // Once an ordinary connection is silent, a new one takes its place and the reserve's.
     busy[0].activity().idle();
     assert!(!connections.admit(HERE).unwrap().activity().is_reserve);
     assert!(reserve.iter().all(is_closed));
 }
 
 #[test]
-fn a_tenant_leaves_some_to_others() {
+fn one_tenant_can_not_keep_all_connections_busy() {
     let connections = connections(4);
     let open: Vec<_> = (0..3).map(|_| connections.admit(HERE).unwrap()).collect();
-    open[0].activity().is_of("t").unwrap();
-    open[0].activity().is_of("t").unwrap();
-    open[1].activity().is_of("t").unwrap();
-    assert_eq!(open[2].activity().is_of("t").unwrap_err().code, "too_many_requests");
-    open[2].activity().is_of("other").unwrap();
+    open[0].activity().count_towards("t").unwrap();
+    open[0].activity().count_towards("t").unwrap();
+    open[1].activity().count_towards("t").unwrap();
+    assert_eq!(open[2].activity().count_towards("t").unwrap_err().code, "too_many_requests");
+    open[2].activity().count_towards("other").unwrap();
     open[0].activity().idle();
-    open[2].activity().is_of("t").unwrap();
+    open[2].activity().count_towards("t").unwrap();
 }

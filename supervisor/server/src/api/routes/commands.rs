@@ -1,4 +1,4 @@
-//! Running commands: processes beside the kernel, in the same sandbox.
+//! Commands: processes beside the kernel, in the same sandbox.
 
 use axum::extract::State;
 use axum::response::Response;

@@ -26,14 +26,13 @@ mod receive;
 use conditional::{ByteRange, ConditionalRequest, Decision, Version};
 use content::Content;
 
-/// How often a file that changes while it is being opened is opened again.
+/// How often a file that changes while it is opened is opened again.
 const ATTEMPTS: usize = 4;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(list, upload_all)).routes(routes!(download, upload, delete))
 }
 
-/// What is sent.
 #[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -97,8 +96,8 @@ async fn download(
     Ok((status, headers::validators(&version), about, body).into_response())
 }
 
-/// Opens what a client asked for. That can be known only when the file is open, so it may take
-/// more than one go.
+/// Opens the requested range. Which range that is depends on the size of the open file, so it may
+/// take several attempts.
 async fn open(
     api: &Shared,
     tenant: &str,
@@ -126,7 +125,7 @@ async fn open(
     Err(Problem::new(StatusCode::CONFLICT, "file_refused", detail))
 }
 
-/// Who asks for a directory's content wants to know how it is listed.
+/// Adds to the refusal of a directory how to list one.
 fn hint(error: EngineError) -> Problem {
     let is_directory = matches!(error, EngineError::NotAFile { .. });
     let mut problem = Problem::from(error);
@@ -187,7 +186,7 @@ async fn write(
             let upload = api.engine.unpack_files(tenant, id, &path).await?;
             return Ok((StatusCode::OK, body.copy_to(upload).await?));
         }
-        // Before any of it is read: most that can be refused is refused here.
+        // Most refusals happen here, before any of the body is read.
         let before = api.engine.stat_file(tenant, id, &path).await;
         let status = if matches!(before, Ok(None)) { StatusCode::CREATED } else { StatusCode::OK };
         let announced = body.announced();

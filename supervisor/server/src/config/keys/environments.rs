@@ -4,13 +4,11 @@ use super::put;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
-/// Whether kernels are forked.
 const TEMPLATES: &[&str] = &["auto", "off"];
 
 /// The longest code that goes to a template as an argument: execve(2), MAX_ARG_STRLEN.
 const MAX_WARMUP_BYTES: usize = 64 << 10;
 
-/// The most sessions that a pool may have.
 const MAX_POOL: usize = 10_000;
 
 pub(super) const KEYS: &[Key] = &[

@@ -4,10 +4,9 @@ use super::put;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
 
-/// How large the buffer of an execution's events may be. It holds what the agent says at once.
+/// The bounds of an execution's event buffer, which must hold one message of the agent.
 const EVENT_BUFFER_BYTES: std::ops::RangeInclusive<usize> = (64 << 10)..=(64 << 20);
 
-/// A part of the time.
 fn percent(value: &Value) -> Result<u8, ValueError> {
     let percent = u8::try_from(value.count()?).ok().filter(|percent| *percent <= 100);
     percent.ok_or_else(|| ValueError::Unfit("it is from 1 to 100".to_owned()))

@@ -6,7 +6,7 @@ use super::put;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
 
-/// The weights that the kernel takes (`CGROUP_WEIGHT_MAX`).
+/// The kernel's maximum (`CGROUP_WEIGHT_MAX`).
 const MAX_WEIGHT: u16 = 10_000;
 
 pub(super) const KEYS: &[Key] = &[
@@ -18,7 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Name of the tenant: 1 to 64 of `A-Z a-z 0-9 _ -`, not beginning with `_`. It names \
               the tenant's cgroup and labels its metrics. `default` is a name like any other.",
-        // What it names is found by it when the file is read.
+        // The file parser has used it already.
         set: Setter::Tenant(|_, _| Ok(())),
     },
     Key {
@@ -91,7 +91,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 fn token_hashes(value: &Value) -> Result<Vec<TokenHash>, ValueError> {
-    // Not with what was given: it may be a token.
+    // The message must not repeat the value, which may be a token.
     let not = |what: &str| ValueError::Unfit(format!("{what}: give SHA-256 hashes, never tokens"));
     let Value::List(items) = value else { return Err(not("not a list of strings")) };
     let mut hashes = Vec::new();

@@ -1,5 +1,5 @@
-//! A file's content as the body of an answer. If it ends early the connection is closed before
-//! the announced length, which is how a client sees that something is missing.
+//! A file's content as a response body. If it ends early, the connection closes before the announced
+//! length, so that the client notices.
 
 use std::io;
 use std::pin::Pin;

@@ -1,11 +1,11 @@
-//! Headers of a file that tenant code has made: nobody is to render it, run it, or keep it.
+//! Headers of a file from tenant code: no client shall render, run or cache it.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use vivarium_engine::media;
 
 use super::conditional::{ByteRange, Version};
 
-/// What tells one version from another, also of one that is not sent.
+/// The validators of a version, also for a response without content.
 pub(super) fn validators(version: &Version) -> HeaderMap {
     let mut headers = HeaderMap::new();
     insert(&mut headers, header::ETAG, version.etag());
@@ -16,7 +16,6 @@ pub(super) fn validators(version: &Version) -> HeaderMap {
     headers
 }
 
-/// What is said of the content.
 pub(super) fn of_content(path: &str, range: &ByteRange, size: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     insert(&mut headers, header::CONTENT_TYPE, media::of_name(path));
@@ -37,7 +36,7 @@ pub(super) fn of_content(path: &str, range: &ByteRange, size: u64) -> HeaderMap 
     headers
 }
 
-/// To be saved under its name (RFC 6266), any byte of which may mean something (RFC 8187).
+/// A `Content-Disposition` that saves the file under its name (RFC 6266), encoded by RFC 8187.
 fn disposition(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let mut text = "attachment; filename*=UTF-8''".to_owned();

@@ -1,4 +1,4 @@
-//! The content of an upload: read as fast as the session takes it, and no faster.
+//! The content of an upload, read only as fast as the session takes it.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -8,11 +8,11 @@ use vivarium_engine::session::transfer::Uploaded;
 use crate::api::Problem;
 use crate::api::body::{Pieces, content_length};
 
-/// Conditions under which a file is to be written. They are not kept, so they are refused.
+/// Conditional headers, which uploads do not support and so refuse.
 const CONDITIONS: [HeaderName; 4] =
     [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_UNMODIFIED_SINCE, header::CONTENT_RANGE];
 
-/// Refuses what would be written as something else than what the client means.
+/// Refuses a request whose headers would be ignored, or whose content is not what `unpack` needs.
 pub(super) fn check(headers: &HeaderMap, unpack: bool) -> Result<(), Problem> {
     if let Some(name) = CONDITIONS.into_iter().find(|name| headers.contains_key(name)) {
         // RFC 9110, 14.5, of Content-Range: 400.
@@ -39,7 +39,7 @@ fn unsupported(detail: &str) -> Problem {
 pub(super) struct Incoming {
     body: Pieces,
     announced_bytes: Option<u64>,
-    /// Whether the client waits for us before it sends anything (RFC 9110, 100-continue).
+    /// Whether the client waits for `100 Continue` before it sends anything (RFC 9110, 10.1.1).
     asks_first: bool,
     started: bool,
 }
@@ -51,7 +51,6 @@ impl Incoming {
         Self { body: Pieces::new(body), announced_bytes, asks_first, started: false }
     }
 
-    /// How long it is, where the client says so.
     pub(super) const fn announced(&self) -> Option<u64> {
         self.announced_bytes
     }
@@ -64,7 +63,7 @@ impl Incoming {
         Ok(upload.finish().await?)
     }
 
-    /// Reads on for a while, for a client that does not look before it has sent everything.
+    /// Discards the rest for a client that reads its answer only after sending everything.
     pub(super) async fn drain(self) {
         if self.started || !self.asks_first {
             self.body.drain().await;
