@@ -1,24 +1,22 @@
-//! What is said about a metric, to Prometheus and to readers of docs/metrics.md.
+//! The declaration of a metric, for Prometheus and for docs/metrics.md.
 
 use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Declaration {
-    /// Title of its family.
+    /// The title of its family.
     pub family: &'static str,
     pub name: &'static str,
-    /// What it is to Prometheus.
     pub kind: Kind,
-    /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// What it says, in one sentence.
+    /// Its meaning, in one sentence.
     pub help: &'static str,
 }
 
-/// What a metric is to Prometheus.
+/// The type of a metric in Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only ever grows, until the daemon is restarted.
+    /// Only grows, until the daemon restarts.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -36,19 +34,16 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a metric is measured in: a base unit, or nothing for what is counted.
+/// The base unit of a metric, or none for a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Seconds.
     Seconds,
-    /// Bytes.
     Bytes,
-    /// A number of things.
     None,
 }
 
 impl Declaration {
-    /// Its unit, which its name tells (Prometheus, "Metric and label naming").
+    /// The unit, from the suffix of the name (Prometheus, "Metric and label naming").
     #[must_use]
     pub fn unit(&self) -> Unit {
         let name = self.name.strip_suffix("_total").unwrap_or(self.name);

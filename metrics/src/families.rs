@@ -1,4 +1,4 @@
-//! The families. One is added by a file below and by its name in the two lists here.
+//! The families. To add one, add a file below and its name to the two lists here.
 
 use crate::MetricsError;
 use crate::register::Register;
@@ -20,14 +20,14 @@ pub mod sessions;
 pub mod templates;
 pub mod tenants;
 
-/// Metrics that belong together.
+/// Related metrics.
 trait Family: Sized {
     /// Their heading in docs/metrics.md.
     const TITLE: &'static str;
 
     fn declare(register: &mut Register) -> Result<Self, MetricsError>;
 
-    /// Shows what may happen to a tenant as not having happened yet.
+    /// Shows a tenant's counters as 0 before anything happens to it.
     fn introduce(&self, _tenant: &str) {}
 }
 

@@ -1,4 +1,4 @@
-//! Handles on metrics that know how many labels they have: a value too few does not compile.
+//! Handles on metrics that know their number of labels: a missing value does not compile.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use prometheus::{CounterVec, GaugeVec, HistogramVec};
 #[derive(Debug)]
 pub(crate) struct Counter<const LABELS: usize>(pub(crate) CounterVec);
 
-/// Shows a total that somebody else counts. Set in every scrape, or absent from it.
+/// A total that the kernel or another module counts. Set in every scrape, or absent from it.
 #[derive(Debug)]
 pub(crate) struct Total<const LABELS: usize>(pub(crate) CounterVec);
 
-/// Shows a number. Set in every scrape, or absent from it.
+/// A number. Set in every scrape, or absent from it.
 #[derive(Debug)]
 pub(crate) struct Gauge<const LABELS: usize>(pub(crate) GaugeVec);
 
-/// Counts durations by how long they were.
+/// A histogram of durations.
 #[derive(Debug)]
 pub(crate) struct Durations<const LABELS: usize>(pub(crate) HistogramVec);
 
@@ -32,7 +32,7 @@ impl<const LABELS: usize> Counter<LABELS> {
         self.0.with_label_values(&labels).inc_by(duration.as_secs_f64());
     }
 
-    /// Shows it as 0, so that the first event is seen as a change (Prometheus,
+    /// Shows the counter as 0, so that the first event is a visible change (Prometheus,
     /// "Instrumentation", "Avoid missing metrics").
     pub(crate) fn begin(&self, labels: [&str; LABELS]) {
         drop(self.0.with_label_values(&labels));
@@ -43,7 +43,7 @@ impl<const LABELS: usize> Total<LABELS> {
     pub(crate) fn set(&self, labels: [&str; LABELS], count: f64) {
         let counter = self.0.with_label_values(&labels);
         counter.reset();
-        // What is read from elsewhere may be anything, and less than nothing is a defect here.
+        // The source may report anything, and a counter panics on a negative number.
         counter.inc_by(count.max(0.0));
     }
 }
@@ -64,7 +64,7 @@ impl<const LABELS: usize> Durations<LABELS> {
     }
 }
 
-/// Prometheus knows no other numbers.
+/// Prometheus has no other numbers.
 #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53, and close to it above")]
 pub(crate) const fn float(count: u64) -> f64 {
     count as f64

@@ -1,15 +1,15 @@
-//! What Vivarium counts, and how Prometheus is told.
+//! The metrics of Vivarium, for Prometheus.
 //!
 //! One file per family of metrics in [`families`]. A family declares its metrics once, when it is
 //! made, and that declaration is also its documentation (docs/metrics.md is generated from it).
 //! Callers hold typed handles and never see Prometheus' own types.
 //!
-//! Counters and histograms are written as things happen. What somebody else keeps (the kernel,
-//! the registry of sessions) is read when Prometheus asks, in [`Metrics::scrape`].
+//! Counters and histograms are written as events happen. Values that others keep (the kernel, the
+//! registry of sessions) are read at each scrape, in [`Metrics::scrape`].
 //!
-//! A label's values must be bounded: every one is a `&'static str` of the program, the name of a
-//! tenant or of an environment, which operators configure, or the version. Never a session's id
-//! or anything else that a client chooses.
+//! A label's values must be bounded: each is a `&'static str` of the program, the name of a tenant or
+//! an environment, which operators configure, or the version. Never use a session's id or anything
+//! else that a client chooses.
 
 mod declaration;
 pub mod families;
@@ -30,13 +30,11 @@ use register::{Register, Reset};
 /// The media type of the text format (Prometheus, "Exposition formats").
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// Metrics that could not be declared or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
-    /// A defect of a declaration: a name that is taken or is none.
+    /// A defect of a declaration: an invalid name, or one that is taken.
     #[error("declare metric {name}")]
     Declare { name: &'static str, source: prometheus::Error },
-    /// The text could not be written.
     #[error("write the metrics as text")]
     Encode(#[source] prometheus::Error),
 }
@@ -47,7 +45,7 @@ pub struct Metrics {
     registry: prometheus::Registry,
     declarations: Vec<Declaration>,
     resets: Vec<Reset>,
-    /// Held during a scrape: another would find values that are half set.
+    /// Held during a scrape, so that no other sees values that are half set.
     scraping: Mutex<()>,
 }
 
@@ -63,9 +61,10 @@ impl Metrics {
         Ok(Self { families, registry, declarations, resets, scraping: Mutex::default() })
     }
 
-    /// Everything as text, after `read` has set what is only known now. Blocks if `read` does.
+    /// All metrics as text, after `read` has set those that are read at a scrape. Blocks if `read`
+    /// does.
     ///
-    /// What `read` does not set is absent: a tenant that is gone, a file the host lacks.
+    /// A metric that `read` does not set is absent: a tenant that is gone, a file the host lacks.
     ///
     /// # Errors
     /// [`MetricsError::Encode`].
@@ -78,7 +77,6 @@ impl Metrics {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(MetricsError::Encode)
     }
 
-    /// What is declared, family by family.
     #[must_use]
     pub fn declarations(&self) -> &[Declaration] {
         &self.declarations

@@ -1,4 +1,4 @@
-//! Where families declare their metrics: to Prometheus and to the documentation in one step.
+//! Declares metrics for Prometheus and for the documentation in one step.
 
 use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, HistogramOpts, HistogramVec, Opts, Registry};
@@ -12,10 +12,9 @@ const BUCKETS: [f64; 18] = [
     5.0, 10.0, 30.0, 60.0,
 ];
 
-/// Forgets what the last scrape has set.
+/// Forgets the values of the last scrape.
 pub(crate) type Reset = Box<dyn Fn() + Send + Sync>;
 
-/// The names of labels.
 pub(crate) type Labels<const COUNT: usize> = &'static [&'static str; COUNT];
 
 #[derive(Default)]
@@ -27,7 +26,7 @@ pub(crate) struct Register {
 }
 
 impl Register {
-    /// What follows is of this family.
+    /// Begins a family.
     pub(crate) const fn family(&mut self, title: &'static str) {
         self.family = title;
     }
@@ -43,7 +42,7 @@ impl Register {
             .map(Counter)
     }
 
-    /// A counter that is read when Prometheus asks.
+    /// A counter that is read at each scrape.
     pub(crate) fn total<const N: usize>(
         &mut self,
         name: &'static str,
@@ -57,7 +56,7 @@ impl Register {
         Ok(Total(vec))
     }
 
-    /// A gauge, which is read when Prometheus asks.
+    /// A gauge, which is read at each scrape.
     pub(crate) fn gauge<const N: usize>(
         &mut self,
         name: &'static str,

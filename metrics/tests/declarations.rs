@@ -1,4 +1,4 @@
-//! What holds for every declaration, and that each is used and documented.
+//! Every declaration follows the conventions, is used and is documented.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -70,7 +70,7 @@ fn names_units_and_labels_follow_the_conventions() {
 }
 
 #[test]
-fn the_page_is_what_is_declared() {
+fn docs_page_matches_the_declarations() {
     let page = fs::read_to_string(workspace().join("docs/metrics.md")).unwrap_or_default();
     assert!(
         page == markdown(Metrics::new().unwrap().declarations()),
@@ -80,7 +80,7 @@ fn the_page_is_what_is_declared() {
 
 /// A metric nobody sets would be a promise nobody keeps.
 #[test]
-fn everything_that_can_be_told_is_told_by_the_supervisor() {
+fn every_method_of_a_family_has_a_caller_in_the_supervisor() {
     let supervisor = sources(&workspace().join("supervisor"));
     for entry in fs::read_dir(workspace().join("metrics/src/families")).unwrap() {
         let path = entry.unwrap().path();
@@ -93,7 +93,7 @@ fn everything_that_can_be_told_is_told_by_the_supervisor() {
             assert!(supervisor.contains(&call), "nobody calls {call}…)");
             count += 1;
         }
-        assert!(count > 0, "{family} can not be told anything");
+        assert!(count > 0, "{family} has no methods");
     }
 }
 
@@ -128,7 +128,7 @@ fn alerts_and_dashboard_use_metrics_that_are_declared() {
     }
 }
 
-/// What is wrong is no use without what to do.
+/// An alert needs instructions.
 #[test]
 fn every_alert_has_a_runbook() {
     let rules = fs::read_to_string(workspace().join("metrics/alerts/vivarium.rules.yml")).unwrap();
@@ -149,7 +149,7 @@ fn every_alert_has_a_runbook() {
 }
 
 #[test]
-fn events_add_up_and_readings_do_not() {
+fn counters_accumulate_and_gauges_are_reset() {
     let metrics = Metrics::new().unwrap();
     metrics.introduce("one");
     metrics.limits.reached("one", Limit::Memory, 2);
@@ -187,7 +187,7 @@ fn events_add_up_and_readings_do_not() {
 }
 
 #[test]
-fn a_layer_has_one_status_and_clients_invent_no_labels() {
+fn layer_has_one_status_and_client_input_makes_no_labels() {
     let metrics = Metrics::new().unwrap();
     metrics.http.answered(None, "X-a\"b\n", 200, Duration::ZERO);
     let text = metrics

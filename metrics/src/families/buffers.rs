@@ -1,4 +1,4 @@
-//! What the daemon itself holds for its tenants: request bodies, executions, results, answers.
+//! The daemon's own buffers for its tenants: request bodies, executions, results, responses.
 
 use super::Family;
 use crate::MetricsError;
@@ -42,17 +42,17 @@ impl Family for Buffers {
 }
 
 impl Buffers {
-    /// Scrape: what is held for a tenant.
+    /// Scrape: the bytes held for a tenant.
     pub fn are_used(&self, tenant: &str, bytes: u64) {
         self.used.set_count([tenant], bytes);
     }
 
-    /// Scrape: the most of all.
+    /// Scrape: the maximum for all tenants together.
     pub fn may_be(&self, bytes: u64) {
         self.limit.set_count([], bytes);
     }
 
-    /// Something of an execution was dropped.
+    /// A part of an execution was dropped.
     pub fn dropped(&self, tenant: &str) {
         self.dropped.add_one([tenant]);
     }

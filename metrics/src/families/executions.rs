@@ -45,7 +45,7 @@ impl Family for Executions {
 }
 
 impl Executions {
-    /// One has ended, after this time if it ever started.
+    /// An execution has ended, after this time if it ever started.
     pub fn ended(
         &self,
         tenant: &str,

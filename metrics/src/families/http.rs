@@ -7,19 +7,19 @@ use crate::MetricsError;
 use crate::handles::{Counter, Durations};
 use crate::register::Register;
 
-/// Methods that have a name of their own.
+/// Methods that label requests; all others are `other`.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
 
 /// Why the daemon closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
-    /// It was silent, and another needed its place.
+    /// It was silent, and another connection needed its place.
     Crowded,
-    /// There was no place for it.
+    /// The listener was full.
     Refused,
-    /// Its client was too slow to take an answer.
+    /// Its client was too slow to read an answer.
     Slow,
-    /// It was open for too long after the daemon had been told to stop.
+    /// It was still open some seconds after the end of a drain.
     Drained,
 }
 
@@ -75,12 +75,11 @@ impl Family for Http {
 }
 
 impl Http {
-    /// A connection was closed.
     pub fn closed(&self, reason: Closed) {
         self.closed.add_one([reason.name()]);
     }
 
-    /// A request was answered. `route` is the template that matched, never the path.
+    /// `route` is the template that matched, never the path.
     pub fn answered(&self, route: Option<&str>, method: &str, status: u16, duration: Duration) {
         let route = route.unwrap_or("unknown");
         // A client can invent methods.

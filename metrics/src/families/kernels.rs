@@ -1,4 +1,4 @@
-//! Kernels: how they came about, and why they were replaced.
+//! Kernels: how they started, and why they were replaced.
 
 use super::Family;
 use crate::MetricsError;
@@ -43,7 +43,7 @@ impl Kernels {
         self.starts.add_one([tenant, origin]);
     }
 
-    /// One has ended, for this cause, and another takes its place.
+    /// A kernel has ended for this cause, and another replaces it.
     pub fn restarted(&self, tenant: &str, cause: &'static str) {
         self.restarts.add_one([tenant, cause]);
     }

@@ -5,10 +5,10 @@ use crate::MetricsError;
 use crate::handles::Gauge;
 use crate::register::Register;
 
-/// What may be true of a layer.
+/// The statuses of a layer.
 const STATUSES: [&str; 4] = ["enforced", "partial", "unavailable", "off"];
 
-/// The modes there are.
+/// The sandbox modes.
 const MODES: [&str; 3] = ["auto", "on", "off"];
 
 #[derive(Debug)]

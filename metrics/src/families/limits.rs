@@ -59,7 +59,6 @@ impl Family for Limits {
 }
 
 impl Limits {
-    /// One was reached, so many times.
     pub fn reached(&self, tenant: &str, limit: Limit, times: u64) {
         self.events.add([tenant, limit.name()], times);
     }

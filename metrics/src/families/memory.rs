@@ -1,4 +1,4 @@
-//! Memory for sessions: how much is left, what one more takes, whether it is refused.
+//! Memory for sessions: how much is left, the estimate for one more, whether one is refused.
 
 use super::Family;
 use crate::MetricsError;
@@ -52,12 +52,12 @@ impl Memory {
         self.available.set_count([], bytes);
     }
 
-    /// Scrape: what one more session takes.
+    /// Scrape: the estimate for one more session.
     pub fn is_expected_to_take(&self, environment: &str, bytes: u64) {
         self.estimate.set_count([environment], bytes);
     }
 
-    /// Scrape: the part of the time in which it is waited for.
+    /// Scrape: the share of the time in which processes wait for memory.
     pub fn is_waited_for(&self, ratio: f64) {
         self.pressure.set([], ratio);
     }

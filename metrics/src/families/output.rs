@@ -1,4 +1,4 @@
-//! What executions print.
+//! Output of executions.
 
 use super::Family;
 use crate::MetricsError;
@@ -54,7 +54,7 @@ impl Family for Output {
 }
 
 impl Output {
-    /// An execution has printed so much, and perhaps more.
+    /// An execution has printed so many bytes, and more if `truncated`.
     pub fn printed(&self, tenant: &str, stream: Stream, bytes: u64, truncated: bool) {
         self.bytes.add([tenant, stream.name()], bytes);
         if truncated {

@@ -1,4 +1,4 @@
-//! Sessions that are kept ready: how many, how often there is one, how they are made.
+//! Pools of ready sessions: their size, hits and refills.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use crate::MetricsError;
 use crate::handles::{Counter, Durations, Gauge};
 use crate::register::Register;
 
-/// Why none is made although some are missing.
 const MEMORY_PRESSURE: &str = "memory_pressure";
 
 #[derive(Debug)]
@@ -62,7 +61,7 @@ impl Family for Pool {
 }
 
 impl Pool {
-    /// An environment has a pool: nothing has happened to it yet.
+    /// Shows the counters of an environment's pool as 0.
     pub fn introduced(&self, environment: &str) {
         for outcome in ["hit", "miss"] {
             self.takes.begin([environment, outcome]);
@@ -78,28 +77,28 @@ impl Pool {
         self.ready.set_count([environment], sessions);
     }
 
-    /// Scrape: whether none are started for want of memory.
+    /// Scrape: whether no sessions are started for lack of memory.
     pub fn is_paused(&self, paused: bool) {
         self.paused.set([MEMORY_PRESSURE], if paused { 1.0 } else { 0.0 });
     }
 
-    /// A session was made where there is a pool, from it or not.
+    /// A session was made in an environment with a pool, from it if one `was_ready`.
     pub fn taken(&self, environment: &str, was_ready: bool) {
         self.takes.add_one([environment, if was_ready { "hit" } else { "miss" }]);
     }
 
-    /// One has started, in this time.
+    /// A session for the pool has started, in this time.
     pub fn refilled(&self, environment: &str, duration: Duration) {
         self.refills.add_one([environment, "ok"]);
         self.refill.observe([environment], duration);
     }
 
-    /// One that was ready was ended for want of memory.
+    /// A ready session was ended for lack of memory.
     pub fn gave_up(&self, environment: &str) {
         self.given_up.add_one([environment]);
     }
 
-    /// One could not be started.
+    /// A session for the pool could not be started.
     pub fn not_refilled(&self, environment: &str) {
         self.refills.add_one([environment, "failed"]);
     }

@@ -1,5 +1,4 @@
-//! How long a tenant's processes had to wait for what they needed
-//! (`Documentation/accounting/psi.rst`).
+//! How long a tenant's processes waited for resources (`Documentation/accounting/psi.rst`).
 
 use std::time::Duration;
 

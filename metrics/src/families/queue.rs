@@ -1,4 +1,4 @@
-//! Executions that wait, and requests that were refused for want of room.
+//! Queued executions, and requests that were refused for lack of room.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::register::Register;
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// As many executions as may wait in the session are waiting.
+    /// The session's queue is full.
     QueueFull,
-    /// There are as many sessions as there may be.
+    /// The maximum of sessions is reached.
     TooManySessions,
     /// The host has no memory for one more session.
     NoCapacity,
     /// The daemon, or the host, has no file descriptor left.
     NoDescriptors,
-    /// As many operations on files as may be under way are.
+    /// The maximum of file operations at one time is reached.
     TooManyTransfers,
-    /// What the daemon holds for the tenant is as much as it may be.
+    /// The tenant's buffer budget is used up.
     NoRoom,
-    /// What the daemon holds for all tenants is as much as it may be.
+    /// The daemon's buffer budget is used up.
     Overloaded,
-    /// As many connections or requests as there may be are open.
+    /// The maximum of connections or requests is reached.
     TooManyRequests,
     /// The daemon is shutting down.
     Draining,
@@ -100,17 +100,16 @@ impl Family for Queue {
 }
 
 impl Queue {
-    /// Scrape: how many wait.
+    /// Scrape: how many executions wait.
     pub fn waiting(&self, tenant: &str, executions: u64) {
         self.depth.set_count([tenant], executions);
     }
 
-    /// An execution has waited so long, and starts.
+    /// An execution starts after waiting so long.
     pub fn waited(&self, tenant: &str, duration: Duration) {
         self.wait.observe([tenant], duration);
     }
 
-    /// A request was refused.
     pub fn refused(&self, tenant: &str, reason: Refusal) {
         self.refused.add_one([tenant, reason.name()]);
     }

@@ -1,4 +1,4 @@
-//! Sessions: how many, how they start, how they end.
+//! Sessions: their number, starts and ends.
 
 use std::time::Duration;
 
@@ -71,22 +71,22 @@ impl Sessions {
         self.now.set_count([tenant, state], sessions);
     }
 
-    /// Scrape: how many there may be.
+    /// Scrape: the maximum of sessions.
     pub fn may_be(&self, sessions: u64) {
         self.limit.set_count([], sessions);
     }
 
-    /// One has started, in this time.
+    /// A session has started, in this time.
     pub fn started(&self, tenant: &str, duration: Duration) {
         self.start.observe([tenant], duration);
     }
 
-    /// One could not be started.
+    /// A session could not be started.
     pub fn failed_to_start(&self, tenant: &str, layer: &'static str) {
         self.failures.add_one([tenant, layer]);
     }
 
-    /// One that had started is over.
+    /// A session that had started is over.
     pub fn ended(&self, tenant: &str, cause: &'static str) {
         self.ended.add_one([tenant, cause]);
     }

@@ -1,11 +1,11 @@
-//! Templates: whether there is one, and how often it had to be built.
+//! Templates: their state, and how often they were built.
 
 use super::Family;
 use crate::MetricsError;
 use crate::handles::{Counter, Gauge};
 use crate::register::Register;
 
-/// What may be true of one.
+/// The states of a template.
 const STATES: [&str; 4] = ["off", "building", "ready", "unavailable"];
 
 #[derive(Debug)]
@@ -37,21 +37,21 @@ impl Family for Templates {
 }
 
 impl Templates {
-    /// Scrape: what there is of it.
+    /// Scrape: its state.
     pub fn is_in_state(&self, environment: &str, state: &'static str) {
         for other in STATES {
             self.state.set([environment, other], if other == state { 1.0 } else { 0.0 });
         }
     }
 
-    /// An environment is to have one, and nothing has happened to it yet.
+    /// Shows the counters of an environment's template as 0.
     pub fn introduced(&self, environment: &str) {
         for outcome in ["ok", "failed"] {
             self.builds.begin([environment, outcome]);
         }
     }
 
-    /// One was built, or could not be.
+    /// A template was built, or could not be.
     pub fn built(&self, environment: &str, worked: bool) {
         self.builds.add_one([environment, if worked { "ok" } else { "failed" }]);
     }

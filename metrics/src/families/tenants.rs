@@ -1,4 +1,4 @@
-//! What the kernel charges to a tenant's cgroup: all its sessions together, agents included.
+//! The resources charged to a tenant's cgroup: all its sessions together, agents included.
 
 use std::time::Duration;
 
