@@ -1,4 +1,4 @@
-"""What stands between the kernel and the code it runs: interrupts, imports, repair.
+"""Separates the kernel from the code it runs: interrupts, imports, repair.
 
 The kernel never raises an interrupt in its own code. Python calls a signal handler with the frame
 that was about to go on. If that frame runs kernel code, `on_sigint` raises nothing and leaves the
@@ -12,8 +12,8 @@ raises a held-back interrupt as it leaves. A function marked `interruptible` may
 itself, so it must hold nothing that an interrupt would leave half done.
 """
 
-# Parts that are loaded later import these from here: by then user code may have replaced what is in
-# sys.modules.
+# Parts that are loaded later import these from here, since by then user code may have replaced them
+# in sys.modules.
 import _signal
 import builtins
 import posix
@@ -69,7 +69,7 @@ class State:
 
 
 def call_user(function, *args):
-    """Calls what may run user code or block. Call it inside a `try`."""
+    """Calls a function that may run user code or block. Call it inside a `try`."""
     if State.interrupted and get_ident() == State.thread:
         State.interrupted = False
         raise KeyboardInterrupt
@@ -128,7 +128,7 @@ def is_kernel_code(code):
 
 
 def call_without_workdir(function, *args):
-    """Calls what may import modules, with a `sys.path` that leads to no file of the user's."""
+    """Calls a function that may import modules, with a `sys.path` without the user's files."""
     users_path, sys.path = sys.path, list(SAFE_PATH)
     try:
         return call_user(function, *args)
@@ -149,7 +149,7 @@ def load(name):
 
 def start():
     """Prepares the process, before the first execution."""
-    # A template that loaded this part had others.
+    # A kernel forked from a template has its own.
     State.pid = posix.getpid()
     State.thread = get_ident()
     # Programs that user code executes do not inherit the control socket, nor do its forks.
@@ -197,7 +197,7 @@ def stop_tracing():
 
 
 def restore():
-    """Restores what the next execution needs and the last one may have changed."""
+    """Restores the state that the last execution may have changed and the next one needs."""
     if getrecursionlimit() < LEAST_RECURSION_LIMIT:
         setrecursionlimit(DEFAULT_RECURSION_LIMIT)
     # Before the mask is reset: a SIGINT that the code had blocked arrives then.

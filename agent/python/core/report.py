@@ -1,8 +1,8 @@
 """Describes exceptions, whatever their classes do.
 
 Reads tracebacks through C descriptors, which no class can redefine. Runs user code (`str`, `repr`,
-and formatting, which calls them) through `call_user`, and has a text to put in its place when that
-raises, hangs until interrupted, or runs out of stack or memory.
+and formatting, which calls them) through `call_user`, and uses another text if that raises, hangs
+until interrupted, or runs out of stack or memory.
 """
 
 import builtins
@@ -27,7 +27,7 @@ CHAIN_MAX = 1000
 
 
 def message_of(error):
-    """str(error), and whether that worked."""
+    """str(error) or a text in its place, and whether `str` worked."""
     try:
         return str.__str__(call_user(str, error)), True
     except BaseException as caught:

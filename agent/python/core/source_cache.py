@@ -1,4 +1,4 @@
-"""Keeps the sources of past executions, for whoever shows source lines.
+"""Keeps the sources of past executions, for tools that show source lines.
 
 traceback, inspect, warnings and pdb all ask linecache, but importing that at start-up takes
 milliseconds. So import_hooks.py waits until something imports it and fills its cache then; from

@@ -80,7 +80,7 @@ def flush():
         try:
             call_user(stream.flush)
         except KeyboardInterrupt:
-            # It is meant for the user's stream, if that hangs. The originals do not.
+            # It is meant for a user's stream that hangs; the originals do not hang.
             continue
         except BaseException as error:
             if is_original(stream) and raised_by_user(error):
@@ -99,7 +99,7 @@ def flush_in_use():
 
 
 def write_note(text):
-    """Writes a note to standard error, whatever user code made of sys.stderr."""
+    """Writes a note to standard error, even if user code has replaced sys.stderr."""
     flush_in_use()
     try:
         posix.write(2, b"vivarium: %s\n" % text.encode("utf-8", "backslashreplace"))

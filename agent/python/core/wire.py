@@ -20,7 +20,7 @@ READY, VALUE, EXCEPTION, DONE, STARTED, DISPLAY = 1, 2, 3, 4, 5, 6
 OK, ERROR, INTERRUPTED = 0, 1, 2
 # The kinds of DISPLAY frames.
 SHOW, UPDATE, CLEAR, IMAGE, VIDEO_FRAME = 0, 1, 2, 3, 4
-# What became of a display.
+# Outcomes of a display.
 SENT, TOO_LARGE, NO_CHANNEL = 0, 1, 2
 
 TEXT_MAX_BYTES = 1 << 20
@@ -46,11 +46,11 @@ lock = RLock()
 
 
 class State:
-    """What changes during the life of the kernel. An object, as setting class attributes is slow.
+    """The kernel's mutable state. An object, since setting class attributes is slow.
 
     The user's signal handlers may raise between any two instructions, but not inside one call of a
-    C function. So one `vars(state).update` changes all that belongs together, and one `extend` by a
-    `map` makes a system call and notes its result. Whatever comes next goes on from there: no frame
+    C function. So one `vars(state).update` changes related fields, and one `extend` by a
+    `map` makes a system call and notes its result. The next step continues from there: no frame
     is torn or lost, sent twice or accepted twice.
     """
 
@@ -90,10 +90,10 @@ def answer(frames):
 
 
 def send_display(size, *parts):
-    """Sends a DISPLAY frame with `size` bytes of representations. Returns what became of it.
+    """Sends a DISPLAY frame with `size` bytes of representations. Returns its outcome.
 
-    Whatever is printed after it returns comes after the display. Any thread may call it at any
-    time; inside `send`, or when no execution runs, it sends nothing.
+    Output printed after it returns comes after the display. Any thread may call it at any time;
+    inside `send`, or when no execution runs, it sends nothing.
     """
     with lock:
         if state.execution_number is None or state.busy:
@@ -132,7 +132,7 @@ def post(frames, wait=None, **changes):
 
 
 def write_outbox():
-    """Writes what is in the outbox. The caller holds the lock."""
+    """Writes the outbox. The caller holds the lock."""
     while state.outbox:
         rest = state.outbox[sum(state.write_counts) :]
         if not rest:

@@ -1,8 +1,8 @@
 """Shows matplotlib's animations as video frames.
 
 `FuncAnimation.save`, `to_jshtml` and `to_html5_video` draw frame after frame and report their
-progress: then we draw a frame of our own, of a bounded number spread evenly. To show an animation,
-we save it with a writer that writes nothing.
+progress: at a bounded number of these reports, spread evenly, we draw a frame of our own. To show
+an animation, we save it with a writer that writes nothing.
 
 Must not import matplotlib: import_hooks.py calls it once user code did.
 """
@@ -116,7 +116,7 @@ def play(animation):
 
 def take_frames(animation):
     canvas = animation._fig.canvas
-    # It would draw each frame a second time, and nobody would see that.
+    # It would draw each frame a second time, invisibly.
     canvas.draw_idle = lambda *args, **options: None
     try:
         State.playing = (animation,)

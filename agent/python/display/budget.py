@@ -4,8 +4,8 @@ SIGALRM raises `RenderingTimeout` in a repr or `_repr_html_` that takes too long
 again after a while, in case the code caught it. Code that neither returns nor lets Python run (a
 loop in C) ends with its execution, at the execution's own limit.
 
-User code may use SIGALRM and its timer too: its handler and the rest of its time are put back
-afterwards, and an alarm of its own that is due during a rendering comes after it. Threads other
+User code may use SIGALRM and its timer too: its handler and remaining time are restored
+afterwards, and an alarm that is due during a rendering rings after it. Threads other
 than the main one run no signal handlers, so they have no budget.
 
 Like an interrupt, `RenderingTimeout` is never raised in kernel code: see guard.py.

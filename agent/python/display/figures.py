@@ -1,8 +1,8 @@
-"""Draws matplotlib's figures, and knows which of them have been shown.
+"""Draws matplotlib's figures, and tracks which of them have been shown.
 
-A figure is shown once per execution unless it changes. matplotlib's own flag `stale` tells: we set
-it to 0, which means False to matplotlib, and whatever changes or draws the figure sets it to True
-or False.
+A figure is shown once per execution unless it changes. matplotlib's flag `stale` detects a change:
+we set it to 0, which matplotlib takes for False; changing or drawing the figure sets it to True or
+False.
 """
 
 import publisher

@@ -1,4 +1,4 @@
-"""What an interactive session has beyond a script: `_`, `In`, `Out`, `display`.
+"""The extras of an interactive session: `_`, `In`, `Out`, `display`.
 
 `_`, `__` and `___` are variables of `__main__`. The rest are builtins: they are not among the
 user's variables, and a variable of the same name takes precedence.

@@ -135,7 +135,7 @@ def find_renderer(kind):
 
 
 def call_methods(value, methods, renderer, include, exclude):
-    """All that the value's methods return, each MIME type once."""
+    """The results of the value's methods, each MIME type once."""
     if renderer is not None:
         try:
             bundle = renderer(value)
@@ -161,7 +161,7 @@ def call_methods(value, methods, renderer, include, exclude):
 
 
 def call_repr(value, name, **options):
-    """What a method returns, without metadata; None if it raises."""
+    """The result of a method, without metadata; None if it raises."""
     try:
         result = call_timed(call_method, value, name, options)
     except (KeyboardInterrupt, RenderingTimeout):

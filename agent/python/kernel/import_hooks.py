@@ -128,8 +128,6 @@ class Finder:
 
 
 class StandIn:
-    """The loader of the modules that stand in for IPython."""
-
     def create_module(self, spec):
         return None
 

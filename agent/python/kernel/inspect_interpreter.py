@@ -1,4 +1,4 @@
-"""Finds out what a Python interpreter reads, and compiles the kernel with it.
+"""Finds the directories that a Python interpreter reads, and compiles the kernel with it.
 
 agent/src/inspect.rs runs this as `python -s -c SCRIPT`, outside of any session, with the parts
 of the kernel on standard input as a JSON object: name -> source. The last line of output is

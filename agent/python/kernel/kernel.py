@@ -188,7 +188,7 @@ def encode_outcome(execution, number):
     if failure is not None:
         interrupted = issubclass(type(failure), KeyboardInterrupt)
         completion = wire.INTERRUPTED if interrupted else wire.ERROR
-        # Otherwise an exception that can not be described would be raised again, for ever.
+        # Without this bound an exception that can not be described would be raised for ever.
         if execution.attempts <= DESCRIBE_ATTEMPTS_MAX:
             outcome = wire.frame(wire.EXCEPTION, number, *report.describe(failure))
     elif execution.value is not None:
@@ -199,7 +199,7 @@ def encode_outcome(execution, number):
 
 def run_post_execute(execution):
     """Calls the functions that wait for the end of an execution."""
-    # Who interrupted an execution waits for its end.
+    # A client that interrupts an execution waits for its end.
     if type(execution.failure) is KeyboardInterrupt or getpid() != guard.State.pid:
         return
     try:
@@ -334,7 +334,7 @@ def is_one_line(source):
 
 
 def compile_long_source(source, compile_as):
-    """The same for a long source: only its last line can be the final expression."""
+    """Like `compile_source`, for a long source: only its last line can be the final expression."""
     end = len(source)
     while end > 0:
         start = source.rfind("\n", 0, end) + 1

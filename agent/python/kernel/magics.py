@@ -1,15 +1,15 @@
 """Translates IPython's syntax in a source that is not Python: `!command`, `%magic`, `name?`.
 
 If a source does not compile, looks at the line at fault and translates it if it is one of a few
-common forms; to one line, so that line numbers stay. Never looks at a source that is Python. A line
-that it does not translate stays a syntax error, with a hint at what works.
+common forms; to one line, so that line numbers stay. Valid Python is never touched. Any other line
+stays a syntax error, with a hint at what works.
 
 - `!command` and a cell after `%%bash` or `%%sh` run in a shell. `{name}` is not replaced.
 - `%time` and `%%time` print how long code took; `%%writefile` writes a file; `name?` is
   `help(name)`.
 - `%matplotlib` and `%config` do nothing: plots are shown anyway.
-- `pip install` in either syntax prints why it can not work, and the rest of the code runs: what it
-  would install is often there.
+- `pip install` in either syntax prints why it can not work, and the rest of the code runs: the
+  package is often there already.
 """
 
 import guard

@@ -1,8 +1,8 @@
 """Reinitializes a kernel that was forked from a template, before it starts.
 
 `os.fork` has done Python's part (`random` is seeded anew; threads and locks are right), and
-confining the process has done the system's part. The rest is what libraries took from the
-template's environment and process, and what is wrong in the kernel.
+confining the process has done the system's part. This part replaces the state that libraries took
+from the template's environment and process.
 
 The seed of `hash(str)` can not be changed: all kernels of a template share it
 (docs/sandbox-layers.md, "Templates").
@@ -28,9 +28,9 @@ MT_WORDS, MT_BYTES = 624, 2496
 
 
 def reinitialize():
-    """Replaces what this process inherited from the template."""
+    """Replaces the state that this process inherited from the template."""
     read_environment()
-    # As Python does at start; confining the process reset every action.
+    # Python does so at start; confining the process reset every action.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     clear_cached_directories()

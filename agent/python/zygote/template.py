@@ -7,11 +7,11 @@ socket, and 1 and 2 are its log.
 The loop that waits for requests to fork is the library's (agent/src/zygote/server.rs). It
 returns for each of them, since Python must do the fork itself: `os.fork` leaves Python's and the
 libraries' state right in the child (PyOS_AfterFork_Child, os.register_at_fork, pthread_atfork(3)).
-What libraries do at a fork they do here, outside of any session. Then the child joins the session,
-goes on as a process of its own there, and becomes the kernel.
+Fork handlers of libraries run here, outside of any session. Then the child joins the session,
+continues there in a clone of itself, and becomes the kernel.
 
-It must never run user code. It must be single-threaded when it begins to serve: a fork takes
-nothing of other threads but the locks that they hold.
+It must never run user code. It must be single-threaded when it begins to serve: a fork keeps the
+locks of other threads, but not the threads.
 """
 
 import ctypes
@@ -101,7 +101,7 @@ def main():
 
 
 def warm_up(warmup, modules):
-    """Imports and runs what the environment names. Returns what that left behind."""
+    """Imports the environment's modules and runs its warm-up code. Returns their leftovers."""
     leftovers = Leftovers()
     for name in PARTS:
         __import__(name)
