@@ -190,7 +190,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_stale_socket_is_replaced_and_a_living_one_is_not() {
+    fn stale_socket_is_replaced_and_a_live_one_is_not() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("api.sock");
         let address = [ListenAddr::Unix(path.clone())];

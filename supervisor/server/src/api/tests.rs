@@ -80,13 +80,21 @@ async fn answer(stream: &mut (impl AsyncReadExt + Unpin)) -> Response {
     Response { status, head: head.to_lowercase(), body: body.to_owned() }
 }
 
+fn head(method: &str, path: &str, headers: &str) -> String {
+    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
+}
+
 fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
-    let len = body.len();
-    format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-         content-length: {len}\r\n{headers}\r\n{body}"
-    )
-    .into_bytes()
+    let headers = format!("content-length: {}\r\n{headers}", body.len());
+    (head(method, path, &headers) + body).into_bytes()
+}
+
+const CHUNKED: &str = "transfer-encoding: chunked\r\n";
+
+/// Sends a chunked body.
+async fn send_chunked(server: &Server, method: &str, path: &str, chunks: &str) -> Response {
+    let head = head(method, path, &format!("{JSON}{CHUNKED}"));
+    raw(server.address, format!("{head}{chunks}0\r\n\r\n").as_bytes()).await
 }
 
 const JSON: &str = "content-type: application/json\r\n";
@@ -98,7 +106,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn a_session_over_http() {
+async fn session_is_created_used_and_deleted_over_http() {
     let server = start(settings());
     let made = server.call("POST", "/v1/sessions", r#"{"id": "a", "metadata": {"k": "v"}}"#).await;
     assert_eq!(made.status, 201);
@@ -129,7 +137,7 @@ async fn a_session_over_http() {
 }
 
 #[tokio::test]
-async fn the_other_routes() {
+async fn other_routes_answer() {
     let server = start(settings());
     assert_eq!(server.call("POST", "/v1/sessions", "").await.status, 201);
     let made = server.call("POST", "/v1/sessions/b/execute?create=true", r#"{"code": ""}"#).await;
@@ -235,7 +243,7 @@ async fn other_content_types_are_refused() {
 }
 
 #[tokio::test]
-async fn web_pages_are_kept_out() {
+async fn requests_of_web_pages_are_refused() {
     let server = start(settings());
     let rebound = b"GET /v1/host HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
     assert_eq!(raw(server.address, rebound).await.problem(), (403, "host_not_allowed".into()));
@@ -246,7 +254,7 @@ async fn web_pages_are_kept_out() {
 }
 
 #[tokio::test]
-async fn a_unix_socket_serves_the_same_and_requests_under_way_are_answered() {
+async fn unix_socket_serves_until_the_server_stops() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("api.sock");
     let unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -267,7 +275,7 @@ async fn a_unix_socket_serves_the_same_and_requests_under_way_are_answered() {
 }
 
 #[tokio::test]
-async fn serving_ends_when_told() {
+async fn server_stops_on_request() {
     let server = start(settings());
     server.call("GET", "/healthz", "").await;
     server.stop.send(()).unwrap();

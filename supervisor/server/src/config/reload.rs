@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_come_go_and_change() {
+    fn reload_adds_changes_and_removes_tenants() {
         let text = |tenants: &[String]| format!("[sandbox]\nmax_procs = 5\n{}", tenants.concat());
         let old = config(&text(&[
             tenant("same", "1", ""),

@@ -36,7 +36,7 @@ fn refused(text: &str, wanted: &str) {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_contract() {
+fn defaults_are_as_specified() {
     let settings = resolve(&Sources { host: host(), ..Sources::default() }).unwrap().settings;
     let at = |value| Limit::new(value).unwrap();
     let server = &settings.server;
@@ -71,7 +71,7 @@ fn the_defaults_are_those_of_the_contract() {
 }
 
 #[test]
-fn mounts_are_required_unless_something_else_is_said() {
+fn mounts_are_required_by_default() {
     let required = |sources: Sources| {
         let settings = resolve(&sources).unwrap_or_else(|errors| panic!("{errors}")).settings;
         settings.sandbox.required().to_vec()
@@ -101,7 +101,7 @@ fn mounts_are_required_unless_something_else_is_said() {
 }
 
 #[test]
-fn the_sample_changes_nothing_and_uncommented_still_nothing() {
+fn sample_file_equals_the_defaults_even_uncommented() {
     let plain = resolve(&Sources { host: host(), ..Sources::default() }).unwrap();
     let uncommented: String = sample()
         .lines()
@@ -274,7 +274,7 @@ fn inconsistent_settings_are_refused() {
 }
 
 #[test]
-fn odd_shapes_are_refused_and_never_panic() {
+fn values_of_wrong_types_are_refused() {
     refused("server = 5\n", "server: a section, not the integer");
     refused("[environments]\ninterpreter = \"/x\"\n", "[environments.interpreter]");
     refused("[environments.\"Up Per\"]\n", "a name is 1 to 32 lower-case");
@@ -346,7 +346,7 @@ fn invalid_tenant_names_are_refused() {
 }
 
 #[test]
-fn a_token_in_the_wrong_place_is_not_repeated() {
+fn errors_do_not_repeat_a_misplaced_token() {
     let secret = "viv_secretsecretsecretsecretsecretsecretsecret";
     for value in [format!("{secret:?}"), format!("[{secret:?}]"), format!("[[{secret:?}]]")] {
         let text = format!("[[tenant]]\nname = \"a\"\ntoken_sha256 = {value}\n");

@@ -29,7 +29,7 @@ async fn silent_connections_make_room_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_trickles_ends() {
+async fn body_that_trickles_times_out() {
     let server = start(settings());
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(PART).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_body_that_trickles_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_end_its_request_does_not_keep_the_server_from_its_end() {
+async fn unfinished_request_does_not_delay_the_servers_stop() {
     let server = start(settings());
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(PART).await.unwrap();

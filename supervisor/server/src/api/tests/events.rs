@@ -44,7 +44,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn an_execution_is_streamed_to_who_asks_for_that() {
+async fn execution_is_streamed_on_request() {
     let server = start(settings());
     let body = r#"{"code": "hi"}"#;
     let answer = server.send("POST", EXECUTE, STREAM, body).await;
@@ -88,7 +88,7 @@ async fn refused_stream_request_gets_a_problem() {
 }
 
 #[tokio::test]
-async fn an_execution_is_asked_for_again_and_followed_from_any_event_on() {
+async fn execution_is_shown_again_and_followed_from_any_event() {
     let server = start(settings());
     server.send("POST", EXECUTE, "", r#"{"code": "hi"}"#).await;
     let path = "/v1/sessions/a/executions/1";
@@ -124,7 +124,7 @@ async fn events_that_are_gone_are_410() {
 }
 
 #[tokio::test]
-async fn a_request_with_a_key_is_carried_out_once() {
+async fn request_with_a_key_is_executed_once() {
     let server = start(settings());
     let key = "idempotency-key: k-1\r\n";
     let body = r#"{"code": "hi"}"#;
@@ -150,7 +150,7 @@ async fn a_request_with_a_key_is_carried_out_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_refused_may_be_sent_again_with_its_key() {
+async fn refused_request_may_be_repeated_with_its_key() {
     let server = start(settings());
     let (path, key) = ("/v1/sessions/b/execute", "idempotency-key: k\r\n");
     let body = r#"{"code": "hi"}"#;
@@ -161,7 +161,7 @@ async fn a_request_that_was_refused_may_be_sent_again_with_its_key() {
 }
 
 #[tokio::test]
-async fn many_requests_with_one_key_at_once_are_one() {
+async fn concurrent_requests_with_one_key_are_executed_once() {
     let server = start(settings());
     let key = "idempotency-key: k\r\n";
     let body = r#"{"code": "hi"}"#;
@@ -189,7 +189,7 @@ async fn stream_continues_during_shutdown_until_its_execution_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_with_nothing_to_say_says_that_it_is_there() {
+async fn idle_stream_sends_keep_alive_comments() {
     use http_body_util::BodyExt;
     let (record, writer) =
         vivarium_engine::session::execution_log::ExecutionLog::new(1 << 10, false);
@@ -208,7 +208,7 @@ async fn a_stream_with_nothing_to_say_says_that_it_is_there() {
 }
 
 #[test]
-fn who_would_rather_have_json_gets_it() {
+fn accept_header_chooses_between_stream_and_json() {
     use crate::api::events::is_wanted;
     use axum::http::{HeaderMap, header};
     for (accept, expected) in [

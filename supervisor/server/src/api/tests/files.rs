@@ -145,7 +145,7 @@ async fn every_refusal_has_its_code() {
 }
 
 #[tokio::test]
-async fn paths_that_climb_never_reach_the_agent() {
+async fn paths_outside_the_workdir_never_reach_the_agent() {
     let server = started().await;
     let long = format!("/{}", "x".repeat(4097));
     for rest in [
@@ -179,7 +179,7 @@ async fn paths_that_climb_never_reach_the_agent() {
 }
 
 #[tokio::test]
-async fn a_file_comes_with_what_a_browser_needs_to_leave_it_alone() {
+async fn download_has_headers_that_keep_browsers_from_rendering_it() {
     let server = started().await;
     let answer = send(&server, "GET", "/a/page%201.html", "", "").await;
     assert_eq!((answer.status, answer.body.len()), (200, 100));
@@ -231,7 +231,7 @@ async fn one_range_is_sent_alone() {
 }
 
 #[tokio::test]
-async fn a_content_that_ends_early_is_seen_to() {
+async fn truncated_content_is_shorter_than_announced() {
     let server = started().await;
     let answer = send(&server, "GET", "/short", "", "").await;
     assert!(answer.head.contains("\r\ncontent-length: 100"), "{}", answer.head);
@@ -239,7 +239,7 @@ async fn a_content_that_ends_early_is_seen_to() {
 }
 
 #[tokio::test]
-async fn an_upload_says_what_it_made() {
+async fn upload_reports_the_files_it_wrote() {
     let server = started().await;
     let answer = send(&server, "PUT", "/file", "", "hello").await;
     assert_eq!(answer.status, 200);
@@ -257,28 +257,17 @@ async fn an_upload_says_what_it_made() {
 async fn oversized_upload_is_refused_before_reading() {
     let server = started().await;
     let max = 256 << 20;
-    let head = format!(
-        "PUT /v1/sessions/a/files/file HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-         expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
-        max + 1
-    );
-    assert_eq!(
-        raw(server.address, head.as_bytes()).await.problem(),
-        (413, "file_too_large".into())
-    );
-    let chunk = "x".repeat(1 << 20);
-    let mut chunked = b"PUT /v1/sessions/a/files/file HTTP/1.1\r\nhost: localhost\r\n\
-         connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
-        .to_vec();
-    for _ in 0..=256 {
-        chunked.extend(format!("{:x}\r\n{chunk}\r\n", chunk.len()).bytes());
-    }
-    chunked.extend(b"0\r\n\r\n");
-    assert_eq!(raw(server.address, &chunked).await.problem(), (413, "file_too_large".into()));
+    let path = "/v1/sessions/a/files/file";
+    let headers = format!("expect: 100-continue\r\ncontent-length: {}\r\n", max + 1);
+    let announced = raw(server.address, head("PUT", path, &headers).as_bytes()).await;
+    assert_eq!(announced.problem(), (413, "file_too_large".into()));
+    let chunks = format!("100000\r\n{}\r\n", "x".repeat(1 << 20)).repeat(257);
+    let chunked = send_chunked(&server, "PUT", path, &chunks).await;
+    assert_eq!(chunked.problem(), (413, "file_too_large".into()));
 }
 
 #[tokio::test]
-async fn a_draining_daemon_gives_files_and_takes_none() {
+async fn draining_daemon_serves_downloads_and_refuses_uploads() {
     let server = started().await;
     // This agent never runs anything, and so the session stays busy.
     let mut busy = TcpStream::connect(server.address).await.unwrap();

@@ -23,7 +23,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn every_v1_route_of_the_document_wants_a_token_and_no_other_does() {
+async fn every_v1_route_of_the_document_needs_a_token_and_no_other_does() {
     let server = start(two_tenants());
     let document = server.call("GET", "/openapi.json", "").await.json();
     let scheme = &document["components"]["securitySchemes"]["bearer"];
@@ -88,7 +88,7 @@ async fn a_tenant_has_its_own_sessions_and_sees_no_others() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_gone_opens_nothing_from_the_next_request_on() {
+async fn removed_token_is_refused_from_the_next_request_on() {
     let server = start(two_tenants());
     server.call_as("1", "POST", "/v1/sessions", r#"{"id": "a"}"#).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_token_that_is_gone_opens_nothing_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn a_token_goes_with_any_name_of_the_host_and_pages_have_none() {
+async fn request_with_a_token_may_name_any_host() {
     let server = start(two_tenants());
     let ask = async |path: &str, token: &str| {
         let head = format!(
@@ -135,7 +135,7 @@ async fn a_token_goes_with_any_name_of_the_host_and_pages_have_none() {
 }
 
 #[tokio::test]
-async fn a_tenants_sessions_are_bounded_by_its_own_maximum_too() {
+async fn tenant_has_a_maximum_of_sessions_of_its_own() {
     let mut settings = two_tenants();
     if let Some(one) = settings.tenants.get_mut("one") {
         one.max_sessions = vivarium_protocol::units::Limit::new(1).unwrap();
