@@ -35,7 +35,7 @@ pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
     InterruptReply, KeepaliveReply, KernelInfo, MemoryCapacity, MimeBundle, Outcome, OutputFile,
     PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState, SessionUsage,
-    TemplateInfo, ValueInfo,
+    TemplateInfo, TenantInfo, TenantList, ValueInfo,
 };
 pub use scalar::{Cores, CoresError};
 pub use token::{Token, TokenError, TokenHash};

@@ -16,7 +16,10 @@ use super::{FileFormat, LimitsInfo};
 mod host;
 mod schema;
 
-pub use host::{Capacity, EnvironmentInfo, HostInfo, MemoryCapacity, PoolInfo, TemplateInfo};
+pub use host::{
+    Capacity, EnvironmentInfo, HostInfo, MemoryCapacity, PoolInfo, TemplateInfo, TenantInfo,
+    TenantList,
+};
 pub(super) use schema::{
     cause_schema, cores_schema, display_kind_schema, file_kind_schema, limit_schema,
     network_schema, state_schema, status_schema,

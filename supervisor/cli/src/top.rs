@@ -2,7 +2,6 @@
 
 mod draw;
 mod live;
-mod metrics;
 mod once;
 mod poll;
 mod rows;

@@ -9,6 +9,7 @@ mod input;
 mod refusals;
 mod strangers;
 mod tenants;
+mod usage;
 
 use vivarium_tests::Daemon;
 use vivarium_tests::http::{Client, Endpoint, Response};

@@ -61,6 +61,32 @@ pub struct TemplateInfo {
     pub reason: Option<String>,
 }
 
+/// Every tenant that is configured or ever had a session here, ordered by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TenantList {
+    /// The tenants.
+    pub tenants: Vec<TenantInfo>,
+}
+
+/// Sums over all sessions of a tenant. A figure is null without the cgroup controller it needs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TenantInfo {
+    /// Name of the tenant.
+    pub name: String,
+    /// Sessions now.
+    pub sessions: u64,
+    /// Sessions that are running code now.
+    pub running: u64,
+    /// Executions that are waiting now.
+    pub queued: u64,
+    /// CPU time so far, ended sessions included, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// Memory charged to the tenant now.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads now.
+    pub processes: Option<u64>,
+}
+
 /// How much of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {

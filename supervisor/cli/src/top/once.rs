@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use vivarium_api_types::HostInfo;
+use vivarium_api_types::{HostInfo, TenantInfo};
 use vivarium_client::Remote;
 
 use super::poll::{self, Snapshot};
@@ -18,7 +18,7 @@ struct Report<'a> {
     host: &'a HostInfo,
     sessions: &'a [SessionRow],
     /// Null if the daemon does not show them.
-    tenants: Option<&'a [super::metrics::Tenant]>,
+    tenants: Option<&'a [TenantInfo]>,
 }
 
 pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure> {

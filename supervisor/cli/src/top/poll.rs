@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
-use vivarium_api_types::{HostInfo, SessionInfo};
+use vivarium_api_types::{HostInfo, SessionInfo, TenantInfo, TenantList};
 use vivarium_client::{ApiRequest, Client, ClientError, Method, Remote};
 use vivarium_protocol::error_chain;
 
-use super::metrics::{self, Tenant};
 use super::view::Pane;
 use crate::exit::Failure;
 use crate::target;
@@ -26,7 +25,7 @@ pub(super) struct Snapshot {
     /// None if not fetched.
     pub(super) sessions: Option<Vec<SessionInfo>>,
     /// None if not fetched; else the tenants, or why the daemon does not show them.
-    pub(super) tenants: Option<Result<Vec<Tenant>, String>>,
+    pub(super) tenants: Option<Result<Vec<TenantInfo>, String>>,
 }
 
 /// A daemon's state, or why it is unknown.
@@ -48,12 +47,15 @@ pub(super) async fn fetch(
     Ok(Snapshot { at, host, sessions, tenants })
 }
 
-async fn tenants(client: &mut Client) -> Result<Result<Vec<Tenant>, String>, ClientError> {
-    let (status, body) = client.send(Method::GET, "/metrics", Vec::new()).await?;
-    if !status.is_success() {
-        return Ok(Err(format!("the daemon does not show its metrics to you ({status})")));
+/// A proxy may hide this route, as it may hide the metrics: the rest is shown then.
+async fn tenants(client: &mut Client) -> Result<Result<Vec<TenantInfo>, String>, ClientError> {
+    match client.call(ApiRequest::new(Method::GET, "/metrics/tenants")).await {
+        Ok(TenantList { tenants }) => Ok(Ok(tenants)),
+        Err(ClientError::Problem { status, .. } | ClientError::Malformed { status, .. }) => {
+            Ok(Err(format!("the daemon does not show its tenants to you ({status})")))
+        }
+        Err(error) => Err(error),
     }
-    Ok(Ok(metrics::tenants(&String::from_utf8_lossy(&body))))
 }
 
 /// Fetches what the pane shows, every `interval` and whenever another pane is shown, until nobody

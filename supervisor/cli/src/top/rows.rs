@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use vivarium_api_types::{SessionInfo, SessionState};
+use vivarium_api_types::{SessionInfo, SessionState, TenantInfo};
 
-use super::metrics::Tenant;
 use crate::print::mebibytes;
 use crate::terminal::escape;
 
@@ -77,11 +76,11 @@ pub(super) fn sessions(
 
 /// Cells below [`TENANT_HEADINGS`].
 pub(super) fn tenants(
-    tenants: &[Tenant],
+    tenants: &[TenantInfo],
     previous: &mut CpuTimes,
     at: Instant,
 ) -> Vec<Vec<String>> {
-    let cpu_ms = |tenant: &Tenant| tenant.cpu_seconds.map(|seconds| seconds * 1000.0);
+    let cpu_ms = |tenant: &TenantInfo| tenant.cpu_seconds.map(|seconds| seconds * 1000.0);
     let rows = tenants.iter().map(|tenant| {
         let percent = cpu_ms(tenant).and_then(|cpu_ms| previous.percent(&tenant.name, cpu_ms, at));
         let seconds = tenant.cpu_seconds.map(|seconds| format!("{seconds:.1}"));
@@ -168,7 +167,7 @@ mod tests {
 
     #[test]
     fn unknown_figures_are_shown_as_dashes() {
-        let tenant = Tenant { name: "a\x1b".into(), ..Tenant::default() };
+        let tenant = TenantInfo { name: "a\x1b".into(), ..TenantInfo::default() };
         let rows = tenants(&[tenant], &mut CpuTimes::default(), Instant::now());
         assert_eq!(rows, [["a\\x1b", "0", "0", "0", "-", "-", "-", "-"].map(str::to_owned)]);
     }

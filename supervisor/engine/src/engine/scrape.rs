@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strum::VariantNames;
-use vivarium_api_types::SessionState;
+use vivarium_api_types::{SessionState, TenantInfo, TenantList};
 use vivarium_metrics::{Families, Metrics, MetricsError};
 
 use super::{Engine, admission, pools, trial};
 use crate::cgroup::{Support, TenantUsage};
+use crate::settings::Settings;
 
 #[derive(Default)]
 struct Population {
@@ -33,23 +34,45 @@ impl Engine {
             self.show_memory(to);
             self.show_buffers(to);
             self.show_layers(to);
-            if let Support::Available(tree) = &self.inner.host.cgroups {
-                let tenants = tree.tenants();
-                for usage in tenants.iter().filter(|usage| usage.tenant != trial::TENANT) {
-                    show_usage(to, usage);
-                }
-            }
+            self.tenant_usage().iter().for_each(|usage| show_usage(to, usage));
             to.build.is_version(env!("CARGO_PKG_VERSION"));
             to.process.read();
             to.process.has_dropped_lines(dropped_log_lines);
         })
     }
 
-    fn show_sessions(&self, to: &Families) {
-        let settings = self.settings();
-        if let Some(max) = settings.session.max_sessions.get() {
-            to.sessions.may_be(max);
+    /// What all tenants use, as in the metrics. Reads files: not for a thread that others wait for.
+    #[must_use]
+    pub fn tenants(&self) -> TenantList {
+        let mut tenants: BTreeMap<_, _> = self
+            .populations(&self.settings())
+            .into_iter()
+            .map(|(name, Population { states, queued })| {
+                let sessions = states.values().sum();
+                let running = <&str>::from(SessionState::Running);
+                let running = states.get(running).copied().unwrap_or(0);
+                let tenant = TenantInfo { sessions, running, queued, ..TenantInfo::default() };
+                (name, tenant)
+            })
+            .collect();
+        for TenantUsage { tenant, cpu, memory_bytes, processes, .. } in self.tenant_usage() {
+            let of = tenants.entry(tenant).or_default();
+            of.cpu_seconds = cpu.map(|time| time.as_secs_f64());
+            of.memory_bytes = memory_bytes;
+            of.processes = processes;
         }
+        let tenants = tenants.into_iter().map(|(name, tenant)| TenantInfo { name, ..tenant });
+        TenantList { tenants: tenants.collect() }
+    }
+
+    fn tenant_usage(&self) -> Vec<TenantUsage> {
+        let Support::Available(tree) = &self.inner.host.cgroups else { return Vec::new() };
+        let mut tenants = tree.tenants();
+        tenants.retain(|usage| usage.tenant != trial::TENANT);
+        tenants
+    }
+
+    fn populations(&self, settings: &Settings) -> BTreeMap<String, Population> {
         let named = settings.ceilings().into_keys();
         let mut tenants: BTreeMap<_, _> =
             named.map(|tenant| (tenant, Population::default())).collect();
@@ -62,7 +85,15 @@ impl Engine {
             *population.states.entry(state.into()).or_default() += 1;
             population.queued += queued;
         }
-        for (tenant, Population { states, queued }) in &tenants {
+        tenants
+    }
+
+    fn show_sessions(&self, to: &Families) {
+        let settings = self.settings();
+        if let Some(max) = settings.session.max_sessions.get() {
+            to.sessions.may_be(max);
+        }
+        for (tenant, Population { states, queued }) in &self.populations(&settings) {
             // A state that no session is in is shown as 0.
             for state in SessionState::VARIANTS {
                 to.sessions.in_state(tenant, state, states.get(state).copied().unwrap_or(0));
@@ -192,6 +223,15 @@ mod tests {
                 r#"vivarium_refusals_total{reason="queue_full",tenant="t"} 1"#,
             ],
         );
+        let tenant = TenantInfo {
+            name: "t".into(),
+            sessions: 1,
+            running: 1,
+            queued: 1,
+            ..Default::default()
+        };
+        let TenantList { tenants } = engine.tenants();
+        assert_eq!(tenants, [TenantInfo { name: "default".into(), ..Default::default() }, tenant]);
         engine.delete("t", "a").await.unwrap();
         for task in [first, second] {
             task.await.unwrap().unwrap();

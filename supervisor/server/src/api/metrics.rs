@@ -1,12 +1,14 @@
-//! `GET /metrics`, and the counting of requests.
+//! `GET /metrics` and `/metrics/tenants`, and the counting of requests.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::Json as Answer;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use vivarium_api_types::TenantList;
 use vivarium_metrics::{CONTENT_TYPE, Metrics};
 
 use super::{Problem, Shared};
@@ -25,6 +27,15 @@ pub(super) async fn show(State(api): State<Shared>) -> Result<Response, Problem>
         Err(error) => return Err(failed(&error)),
     };
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}
+
+/// What every tenant uses
+#[utoipa::path(get, path = "/metrics/tenants", tag = "host",
+    responses((status = 200, body = TenantList), (status = "default", body = Problem)))]
+pub(super) async fn tenants(State(api): State<Shared>) -> Result<Answer<TenantList>, Problem> {
+    let engine = api.engine.clone();
+    let tenants = tokio::task::spawn_blocking(move || engine.tenants()).await;
+    tenants.map(Answer).map_err(|error| failed(&error))
 }
 
 fn failed(error: &dyn std::error::Error) -> Problem {

@@ -22,6 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(metrics::show))
+        .routes(routes!(metrics::tenants))
         // The document does not describe itself.
         .route("/openapi.json", get(openapi))
 }
