@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict, fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from vivarium_client.models import (
     Pool,
     PreviousEnd,
     SessionInfo,
+    SessionUsage,
+    Usage,
 )
 
 
@@ -206,6 +209,12 @@ def test_a_session() -> None:
     for bad in ("2026-01-01", "2026-13-01T12:00:00Z", "2026-01-01T12:00:00", 3):
         with pytest.raises(errors.UnexpectedAnswer, match="created_at"):
             SessionInfo._read(Reader({**SESSION, "created_at": bad}, "session"))
+
+
+@pytest.mark.parametrize("model", [SessionUsage, Usage])
+def test_every_field_of_usage_is_read(model: type[SessionUsage] | type[Usage]) -> None:
+    numbers = {field.name: number for number, field in enumerate(fields(model), 1)}
+    assert asdict(model._read(Reader(numbers, "usage"))) == numbers
 
 
 def test_a_host() -> None:

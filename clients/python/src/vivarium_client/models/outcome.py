@@ -36,10 +36,19 @@ class Usage:
     """CPU time of all the session's processes."""
     memory_peak_bytes: int
     """Peak memory."""
+    io_read_bytes: Optional[int] = None
+    """Bytes read from disks; None without an io controller."""
+    io_write_bytes: Optional[int] = None
+    """Bytes written to disks; None without an io controller."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Usage:
-        return cls(reader.number("cpu_ms"), reader.integer("memory_peak_bytes"))
+        return cls(
+            reader.number("cpu_ms"),
+            reader.integer("memory_peak_bytes"),
+            reader.optional_integer("io_read_bytes"),
+            reader.optional_integer("io_write_bytes"),
+        )
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,16 @@ class SessionUsage:
     """Only from `info()`."""
     disk_bytes: Optional[int]
     """Working directory and temporary files; only from `info()`."""
+    agent_pss_bytes: Optional[int] = None
+    """Proportional set size of the agent; only from `info()`."""
+    kernel_pss_bytes: Optional[int] = None
+    """Proportional set size of the kernel; only from `info()`."""
+    processes_peak: Optional[int] = None
+    """Most processes and threads of the code at one time; None if the host does not say."""
+    io_read_bytes: Optional[int] = None
+    """Bytes read from disks; None without an io controller."""
+    io_write_bytes: Optional[int] = None
+    """Bytes written to disks; None without an io controller."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionUsage:
@@ -89,6 +99,11 @@ class SessionUsage:
             queued=reader.integer("queued"),
             processes=reader.optional_integer("processes"),
             disk_bytes=reader.optional_integer("disk_bytes"),
+            agent_pss_bytes=reader.optional_integer("agent_pss_bytes"),
+            kernel_pss_bytes=reader.optional_integer("kernel_pss_bytes"),
+            processes_peak=reader.optional_integer("processes_peak"),
+            io_read_bytes=reader.optional_integer("io_read_bytes"),
+            io_write_bytes=reader.optional_integer("io_write_bytes"),
         )
 
 
