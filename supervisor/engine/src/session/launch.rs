@@ -255,10 +255,8 @@ impl HostParts {
         if let Some(pool) = &context.ids {
             self.lease = Some(pool.lease().ok_or_else(|| Failure {
                 layer: Some(Layer::Credentials),
-                operation: "take subordinate ids".to_owned(),
-                reason: "all of them are in use".to_owned(),
                 fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
-                passing: None,
+                ..Failure::new("take subordinate ids", "all of them are in use")
             })?);
         }
         policy.ids = self.lease.as_ref().map(Lease::ids);

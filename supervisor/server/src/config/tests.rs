@@ -1,9 +1,10 @@
 //! The declarations against what they promise.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vivarium_api_types::{ListenAddr, TokenHash};
+use vivarium_api_types::{LimitsInfo, ListenAddr, TokenHash};
 use vivarium_engine::settings::{Ceilings, LogFormat, Mode, Tenant};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{CpuCores, Network};
@@ -68,6 +69,22 @@ fn defaults_are_as_specified() {
     assert_eq!(session.reap_interval, Duration::from_secs(300));
     assert_eq!(session.max_lifetime, None);
     assert_eq!(settings.environments.keys().collect::<Vec<_>>(), ["default"]);
+}
+
+#[test]
+fn every_limit_has_a_key_of_its_name() {
+    let settings = resolve(&Sources { host: host(), ..Sources::default() }).unwrap().settings;
+    let limits = LimitsInfo::from(settings.sandbox.limits.clone());
+    let limits = serde_json::to_value(limits).unwrap();
+    let limits: BTreeMap<_, _> = limits.as_object().unwrap().iter().collect();
+    let keys = keys::of(Section::Sandbox).iter();
+    let keys: BTreeSet<_> = keys
+        .filter(|key| matches!(key.kind, key::Kind::Limit | key::Kind::Cores))
+        .map(|key| key.name)
+        .collect();
+    assert!(limits.keys().eq(&keys), "{limits:?} {keys:?}");
+    // Without a key it would have no default either.
+    assert!(!limits.values().any(|limit| *limit == "unlimited"), "{limits:?}");
 }
 
 #[test]

@@ -12,6 +12,21 @@ const MODES: &[&str] = &["auto", "on", "off"];
 const NETWORKS: &[&str] = &["none", "loopback", "full"];
 const FALLBACKS: &[&str] = &["none", "full"];
 
+/// The key of a limit, which has the limit's name.
+macro_rules! limit {
+    ($name:ident, $default:literal, $flag:expr, $doc:literal) => {
+        Key {
+            name: stringify!($name),
+            kind: Kind::Limit,
+            default: DefaultValue::Toml($default),
+            flag: $flag,
+            reloads: true,
+            doc: $doc,
+            set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.$name, value.limit())),
+        }
+    };
+}
+
 pub(super) const KEYS: &[Key] = &[
     Key {
         name: "mode",
@@ -62,73 +77,33 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         }),
     },
-    Key {
-        name: "max_memory_mb",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("2048"),
-        flag: Some("--sb-max-memory-mb"),
-        reloads: true,
-        doc: "Memory of the whole session, in MiB. There is no swap.",
-        set: Setter::Sandbox(|sandbox, value| {
-            put(&mut sandbox.limits.max_memory_mb, value.limit())
-        }),
-    },
-    Key {
-        name: "max_cpu_secs",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("300"),
-        flag: Some("--sb-max-cpu-secs"),
-        reloads: true,
-        doc: "CPU time of one execution, in seconds, summed over all its processes.",
-        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_cpu_secs, value.limit())),
-    },
-    Key {
-        name: "max_procs",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("64"),
-        flag: Some("--sb-max-procs"),
-        reloads: true,
-        doc: "Processes and threads of the session's code.",
-        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_procs, value.limit())),
-    },
-    Key {
-        name: "max_open_fds",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("1024"),
-        flag: None,
-        reloads: true,
-        doc: "Open file descriptors per process.",
-        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_open_fds, value.limit())),
-    },
-    Key {
-        name: "max_file_size_mb",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("256"),
-        flag: None,
-        reloads: true,
-        doc: "Largest file, in MiB.",
-        set: Setter::Sandbox(|sandbox, value| {
-            put(&mut sandbox.limits.max_file_size_mb, value.limit())
-        }),
-    },
-    Key {
-        name: "max_disk_mb",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("512"),
-        flag: None,
-        reloads: true,
-        doc: "Size of workdir, /tmp and /dev/shm of a session together, in MiB.",
-        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_disk_mb, value.limit())),
-    },
-    Key {
-        name: "max_inodes",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("65536"),
-        flag: None,
-        reloads: true,
-        doc: "Files, directories and links in workdir, /tmp and /dev/shm together.",
-        set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.max_inodes, value.limit())),
-    },
+    limit!(
+        max_memory_mb,
+        "2048",
+        Some("--sb-max-memory-mb"),
+        "Memory of the whole session, in MiB. There is no swap."
+    ),
+    limit!(
+        max_cpu_secs,
+        "300",
+        Some("--sb-max-cpu-secs"),
+        "CPU time of one execution, in seconds, summed over all its processes."
+    ),
+    limit!(max_procs, "64", Some("--sb-max-procs"), "Processes and threads of the session's code."),
+    limit!(max_open_fds, "1024", None, "Open file descriptors per process."),
+    limit!(max_file_size_mb, "256", None, "Largest file, in MiB."),
+    limit!(
+        max_disk_mb,
+        "512",
+        None,
+        "Size of workdir, /tmp and /dev/shm of a session together, in MiB."
+    ),
+    limit!(
+        max_inodes,
+        "65536",
+        None,
+        "Files, directories and links in workdir, /tmp and /dev/shm together."
+    ),
     Key {
         name: "cpu_cores",
         kind: Kind::Cores,
@@ -138,29 +113,18 @@ pub(super) const KEYS: &[Key] = &[
         doc: "CPU cores of the session: 0.5 is half of one.",
         set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.limits.cpu_cores, value.cores())),
     },
-    Key {
-        name: "max_output_bytes",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("10485760"),
-        flag: None,
-        reloads: true,
-        doc: "Bytes kept of each of stdout and stderr, per execution. The rest is counted and \
-              dropped.",
-        set: Setter::Sandbox(|sandbox, value| {
-            put(&mut sandbox.limits.max_output_bytes, value.limit())
-        }),
-    },
-    Key {
-        name: "max_result_bytes",
-        kind: Kind::Limit,
-        default: DefaultValue::Toml("33554432"),
-        flag: None,
-        reloads: true,
-        doc: "Bytes of results, displays and files, per execution.",
-        set: Setter::Sandbox(|sandbox, value| {
-            put(&mut sandbox.limits.max_result_bytes, value.limit())
-        }),
-    },
+    limit!(
+        max_output_bytes,
+        "10485760",
+        None,
+        "Bytes kept of each of stdout and stderr, per execution. The rest is counted and dropped."
+    ),
+    limit!(
+        max_result_bytes,
+        "33554432",
+        None,
+        "Bytes of results, displays and files, per execution."
+    ),
     Key {
         name: "network",
         kind: Kind::Choice(NETWORKS),
