@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vivarium_protocol::outcome::{Cause, DisplayKind, State, Status};
 
-use super::response::{cause_schema, display_kind_schema, state_schema, status_schema};
+use super::response::schema;
 use super::{ChangedFile, ExecutionUsage, KernelInfo, MimeBundle, Outcome, OutputFile};
 
 /// `started`: it begins to run.
@@ -30,7 +30,7 @@ pub struct OutputEvent<'a> {
 pub struct DisplayEvent<'a> {
     /// What to do with it: `display` and `image` show it, `update` shows it in place of the one
     /// with its id, `clear` forgets what was shown so far, `video_frame` is one of an animation.
-    #[schema(schema_with = display_kind_schema)]
+    #[schema(schema_with = schema::names::<DisplayKind>)]
     pub kind: DisplayKind,
     /// Which display it is, where the code has named it.
     pub id: Option<Cow<'a, str>>,
@@ -46,15 +46,15 @@ pub struct DoneEvent<'a> {
     /// The session.
     pub session_id: Cow<'a, str>,
     /// How it ended.
-    #[schema(schema_with = status_schema)]
+    #[schema(schema_with = schema::names::<Status>)]
     pub status: Status,
     /// Why, where the status alone does not say.
-    #[schema(schema_with = cause_schema)]
+    #[schema(schema_with = schema::names_or_null::<Cause>)]
     pub cause: Option<Cause>,
     /// The evidence, in words. Empty where there is nothing to say.
     pub detail: Cow<'a, str>,
     /// Whether variables and modules of the session survived.
-    #[schema(schema_with = state_schema)]
+    #[schema(schema_with = schema::names::<State>)]
     pub state: State,
     /// The kernel it ran in; null if it was rejected before there was one.
     pub kernel: Option<Cow<'a, KernelInfo>>,

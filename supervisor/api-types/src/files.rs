@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use vivarium_protocol::message::FileKind;
 
+use super::response::schema;
+
 /// Which files to list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
@@ -35,7 +37,7 @@ pub struct FileInfo {
     /// Path relative to the workdir.
     pub path: String,
     /// `file`, `directory`, `link` (never followed) or `other`.
-    #[schema(schema_with = super::response::file_kind_schema)]
+    #[schema(schema_with = schema::names::<FileKind>)]
     pub kind: FileKind,
     /// Its size in bytes.
     pub size_bytes: u64,

@@ -1,5 +1,6 @@
-//! The limits of a session, declared once: what a request may tighten, what a reply shows, and how
-//! both relate to the policy of the session.
+//! The limits of a session: what a request may tighten, what a reply shows, and how both relate to
+//! the session's policy. The compiler holds this table to the policy's [`Limits`], and tests hold
+//! the configuration's keys and the Python client to it.
 
 use std::fmt::Display;
 
@@ -9,6 +10,7 @@ use vivarium_protocol::policy::Limits;
 use vivarium_protocol::units::Limit;
 
 use super::Cores;
+use super::response::schema;
 
 macro_rules! limits {
     ($($doc:literal $name:ident: $type:ident, $schema:ident;)+) => {
@@ -19,7 +21,7 @@ macro_rules! limits {
             $(
                 #[doc = $doc]
                 #[serde(skip_serializing_if = "Option::is_none")]
-                #[schema(schema_with = super::response::$schema)]
+                #[schema(schema_with = schema::$schema)]
                 pub $name: Option<$type>,
             )+
         }
@@ -29,7 +31,7 @@ macro_rules! limits {
         pub struct LimitsInfo {
             $(
                 #[doc = $doc]
-                #[schema(schema_with = super::response::$schema)]
+                #[schema(schema_with = schema::$schema)]
                 pub $name: $type,
             )+
         }
@@ -55,17 +57,17 @@ macro_rules! limits {
 }
 
 limits! {
-    "Memory of the whole session, in MiB." max_memory_mb: Limit, limit_schema;
-    "CPU time of one execution, in seconds." max_cpu_secs: Limit, limit_schema;
-    "Processes and threads." max_procs: Limit, limit_schema;
-    "Open file descriptors per process." max_open_fds: Limit, limit_schema;
-    "Largest file, in MiB." max_file_size_mb: Limit, limit_schema;
-    "Workdir and temporary files together, in MiB." max_disk_mb: Limit, limit_schema;
-    "Files, directories and links together." max_inodes: Limit, limit_schema;
-    "CPU cores, such as 0.5." cpu_cores: Cores, cores_schema;
+    "Memory of the whole session, in MiB." max_memory_mb: Limit, limit;
+    "CPU time of one execution, in seconds." max_cpu_secs: Limit, limit;
+    "Processes and threads." max_procs: Limit, limit;
+    "Open file descriptors per process." max_open_fds: Limit, limit;
+    "Largest file, in MiB." max_file_size_mb: Limit, limit;
+    "Workdir and temporary files together, in MiB." max_disk_mb: Limit, limit;
+    "Files, directories and links together." max_inodes: Limit, limit;
+    "CPU cores, such as 0.5." cpu_cores: Cores, cores;
     "Bytes kept of each of stdout and stderr, per execution."
-        max_output_bytes: Limit, limit_schema;
-    "Bytes of results, displays and files, per execution." max_result_bytes: Limit, limit_schema;
+        max_output_bytes: Limit, limit;
+    "Bytes of results, displays and files, per execution." max_result_bytes: Limit, limit;
 }
 
 trait Within: Copy + Display {

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
 use super::LimitsSpec;
+use super::response::schema;
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -50,7 +51,7 @@ pub struct SessionSpec {
     pub limits: Option<LimitsSpec>,
     /// What the session can reach: `none`, `loopback` or, where the operator allows it, `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::network_schema)]
+    #[schema(schema_with = schema::names::<Network>)]
     pub network: Option<Network>,
     /// Variables for the kernel.
     #[serde(
@@ -190,7 +191,7 @@ pub struct RunRequest {
     pub limits: Option<LimitsSpec>,
     /// What it can reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = super::response::network_schema)]
+    #[schema(schema_with = schema::names::<Network>)]
     pub network: Option<Network>,
     /// Milliseconds it may run; the configured time if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

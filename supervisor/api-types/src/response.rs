@@ -14,15 +14,11 @@ use vivarium_protocol::policy::Network;
 use super::{FileFormat, LimitsInfo};
 
 mod host;
-mod schema;
+pub(crate) mod schema;
 
 pub use host::{
     Capacity, EnvironmentInfo, HostInfo, MemoryCapacity, PoolInfo, TemplateInfo, TenantInfo,
     TenantList,
-};
-pub(super) use schema::{
-    cause_schema, cores_schema, display_kind_schema, file_kind_schema, limit_schema,
-    network_schema, state_schema, status_schema,
 };
 
 /// Representations of a value by MIME type: text as it is, everything else in base64.
@@ -36,15 +32,15 @@ pub struct Outcome {
     /// The session.
     pub session_id: String,
     /// How it ended.
-    #[schema(schema_with = schema::status_schema)]
+    #[schema(schema_with = schema::names::<Status>)]
     pub status: Status,
     /// Why, where the status alone does not say.
-    #[schema(schema_with = schema::cause_schema)]
+    #[schema(schema_with = schema::names_or_null::<Cause>)]
     pub cause: Option<Cause>,
     /// The evidence, in words. Empty where there is nothing to say.
     pub detail: String,
     /// Whether variables and modules of the session survived.
-    #[schema(schema_with = schema::state_schema)]
+    #[schema(schema_with = schema::names::<State>)]
     pub state: State,
     /// The kernel it ran in; null if it was rejected before there was one.
     pub kernel: Option<KernelInfo>,
@@ -61,7 +57,7 @@ pub struct Outcome {
     /// Whether there was more.
     pub stderr_truncated: bool,
     /// The exception the code did not catch.
-    #[schema(schema_with = schema::exception_schema)]
+    #[schema(schema_with = schema::exception)]
     pub exception: Option<Exception>,
     /// The value of the final expression.
     pub result: Option<ValueInfo>,
@@ -99,7 +95,7 @@ pub struct KernelInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PreviousEnd {
     /// The cause.
-    #[schema(schema_with = schema::some_cause_schema)]
+    #[schema(schema_with = schema::names::<Cause>)]
     pub cause: Cause,
     /// The evidence, in words.
     pub detail: String,
@@ -229,15 +225,15 @@ pub struct SessionInfo {
     pub state: SessionState,
     /// How the kernel in place came about: `forked` from the environment's template, or `executed`.
     /// Null before there is one. It is confined alike.
-    #[schema(schema_with = schema::origin_schema)]
+    #[schema(schema_with = schema::names_or_null::<Origin>)]
     pub kernel_origin: Option<Origin>,
     /// Every layer of the sandbox, as read back from inside.
-    #[schema(schema_with = schema::protection_schema)]
+    #[schema(schema_with = schema::protection)]
     pub protection: Vec<Report>,
     /// What it may use.
     pub limits: LimitsInfo,
     /// What it can reach.
-    #[schema(schema_with = network_schema)]
+    #[schema(schema_with = schema::names::<Network>)]
     pub network: Network,
     /// What it has used.
     pub usage: SessionUsage,

@@ -17,7 +17,7 @@ pub struct HostInfo {
     /// `auto`, `on` or `off`.
     pub mode: String,
     /// Every layer, as a trial session of the default environment reported it.
-    #[schema(schema_with = schema::protection_schema)]
+    #[schema(schema_with = schema::protection)]
     pub layers: Vec<Report>,
     /// The environments.
     pub environments: Vec<EnvironmentInfo>,
@@ -93,7 +93,7 @@ pub struct Capacity {
     /// Sessions now.
     pub sessions: usize,
     /// Sessions at most.
-    #[schema(schema_with = schema::limit_schema)]
+    #[schema(schema_with = schema::limit)]
     pub max_sessions: Limit,
     /// Executions that may wait in each.
     pub queue_depth: usize,

@@ -1,25 +1,31 @@
-//! OpenAPI schemas of the protocol crate's types, which does not depend on utoipa: the agent
-//! is built from it too, and is to stay small.
+//! OpenAPI schemas of the protocol crate's types, whose names come from strum and serde.
+//!
+//! utoipa's derive in that crate, behind a feature, would not give the same document. Inlined, it
+//! makes a required field with a description an `allOf` of a string and an object, which no value
+//! satisfies, and an optional one a `oneOf`; not inlined, every type becomes a component.
 
 use strum::VariantNames;
 use utoipa::openapi::schema::{
     ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
-use vivarium_protocol::layer;
-use vivarium_protocol::message::{FileKind, Origin};
-use vivarium_protocol::outcome::{Cause, DisplayKind, State, Status};
-use vivarium_protocol::policy::Network;
+use vivarium_protocol::layer::Status;
 
 fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
-fn names(names: &[&'static str]) -> ObjectBuilder {
+fn one_of(names: &[&'static str]) -> ObjectBuilder {
     text().enum_values(Some(names.iter().copied()))
 }
 
-fn names_or_null(names: &[&'static str]) -> Schema {
-    let values = names.iter().copied().map(Some).chain([None]);
+/// One of the names of `T`'s variants.
+pub(crate) fn names<T: VariantNames>() -> Schema {
+    one_of(T::VARIANTS).into()
+}
+
+/// One of the names of `T`'s variants, or null.
+pub(crate) fn names_or_null<T: VariantNames>() -> Schema {
+    let values = T::VARIANTS.iter().copied().map(Some).chain([None]);
     nullable(ObjectBuilder::new().enum_values(Some(values)), Type::String).into()
 }
 
@@ -27,83 +33,72 @@ fn nullable(builder: ObjectBuilder, kind: Type) -> ObjectBuilder {
     builder.schema_type(SchemaType::from_iter([kind, Type::Null]))
 }
 
-/// Schema of [`vivarium_protocol::outcome::Status`].
-pub(crate) fn status_schema() -> Schema {
-    names(Status::VARIANTS).into()
+/// An object that always has these members.
+fn object<const N: usize>(members: [(&str, ObjectBuilder); N]) -> ObjectBuilder {
+    members.into_iter().fold(ObjectBuilder::new(), |object, (name, schema)| {
+        object.property(name, schema).required(name)
+    })
 }
 
-/// Schema of [`vivarium_protocol::message::FileKind`].
-pub(crate) fn file_kind_schema() -> Schema {
-    names(FileKind::VARIANTS).into()
-}
-
-/// Schema of [`vivarium_protocol::outcome::State`].
-pub(crate) fn state_schema() -> Schema {
-    names(State::VARIANTS).into()
-}
-
-/// Schema of [`vivarium_protocol::outcome::Cause`].
-pub(crate) fn cause_schema() -> Schema {
-    names_or_null(Cause::VARIANTS)
-}
-
-/// The same where there always is one.
-pub(super) fn some_cause_schema() -> Schema {
-    names(Cause::VARIANTS).into()
-}
-
-/// Schema of [`vivarium_protocol::policy::Network`].
-pub(crate) fn network_schema() -> Schema {
-    names(Network::VARIANTS).into()
-}
-
-/// Schema of [`vivarium_protocol::outcome::DisplayKind`].
-pub(crate) fn display_kind_schema() -> Schema {
-    names(DisplayKind::VARIANTS).into()
-}
-
-pub(super) fn exception_schema() -> Schema {
-    let object = ObjectBuilder::new()
-        .property("type", text())
-        .property("message", text())
-        .property("traceback", text())
-        .required("type")
-        .required("message")
-        .required("traceback");
+/// [`vivarium_protocol::outcome::Exception`], or null.
+pub(crate) fn exception() -> Schema {
+    let object = object([("type", text()), ("message", text()), ("traceback", text())]);
     nullable(object, Type::Object).into()
 }
 
-/// Schema of [`vivarium_protocol::message::Origin`], where there may be none.
-pub(super) fn origin_schema() -> Schema {
-    names_or_null(Origin::VARIANTS)
-}
-
-pub(super) fn protection_schema() -> Schema {
-    let report = ObjectBuilder::new()
-        .property("layer", text())
-        .property("status", names(layer::Status::VARIANTS))
-        .property("detail", text())
-        .property("fix", text())
-        .required("layer")
-        .required("status")
-        .required("detail")
-        .required("fix");
+/// A list of [`vivarium_protocol::layer::Report`].
+pub(crate) fn protection() -> Schema {
+    let status = one_of(Status::VARIANTS);
+    let report =
+        object([("layer", text()), ("status", status), ("detail", text()), ("fix", text())]);
     ArrayBuilder::new().items(report).into()
 }
 
-/// Schema of [`vivarium_protocol::units::Limit`].
-pub(crate) fn limit_schema() -> Schema {
+/// [`vivarium_protocol::units::Limit`]
+pub(crate) fn limit() -> Schema {
     number_or_unlimited(Type::Integer, 1.0)
 }
 
-/// Schema of [`crate::Cores`].
-pub(crate) fn cores_schema() -> Schema {
+/// [`crate::Cores`]
+pub(crate) fn cores() -> Schema {
     number_or_unlimited(Type::Number, 0.01)
 }
 
 fn number_or_unlimited(kind: Type, minimum: f64) -> Schema {
     OneOfBuilder::new()
         .item(ObjectBuilder::new().schema_type(kind).minimum(Some(minimum)))
-        .item(names(&["unlimited"]))
+        .item(one_of(&["unlimited"]))
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use vivarium_protocol::layer::{Layer, Report};
+    use vivarium_protocol::outcome::Exception;
+
+    use super::*;
+
+    /// Whether the schema describes exactly the members of the value.
+    fn describes(schema: &Value, value: &Value) -> bool {
+        let members: Vec<_> = value.as_object().unwrap().keys().collect();
+        let described: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+        members == described && schema["required"].as_array().unwrap().len() == members.len()
+    }
+
+    #[test]
+    fn schemas_describe_the_members_that_serde_writes() {
+        let exception = Exception {
+            type_name: String::new(),
+            message: String::new(),
+            traceback: String::new(),
+        };
+        let schema = serde_json::to_value(super::exception()).unwrap();
+        let value = serde_json::to_value(exception).unwrap();
+        assert!(describes(&schema, &value), "{schema} {value}");
+        let schema = serde_json::to_value(protection()).unwrap();
+        let report = serde_json::to_value(Report::enforced(Layer::Mounts, "")).unwrap();
+        assert!(describes(&schema["items"], &report), "{schema} {report}");
+        assert!(!describes(&schema["items"], &json!({"layer": "", "status": ""})));
+    }
 }
