@@ -15,13 +15,13 @@ pub struct CommandRequest {
     /// A command line for `/bin/sh -c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
-    /// What it reads from its standard input, as text. Nothing if neither is given.
+    /// Standard input as text; empty if neither is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// The same in base64.
+    /// Standard input in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin_base64: Option<String>,
-    /// Its working directory, relative to the workdir; the workdir if not given.
+    /// Working directory, relative to the workdir; the workdir if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Milliseconds it may run; the configured time if not given.
@@ -34,7 +34,7 @@ pub struct CommandRequest {
         deserialize_with = "super::object::list"
     )]
     pub files: Vec<FileSpec>,
-    /// Files to bring back.
+    /// Files to return.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",

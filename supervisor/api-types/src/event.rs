@@ -1,4 +1,4 @@
-//! The events of a streamed execution, as clients read them.
+//! The events of a streamed execution.
 
 use std::borrow::Cow;
 
@@ -9,77 +9,71 @@ use vivarium_protocol::outcome::{Cause, DisplayKind, State, Status};
 use super::response::schema;
 use super::{ChangedFile, ExecutionUsage, KernelInfo, MimeBundle, Outcome, OutputFile};
 
-/// `started`: it begins to run.
+/// `started`: the execution begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StartedEvent<'a> {
-    /// The execution, within its session.
+    /// Unique within the session.
     pub execution_id: Cow<'a, str>,
-    /// The session.
     pub session_id: Cow<'a, str>,
 }
 
-/// `stdout` and `stderr`: it printed.
+/// `stdout` and `stderr`: printed text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputEvent<'a> {
-    /// The text that was printed; what is not UTF-8 is replaced.
+    /// The text; bytes that are not UTF-8 are replaced.
     pub text: Cow<'a, str>,
 }
 
-/// `display`: it showed something.
+/// `display`: a display, figure or frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DisplayEvent<'a> {
     /// What to do with it: `display` and `image` show it, `update` shows it in place of the one
     /// with its id, `clear` forgets what was shown so far, `video_frame` is one of an animation.
     #[schema(schema_with = schema::names::<DisplayKind>)]
     pub kind: DisplayKind,
-    /// Which display it is, where the code has named it.
+    /// The `display_id`, if the code gave one.
     pub id: Option<Cow<'a, str>>,
-    /// Its representations.
     pub mime: MimeBundle,
 }
 
-/// `done`: it is over. The outcome, without what the events before it have told.
+/// `done`: the execution is over. The outcome, without the content of earlier events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DoneEvent<'a> {
-    /// The execution, within its session.
+    /// Unique within the session.
     pub execution_id: Cow<'a, str>,
-    /// The session.
     pub session_id: Cow<'a, str>,
-    /// How it ended.
     #[schema(schema_with = schema::names::<Status>)]
     pub status: Status,
-    /// Why, where the status alone does not say.
+    /// The reason, if the status alone does not say.
     #[schema(schema_with = schema::names_or_null::<Cause>)]
     pub cause: Option<Cause>,
-    /// The evidence, in words. Empty where there is nothing to say.
+    /// The evidence, in words; may be empty.
     pub detail: Cow<'a, str>,
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::names::<State>)]
     pub state: State,
-    /// The kernel it ran in; null if it was rejected before there was one.
+    /// Null if it was rejected before there was a kernel.
     pub kernel: Option<Cow<'a, KernelInfo>>,
-    /// Whether this request made the session.
+    /// Whether this request created the session.
     pub session_created: bool,
-    /// What a command exited with; null for code, and for a command that was killed.
+    /// Exit code of a command; null for code, and for a command that was killed.
     pub exit_code: Option<i32>,
-    /// Whether it printed more to stdout than was sent.
+    /// Whether some of stdout was not sent.
     pub stdout_truncated: bool,
-    /// Whether it printed more to stderr than was sent.
+    /// Whether some of stderr was not sent.
     pub stderr_truncated: bool,
-    /// Files that were asked for.
+    /// The requested files.
     pub files: Cow<'a, [OutputFile]>,
-    /// Files that the execution made or changed.
+    /// Files that the execution created or changed.
     pub files_changed: Cow<'a, [ChangedFile]>,
-    /// Whether there are more of these.
+    /// Whether there are more changed files.
     pub files_changed_more: bool,
     /// Time from the code's start to its end, in milliseconds.
     pub duration_ms: f64,
-    /// What it used.
     pub usage: ExecutionUsage,
 }
 
 impl<'a> DoneEvent<'a> {
-    /// From the outcome, and from whether its events have all that was printed.
     #[must_use]
     pub fn new(outcome: &'a Outcome, stdout_truncated: bool, stderr_truncated: bool) -> Self {
         Self {

@@ -12,12 +12,12 @@ use super::response::schema;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct FilePage {
-    /// The directory; the workdir if not given.
+    /// A directory; the workdir if not given.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Whether also what is in directories below it.
+    /// Whether to include the content of directories below it.
     pub recursive: bool,
-    /// Those after this one: the `next` of the part before.
+    /// The `next` of the previous part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// At most this many, 1 to 1000.
@@ -31,7 +31,7 @@ impl Default for FilePage {
     }
 }
 
-/// What stands at a path.
+/// A file, directory or link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileInfo {
     /// Path relative to the workdir.
@@ -39,31 +39,30 @@ pub struct FileInfo {
     /// `file`, `directory`, `link` (never followed) or `other`.
     #[schema(schema_with = schema::names::<FileKind>)]
     pub kind: FileKind,
-    /// Its size in bytes.
     pub size_bytes: u64,
-    /// When it was last modified, as the session says.
+    /// Time of the last modification, which tenant code can set.
     #[schema(value_type = String, format = DateTime)]
     pub modified_at: Timestamp,
-    /// Guessed from a file's name; null for what is no file.
+    /// Guessed from the name; null unless it is a file.
     pub mime_type: Option<String>,
 }
 
 /// Part of a list of files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileList {
-    /// What is there, in byte order of the paths.
+    /// In byte order of the paths.
     pub entries: Vec<FileInfo>,
-    /// What to give as `after` for the next part; null if this was the last.
+    /// The `after` of the next part; null at the end.
     pub next: Option<String>,
 }
 
-/// What was written.
+/// The result of an upload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FilesWritten {
     /// The file, or the directory into which an archive was unpacked.
     pub path: String,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// Their sizes together.
+    /// Sum of their sizes.
     pub size_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Asking about an execution afterwards, or while it runs.
+//! An execution, during and after its run.
 
 use std::sync::Arc;
 
@@ -7,31 +7,26 @@ use utoipa::ToSchema;
 
 use super::Outcome;
 
-/// How far an execution has come.
+/// The progress of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// It waits for its turn.
     Queued,
-    /// It runs.
     Running,
-    /// It is over.
     Done,
 }
 
-/// An execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionInfo {
-    /// How far it has come.
     pub state: Progress,
-    /// What became of it; null until it is over. Of one that was streamed, at most the first
-    /// 256 KiB of each of stdout and stderr.
+    /// Null until it is over. A streamed execution keeps at most the first 256 KiB of each of
+    /// stdout and stderr.
     #[schema(value_type = Option<Outcome>)]
     pub outcome: Option<Arc<Outcome>>,
 }
 
 impl Outcome {
-    /// About how many bytes it takes.
+    /// Its approximate size.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -60,7 +55,7 @@ impl Outcome {
 }
 
 impl super::ValueInfo {
-    /// About how many bytes it takes.
+    /// Its approximate size.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         self.repr.len() + self.type_name.len() + bundle(&self.mime)

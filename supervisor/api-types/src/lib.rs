@@ -1,8 +1,8 @@
-//! What the engine is asked and what it answers, in the JSON of the API.
+//! The JSON of the API: requests to the engine, and its responses. Doc comments of fields are the
+//! descriptions in the OpenAPI document.
 //!
-//! Requests are what a client said: partial, unchecked, unknown fields refused. They become
-//! protocol types in the engine. Responses are what clients and the command line read.
-//! Nothing here knows of HTTP.
+//! Requests are partial and unchecked; the engine makes protocol types of them. Nothing here knows
+//! of HTTP.
 
 #![forbid(unsafe_code)]
 

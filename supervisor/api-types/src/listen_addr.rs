@@ -1,13 +1,11 @@
-//! Where the API is reached.
+//! Addresses of the API.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// An address of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddr {
-    /// Address and port.
     Tcp(SocketAddr),
     /// Path of a Unix socket.
     Unix(PathBuf),

@@ -1,5 +1,5 @@
-//! Objects in requests, which have to be objects: what serde derives for a struct also takes an
-//! array, its members by their places, and so would take `[]` for all of the defaults.
+//! JSON objects in requests. What serde derives for a struct also takes an array, its members by
+//! their places, and so would take `[]` for all of the defaults.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// What is made of an object and of nothing else.
+/// A `T` that is read from an object only.
 #[derive(Debug)]
 pub struct Object<T>(pub T);
 
@@ -47,7 +47,7 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(objects.into_iter().map(|object| object.0).collect())
 }
 
-/// The most items of a list in a request. An item of a few bytes becomes one of many: without
+/// The most items of a list in a request. An item of a few bytes becomes many in memory: without
 /// this a body would take many times its length.
 pub(super) const MAX_ITEMS: usize = 1 << 16;
 

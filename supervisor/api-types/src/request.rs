@@ -1,5 +1,5 @@
-//! What clients may ask for. Unknown fields are refused by name, and so are fields that
-//! belong to parts of the API that do not exist yet.
+//! Bodies of requests. Unknown fields are refused by name, and so are fields of parts of the API
+//! that do not exist yet.
 //!
 //! Requests spell out the fields that they share, since serde's `flatten` does not go with
 //! `deny_unknown_fields`, by which a misspelt field is named.
@@ -16,7 +16,7 @@ use super::response::schema;
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
 
-/// A field that the contract has and this version does not: always refused, by its name.
+/// A field of a later version: refused by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotYet {}
 
@@ -32,14 +32,14 @@ impl Serialize for NotYet {
     }
 }
 
-/// A session to make.
+/// A session to create.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionSpec {
-    /// Its id: 1 to 64 of `A-Z a-z 0-9 _ -`. A random one if not given.
+    /// 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Which configured environment; `default` if not given.
+    /// Name of a configured environment; `default` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Limits tighter than the configured ones.
@@ -64,7 +64,7 @@ pub struct SessionSpec {
     /// longer than the configured time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
-    /// Whatever the client wants to find again in the session's description.
+    /// Strings that the session's description shows, for the client's own use.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
@@ -83,33 +83,31 @@ pub struct SessionSpec {
 pub struct FileSpec {
     /// Path relative to the workdir.
     pub name: String,
-    /// Its content as text.
+    /// Content as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its content in base64.
+    /// Content in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
 }
 
-/// A file to bring back after the code has run.
+/// A file to return after the code has run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputSpec {
     /// Path relative to the workdir.
     pub name: String,
-    /// How its content is to be given. If not said: as text if it is UTF-8 without NUL, else in
+    /// How to encode the content. If not given: as text if it is UTF-8 without NUL, else in
     /// base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<FileFormat>,
 }
 
-/// How the content of a file is given.
+/// How the content of a file is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileFormat {
-    /// As text.
     Text,
-    /// In base64.
     Base64,
 }
 
@@ -117,7 +115,6 @@ pub enum FileFormat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
-    /// The code.
     pub code: String,
     /// Milliseconds it may run; the configured time if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +126,7 @@ pub struct ExecuteRequest {
         deserialize_with = "super::object::list"
     )]
     pub files: Vec<FileSpec>,
-    /// Files to bring back.
+    /// Files to return.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -146,7 +143,6 @@ pub struct ExecuteRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// The code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The program, looked for on PATH unless it has a slash, and its arguments.
@@ -159,13 +155,13 @@ pub struct RunRequest {
     /// A command line for `/bin/sh -c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
-    /// What a command reads from its standard input, as text. Nothing if neither is given.
+    /// Standard input of a command as text; empty if neither is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// The same in base64.
+    /// Standard input in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin_base64: Option<String>,
-    /// A command's working directory, relative to the workdir; the workdir if not given.
+    /// Working directory of a command, relative to the workdir; the workdir if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Files to put into the workdir first.
@@ -175,7 +171,7 @@ pub struct RunRequest {
         deserialize_with = "super::object::list"
     )]
     pub files: Vec<FileSpec>,
-    /// Files to bring back.
+    /// Files to return.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -189,14 +185,14 @@ pub struct RunRequest {
         deserialize_with = "super::object::optional"
     )]
     pub limits: Option<LimitsSpec>,
-    /// What it can reach.
+    /// What the session can reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::names::<Network>)]
     pub network: Option<Network>,
     /// Milliseconds it may run; the configured time if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Which configured environment; `default` if not given.
+    /// Name of a configured environment; `default` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Variables for the session.
@@ -211,7 +207,7 @@ pub struct RunRequest {
     pub cancel_on_disconnect: bool,
 }
 
-/// Which part of a list.
+/// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -219,7 +215,7 @@ pub struct Page {
     /// At most this many, 1 to 1000.
     #[param(default = 100)]
     pub limit: usize,
-    /// Those after this one: the `next` of the part before.
+    /// The `next` of the previous part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }

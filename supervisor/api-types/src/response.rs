@@ -1,4 +1,4 @@
-//! What the engine answers.
+//! Bodies of responses.
 
 use std::collections::BTreeMap;
 
@@ -24,130 +24,116 @@ pub use host::{
 /// Representations of a value by MIME type: text as it is, everything else in base64.
 pub type MimeBundle = BTreeMap<String, String>;
 
-/// What became of an execution.
+/// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Outcome {
-    /// The execution, within its session.
+    /// Unique within the session.
     pub execution_id: String,
-    /// The session.
     pub session_id: String,
-    /// How it ended.
     #[schema(schema_with = schema::names::<Status>)]
     pub status: Status,
-    /// Why, where the status alone does not say.
+    /// The reason, if the status alone does not say.
     #[schema(schema_with = schema::names_or_null::<Cause>)]
     pub cause: Option<Cause>,
-    /// The evidence, in words. Empty where there is nothing to say.
+    /// The evidence, in words; may be empty.
     pub detail: String,
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::names::<State>)]
     pub state: State,
-    /// The kernel it ran in; null if it was rejected before there was one.
+    /// Null if it was rejected before there was a kernel.
     pub kernel: Option<KernelInfo>,
-    /// Whether this request made the session.
+    /// Whether this request created the session.
     pub session_created: bool,
-    /// What a command exited with; null for code, and for a command that was killed.
+    /// Exit code of a command; null for code, and for a command that was killed.
     pub exit_code: Option<i32>,
-    /// What it printed.
     pub stdout: String,
-    /// Whether there was more.
+    /// Whether there was more than the limit.
     pub stdout_truncated: bool,
-    /// What it printed as errors.
     pub stderr: String,
-    /// Whether there was more.
+    /// Whether there was more than the limit.
     pub stderr_truncated: bool,
-    /// The exception the code did not catch.
+    /// The uncaught exception.
     #[schema(schema_with = schema::exception)]
     pub exception: Option<Exception>,
     /// The value of the final expression.
     pub result: Option<ValueInfo>,
-    /// What `display()` was given, with updates applied and without what was cleared.
+    /// Objects passed to `display()`, after updates and clearing.
     pub displays: Vec<Display>,
     /// Images, in the order in which they were shown.
     pub images: Vec<EncodedImage>,
     /// Frames of animations.
     pub video_frames: Vec<EncodedImage>,
-    /// Files that were asked for.
+    /// The requested files.
     pub files: Vec<OutputFile>,
-    /// Files that the execution made or changed.
+    /// Files that the execution created or changed.
     pub files_changed: Vec<ChangedFile>,
-    /// Whether there are more of these.
+    /// Whether there are more changed files.
     pub files_changed_more: bool,
     /// Time from the code's start to its end, in milliseconds.
     pub duration_ms: f64,
-    /// What it used.
     pub usage: ExecutionUsage,
 }
 
-/// The kernel that an execution ran in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelInfo {
-    /// Which of the session's kernels, counted from 1. Where it has changed between two
-    /// executions, variables and modules are lost.
+    /// Counts the session's kernels from 1. If it differs between two executions, variables and
+    /// modules are lost.
     pub generation: u64,
-    /// Whether no code had run in it before this.
+    /// Whether no code had run in it before.
     pub fresh: bool,
-    /// Why the kernel before it ended; null for the first.
+    /// Why the previous kernel ended; null for the first.
     pub previous_end: Option<PreviousEnd>,
 }
 
 /// Why a kernel ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PreviousEnd {
-    /// The cause.
     #[schema(schema_with = schema::names::<Cause>)]
     pub cause: Cause,
     /// The evidence, in words.
     pub detail: String,
 }
 
-/// The value of a final expression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ValueInfo {
-    /// `repr()` of it.
     pub repr: String,
-    /// Its class's name.
+    /// Name of the class.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Its representations.
     pub mime: MimeBundle,
 }
 
-/// One displayed object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Display {
-    /// Which display it is, where the code has named it.
+    /// The `display_id`, if the code gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its representations.
     pub mime: MimeBundle,
 }
 
-/// An image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EncodedImage {
     /// Such as `image/png`.
     pub mime_type: String,
-    /// Its bytes in base64.
+    /// Base64.
     pub data: String,
 }
 
-/// A file that was asked for.
+/// A requested file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputFile {
     /// Path relative to the workdir.
     pub name: String,
-    /// How its content is given: as it was asked for, else by what it is. Null if there is none
-    /// and nothing was asked for.
+    /// How the content is encoded: as requested, else by what it is. Null if there is no content
+    /// and no format was requested.
     pub format: Option<FileFormat>,
-    /// By its name, or else by its content: a hint.
+    /// Guessed from the name, or else from the content.
     pub mime_type: String,
-    /// Its size.
     pub size_bytes: u64,
-    /// Its content as text.
+    /// Content as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its content in base64.
+    /// Content in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// Why there is no content.
@@ -160,11 +146,9 @@ pub struct OutputFile {
 pub struct ChangedFile {
     /// Path relative to the workdir.
     pub name: String,
-    /// Its size.
     pub size_bytes: u64,
 }
 
-/// What an execution used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionUsage {
     /// CPU time of all the session's processes during it, in milliseconds. Children that were
@@ -180,7 +164,6 @@ pub struct ExecutionUsage {
     pub io_write_bytes: Option<u64>,
 }
 
-/// What a session is doing.
 #[derive(
     Debug,
     Clone,
@@ -200,62 +183,50 @@ pub struct ExecutionUsage {
 pub enum SessionState {
     /// Its first kernel is not ready yet.
     Starting,
-    /// It waits for code.
     Idle,
-    /// It runs code.
     Running,
-    /// It runs code that was told to stop.
+    /// The running code was interrupted and has not stopped yet.
     Interrupting,
     /// Its kernel is being replaced.
     Replacing,
-    /// It is over.
     Closed,
 }
 
-/// A session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionInfo {
-    /// Its id.
     pub id: String,
-    /// Whose it is.
     pub tenant: String,
-    /// Its environment's name.
     pub environment: String,
-    /// What it is doing.
     pub state: SessionState,
-    /// How the kernel in place came about: `forked` from the environment's template, or `executed`.
-    /// Null before there is one. It is confined alike.
+    /// Whether the kernel was `forked` from the environment's template or `executed`; null before
+    /// there is one. Both are confined alike.
     #[schema(schema_with = schema::names_or_null::<Origin>)]
     pub kernel_origin: Option<Origin>,
     /// Every layer of the sandbox, as read back from inside.
     #[schema(schema_with = schema::protection)]
     pub protection: Vec<Report>,
-    /// What it may use.
     pub limits: LimitsInfo,
-    /// What it can reach.
+    /// What the session can reach.
     #[schema(schema_with = schema::names::<Network>)]
     pub network: Network,
-    /// What it has used.
     pub usage: SessionUsage,
-    /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it last ran code or was kept alive.
+    /// Time of the last execution or keepalive.
     #[schema(value_type = String, format = DateTime)]
     pub last_used_at: Timestamp,
-    /// When it is reaped if nothing happens until then.
+    /// When the session is deleted unless it is used before.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// As the client gave it.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What a session has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionUsage {
     /// CPU time, in milliseconds.
     pub cpu_ms: f64,
-    /// Memory now charged to the session; null where no memory controller says.
+    /// Memory charged to the session now; null without a memory controller.
     pub memory_bytes: Option<u64>,
     /// Highest memory ever charged to the session, in bytes; without a memory controller, the
     /// highest of any execution.
@@ -271,16 +242,16 @@ pub struct SessionUsage {
     pub executions: u64,
     /// Executions waiting.
     pub queued: u64,
-    /// Processes of the session, the agent not counted; only when one session is asked for.
+    /// Processes without the agent; only when one session is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Workdir and temporary files; only when one session is asked for.
+    /// Workdir and temporary files; only when one session is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
-    /// Proportional set size of the agent; only when one session is asked for.
+    /// Proportional set size of the agent; only when one session is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_pss_bytes: Option<u64>,
-    /// Proportional set size of the kernel; only when one session is asked for.
+    /// Proportional set size of the kernel; only when one session is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_pss_bytes: Option<u64>,
 }
@@ -288,40 +259,35 @@ pub struct SessionUsage {
 /// Part of a list of sessions, ordered by id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionPage {
-    /// The sessions.
     pub sessions: Vec<SessionInfo>,
-    /// What to give as `after` for the next part; null if this was the last.
+    /// The `after` of the next part; null at the end.
     pub next: Option<String>,
 }
 
-/// What became of an interrupt.
+/// The result of an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InterruptReply {
-    /// The session.
     pub session_id: String,
-    /// The execution that was running; null if none was.
+    /// Null if nothing was running.
     pub execution_id: Option<String>,
     /// Whether the execution has ended.
     pub interrupted: bool,
-    /// In words.
     pub detail: String,
 }
 
-/// A session was reset.
+/// The result of a reset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResetReply {
-    /// The session.
     pub session_id: String,
-    /// The execution that was ended by it; null if none was running.
+    /// The execution that the reset ended; null if nothing was running.
     pub ended_execution_id: Option<String>,
 }
 
-/// A session lives on.
+/// The result of a keepalive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeepaliveReply {
-    /// The session.
     pub session_id: String,
-    /// When it is reaped if nothing happens until then.
+    /// When the session is deleted unless it is used before.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
 }

@@ -1,5 +1,5 @@
-//! A share of cores as people write it: `0.5`, `2`, or `"unlimited"`. And maps without
-//! duplicate keys, which JSON allows and serde would silently let the last one win.
+//! A number of cores: `0.5`, `2`, or `"unlimited"`. And maps without duplicate keys, which JSON
+//! allows and of which serde would silently keep the last.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::UNLIMITED;
 
-/// Cores in requests, answers and flags; [`CpuCores`] inside.
+/// A number of cores in requests, responses and flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cores(pub CpuCores);
 
-/// Why a number or word is not a share of cores.
+/// Not a number of cores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is neither a number of cores from 0.01 to 4000000 nor \"unlimited\"")]
 pub struct CoresError(String);
@@ -24,7 +24,7 @@ impl Cores {
     const MIN_MILLI: f64 = 10.0;
     const MAX_MILLI: f64 = 4_000_000_000.0;
 
-    /// From a number of cores.
+    /// Rounds to thousandths of a core.
     ///
     /// # Errors
     /// [`CoresError`] if it is not a number, or out of range.

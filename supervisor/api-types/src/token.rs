@@ -1,10 +1,9 @@
-//! Bearer tokens (RFC 6750), and the hashes of them that a configuration holds.
+//! Bearer tokens (RFC 6750), and their hashes in the configuration.
 //!
-//! A token is never stored, logged or compared. What is compared is its SHA-256, and by an
-//! ordinary comparison: its timing tells at most how much of the hash of what a client sent is the
-//! beginning of a stored one. A client can not choose that hash, and the stored hashes are no
-//! secret: a token has 256 random bits, which no hash gives back. For the same reason a slow hash,
-//! as passwords need, would only be slow.
+//! A token is never stored, logged or compared; its SHA-256 is. An ordinary comparison will do: its
+//! timing reveals at most how long a prefix the client's hash shares with a stored one. Clients
+//! cannot choose their hash, and stored hashes are no secret, since a token has 256 random bits.
+//! For the same reason a slow hash, as for passwords, would add nothing.
 
 use std::fmt;
 
@@ -18,17 +17,16 @@ const PREFIX: &str = "viv_";
 /// Random bytes of a token.
 const RANDOM_BYTES: usize = 32;
 
-/// No token was made.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random bytes: {0}")]
 pub struct TokenError(getrandom::Error);
 
-/// A token. It is shown only where it is asked for by [`Token::expose`].
+/// A token. Only [`Token::expose`] shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A new one, of 256 bits from the system (getrandom(2)).
+    /// A new token of 256 random bits (getrandom(2)).
     ///
     /// # Errors
     /// [`TokenError`].
@@ -38,19 +36,16 @@ impl Token {
         Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
     }
 
-    /// One that somebody has.
     #[must_use]
     pub const fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// Its text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Its hash.
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
@@ -68,13 +63,12 @@ impl fmt::Debug for Token {
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of a token's text.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token.as_bytes()).into())
     }
 
-    /// The hash that 64 hexadecimal digits spell, as `sha256sum` prints it.
+    /// Parses 64 hexadecimal digits, as `sha256sum` prints them.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits: Vec<u8> = text

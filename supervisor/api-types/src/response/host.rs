@@ -1,4 +1,4 @@
-//! The host, as it is shown.
+//! The daemon and its host.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,73 +7,66 @@ use vivarium_protocol::units::Limit;
 
 use super::schema;
 
-/// This host and what it offers.
+/// What this host offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostInfo {
-    /// Vivarium's version.
     pub version: String,
-    /// The kernel's release.
+    /// Release of the Linux kernel.
     pub kernel: String,
-    /// `auto`, `on` or `off`.
+    /// `auto`, `on` or `off`
     pub mode: String,
-    /// Every layer, as a trial session of the default environment reported it.
+    /// Every layer of the sandbox, as a trial session of the default environment reported it.
     #[schema(schema_with = schema::protection)]
     pub layers: Vec<Report>,
-    /// The environments.
     pub environments: Vec<EnvironmentInfo>,
-    /// How much of everything.
     pub capacity: Capacity,
 }
 
-/// An environment.
+/// An interpreter that sessions can use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnvironmentInfo {
-    /// Its name.
     pub name: String,
-    /// Its interpreter.
+    /// Path on the host.
     pub interpreter: String,
-    /// Its Python's version.
+    /// Such as `3.11.2`.
     pub python_version: String,
-    /// What there is of its template.
     pub template: TemplateInfo,
-    /// The sessions that are kept ready in it; null if none are.
+    /// Null if no sessions are kept ready.
     #[serde(default)]
     pub pool: Option<PoolInfo>,
 }
 
-/// Sessions that are kept ready for a tenant in an environment.
+/// Sessions kept ready for a tenant in an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolInfo {
-    /// Those that are ready now.
+    /// Ready now.
     pub ready: usize,
-    /// If fewer are left, more are started.
+    /// If fewer than this are left, more are started.
     pub low: usize,
-    /// Until there are this many.
+    /// How many there are after that.
     pub high: usize,
 }
 
 /// A template: a warmed process that kernels are forked from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TemplateInfo {
-    /// `off` (none is wanted), `building`, `ready`, or `unavailable`: kernels are executed then.
+    /// `off`, `building`, `ready`, or `unavailable`, in which case kernels are executed.
     pub state: String,
-    /// Why it is unavailable; null if it is not.
+    /// Why it is unavailable, else null.
     pub reason: Option<String>,
 }
 
 /// Every tenant that is configured or ever had a session here, ordered by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TenantList {
-    /// The tenants.
     pub tenants: Vec<TenantInfo>,
 }
 
 /// Sums over all sessions of a tenant. A figure is null without the cgroup controller it needs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TenantInfo {
-    /// Name of the tenant.
     pub name: String,
-    /// Sessions now.
+    /// The tenant's sessions now.
     pub sessions: u64,
     /// Sessions that are running code now.
     pub running: u64,
@@ -87,19 +80,17 @@ pub struct TenantInfo {
     pub processes: Option<u64>,
 }
 
-/// How much of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {
-    /// Sessions now.
+    /// The tenant's sessions now.
     pub sessions: usize,
-    /// Sessions at most.
+    /// The tenant's maximum.
     #[schema(schema_with = schema::limit)]
     pub max_sessions: Limit,
-    /// Executions that may wait in each.
+    /// Executions that may wait in each session.
     pub queue_depth: usize,
-    /// CPUs this process may use.
+    /// CPUs that the daemon may use.
     pub cpus: usize,
-    /// Memory.
     #[serde(default)]
     pub memory: MemoryCapacity,
 }
@@ -107,7 +98,7 @@ pub struct Capacity {
 /// Memory for more sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MemoryCapacity {
-    /// What sessions may still take; null where the host does not tell.
+    /// What sessions may still take; null if the host does not say.
     pub available_bytes: Option<u64>,
     /// What one more session of the default environment is expected to take.
     pub session_estimate_bytes: u64,
