@@ -16,24 +16,24 @@ use super::options::ConfigOptions;
 use super::output_dir::OutputDir;
 use super::target::Target;
 
-/// What a command's options ask for, perhaps beyond what is configured.
+/// Options of a command, which may exceed the configuration.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
     pub(super) network: Option<Network>,
     pub(super) timeout_ms: Option<u64>,
 }
 
-/// The configuration for such an engine. Gives up root, and makes sure that the user we become
-/// can write to the output folder. Everything that needs the rights of whoever started us has to be
-/// done before, and no other thread may run.
+/// Resolves the configuration, gives up root, and checks that the new user can write to the output
+/// folder. Whatever needs the rights of the user who started us must be done before, and no other
+/// thread may run.
 pub(super) fn prepare(
     options: &ConfigOptions,
     overrides: &Overrides,
     output_dir: Option<&OutputDir>,
 ) -> Result<Settings, Failure> {
     let mut settings = options.load(&[])?.settings;
-    // Who starts an embedded sandbox is its operator: what they ask for is allowed, and one
-    // execution may take as long as they say.
+    // The user of an embedded sandbox is its operator: every network is allowed, and an execution
+    // may take as long as they say.
     if let Some(network) = overrides.network
         && !settings.sandbox.allowed_networks.contains(&network)
     {

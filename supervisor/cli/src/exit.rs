@@ -21,7 +21,7 @@ pub(super) enum Exit {
     Interrupted,
     /// As a shell reports SIGKILL.
     Killed,
-    /// What the code gave to `sys.exit()`.
+    /// The argument of `sys.exit()`.
     Code(u8),
 }
 
@@ -40,7 +40,6 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
 #[derive(Debug)]
 pub(super) struct Failure {
     exit: Exit,
@@ -48,7 +47,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// With the chain of `error` as the message.
+    /// The message is the chain of `error`.
     pub(super) fn new(exit: Exit, error: &dyn Error) -> Self {
         Self { exit, message: error_chain(error) }
     }
@@ -57,12 +56,12 @@ impl Failure {
         Self { exit, message: message.into() }
     }
 
-    /// Without a message: the reader is gone, or everything has been said.
+    /// Without a message: the reader is gone, or the error has been printed.
     pub(super) const fn quiet(exit: Exit) -> Self {
         Self { exit, message: String::new() }
     }
 
-    /// Empty if everything has been said.
+    /// Empty if the error has been printed.
     pub(super) fn message(&self) -> &str {
         &self.message
     }

@@ -1,5 +1,5 @@
-//! The code and files that `run` and `exec` are given, read before the rights of whoever started us
-//! are given up.
+//! The code and files for `run` and `exec`, read before the rights of the user who started us are
+//! given up.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -16,7 +16,7 @@ use super::exit::{Exit, Failure};
 use super::output_dir::OutputDir;
 use super::target::ExecutionRequest;
 
-/// The largest code or file that is read: more does not fit in a message.
+/// The largest code or file: more does not fit in a message.
 const MAX_BYTES: u64 = 40 << 20;
 
 /// What is run, and what becomes of it.
@@ -54,15 +54,14 @@ pub(super) struct CodeOptions {
     pub(super) quiet: bool,
 }
 
-/// Everything that was read, as requests.
+/// The inputs as requests.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    /// Gives a script its arguments, before it is run.
+    /// Sets a script's arguments before it runs.
     pub(super) setup: Option<ExecutionRequest>,
     pub(super) request: ExecutionRequest,
 }
 
-/// Code, and its name for `sys.argv`.
 #[derive(Debug)]
 struct Script {
     name: String,
@@ -113,7 +112,7 @@ impl CodeOptions {
         Ok(Inputs { setup, request: ExecutionRequest::Code(request) })
     }
 
-    /// The script, and what of `rest` is its arguments.
+    /// The script, and the part of `rest` that is its arguments.
     fn read_script(&self, rest: &[String]) -> Result<(Script, Vec<String>), Failure> {
         if let Some(text) = &self.code {
             return Ok((Script { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
@@ -139,13 +138,13 @@ impl CodeOptions {
         self.timeout.as_deref().map(timeout_ms).transpose()
     }
 
-    /// The folder that `--output-dir` names, made if need be.
+    /// The folder that `--output-dir` names, created if it does not exist.
     pub(super) fn output_dir(&self) -> Result<Option<OutputDir>, Failure> {
         self.output_dir.as_deref().map(OutputDir::open).transpose()
     }
 }
 
-/// A duration in milliseconds, as requests have it.
+/// Parses a duration into milliseconds.
 pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
     let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
     u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))

@@ -13,32 +13,31 @@ use super::print;
 use super::printer::Printer;
 use super::target::{ExecutionRequest, Target};
 
-/// Time for the outcome of an execution that has ended to get here.
+/// Time for the outcome of an ended execution to arrive.
 const OUTCOME_WITHIN: Duration = Duration::from_millis(500);
 
-/// What becomes of the session of code that does not react to an interrupt.
+/// The fate of a session whose code ignores an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfUnresponsive {
-    /// The session is ours alone.
+    /// `run`: the session is ours alone.
     Delete,
-    /// The session is somebody's.
+    /// `exec`: the session belongs to others too.
     Leave,
 }
 
-/// An execution that is to be shown.
 #[derive(Debug)]
 pub(super) struct Invocation<'a> {
     pub(super) target: &'a Target,
     pub(super) session: &'a str,
     pub(super) request: ExecutionRequest,
-    /// Whether to make the session if there is none.
+    /// Whether to create the session if it does not exist.
     pub(super) create: bool,
-    /// The outcome of what had to run first, which the user asked for as a part of this.
+    /// The outcome of the setup that ran first, which counts as part of this execution.
     pub(super) setup: Option<Outcome>,
 }
 
 impl Invocation<'_> {
-    /// Runs it, and prints its events as they come or its outcome as JSON.
+    /// Prints its events as they come, or its outcome as JSON.
     pub(super) async fn perform(
         self,
         options: &CodeOptions,

@@ -10,8 +10,8 @@ use vivarium_server::config::{self, Config, Host, Sources};
 
 use super::exit::{Exit, Failure};
 
-/// Flags of the configuration. Their values are parsed by the configuration itself, so that
-/// what is wrong with them is reported with everything else.
+/// Flags of the configuration, which parses their values itself and reports their errors with its
+/// own.
 #[derive(Debug, Default, Args)]
 pub(super) struct ConfigOptions {
     /// The configuration file [default: /etc/vivarium/vivarium.toml if it exists]
@@ -118,7 +118,7 @@ pub(super) fn variables() -> Vec<(String, String)> {
         .collect()
 }
 
-/// What a session is made with.
+/// Options of a new session.
 #[derive(Debug, Default, Args)]
 pub(super) struct SessionOptions {
     /// What the code can reach: none, loopback or full
@@ -133,7 +133,6 @@ pub(super) struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The session's part of a request.
     pub(super) fn spec(&self) -> Result<SessionSpec, Failure> {
         let environment = self.environment.clone();
         let mut spec = SessionSpec { environment, ..SessionSpec::default() };
@@ -160,7 +159,6 @@ fn network(text: &str) -> Result<Network, Failure> {
     }
 }
 
-/// Which daemon to talk to.
 #[derive(Debug, Default, Args)]
 pub(super) struct UrlOption {
     /// The daemon: http://HOST:PORT or unix:/PATH

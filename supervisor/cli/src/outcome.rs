@@ -1,4 +1,4 @@
-//! The exit code of an outcome, and what is said about it.
+//! The exit code of an outcome, and the notes about it.
 
 use vivarium_api_types::{DoneEvent, KernelInfo, Outcome};
 use vivarium_protocol::layer::{Report, Status as LayerStatus};
@@ -6,7 +6,7 @@ use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 
 use super::exit::{Exit, Failure};
 
-/// The parts of an outcome that the exit code depends on, and what is said about it.
+/// The parts of an outcome that decide the exit code and the notes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutcomeSummary<'a> {
     pub(super) status: Status,
@@ -42,7 +42,7 @@ impl<'a> OutcomeSummary<'a> {
         }
     }
 
-    /// The text to print unless the status is `ok`: the traceback, and one line of ours.
+    /// The text to print unless the status is `ok`: the traceback, and a note.
     pub(super) fn explain(&self) -> Option<String> {
         let word = match self.status {
             Status::Ok => return None,
@@ -77,7 +77,6 @@ impl<'a> OutcomeSummary<'a> {
         Some(text)
     }
 
-    /// The exit code of a command that ran code with this outcome.
     pub(super) fn exit(&self) -> Exit {
         match self.status {
             Status::Ok => Exit::Ok,

@@ -17,7 +17,7 @@ use vivarium_protocol::outcome::DisplayKind;
 
 use super::exit::{Exit, Failure};
 
-/// Media types that are written, the best one first, and their file name extensions.
+/// Media types and their file name extensions, the best one first.
 const MEDIA_TYPES: [(&str, &str); 10] = [
     ("image/png", "png"),
     ("image/jpeg", "jpg"),
@@ -34,7 +34,6 @@ const MEDIA_TYPES: [(&str, &str); 10] = [
 /// The names that are tried before a folder counts as full.
 const MAX_NUMBER: u32 = 1_000_000;
 
-/// Why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputDirError {
     #[error("cannot write {path}", path = path.display())]
@@ -47,11 +46,10 @@ pub(super) enum OutputDirError {
     Missing { name: String, why: String },
 }
 
-/// A folder that files are written to.
 #[derive(Debug)]
 pub(super) struct OutputDir {
     path: PathBuf,
-    /// Whether we made it.
+    /// Whether this process created it.
     is_new: bool,
     /// The last number of each kind of file.
     numbers: HashMap<String, u32>,
@@ -60,7 +58,7 @@ pub(super) struct OutputDir {
 }
 
 impl OutputDir {
-    /// The folder `path`, which is made if it is not there.
+    /// Creates the folder if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let unmade =
             |error| Failure::says(Exit::Usage, format!("cannot make {}: {error}", path.display()));
@@ -76,8 +74,8 @@ impl OutputDir {
         Ok(Self { path, is_new, numbers: HashMap::new(), displays: HashMap::new() })
     }
 
-    /// Gives it to the user that root becomes, if we made it. A folder that was there is never
-    /// given to anybody.
+    /// Gives a folder that this process created to the user that root becomes. An existing folder
+    /// keeps its owner.
     pub(super) fn give_to(&self, user: &User) -> Result<(), Failure> {
         if !self.is_new {
             return Ok(());
@@ -96,7 +94,7 @@ impl OutputDir {
         })
     }
 
-    /// Writes a display, if it is more than text; gives the path.
+    /// Writes a display, if it is more than text; returns the path.
     pub(super) fn write_display(
         &mut self,
         shown: &DisplayEvent<'_>,
@@ -108,7 +106,7 @@ impl OutputDir {
             DisplayKind::Display | DisplayKind::Update => "display",
         };
         let Some((bytes, extension)) = best_representation(&shown.mime)? else { return Ok(None) };
-        // What replaces a display goes into that display's file, which is ours.
+        // An update replaces its display's file, which is ours.
         if let (DisplayKind::Update, Some(id)) = (shown.kind, &shown.id)
             && let Some(path) = self.displays.get(&**id)
             && path.extension().is_some_and(|before| before == extension)
@@ -124,7 +122,7 @@ impl OutputDir {
         Ok(Some(path))
     }
 
-    /// Writes the best representation of a value, if it is more than text; gives the path.
+    /// Writes the best representation of a value, if it is more than text; returns the path.
     pub(super) fn write_value(
         &mut self,
         mime: &MimeBundle,
@@ -181,7 +179,6 @@ impl OutputDir {
         entries.map_or(0, |entries| entries.filter_map(number).max().unwrap_or(0))
     }
 
-    /// Writes `bytes` to the next file of this kind.
     fn write_numbered(
         &mut self,
         stem: &str,
@@ -223,7 +220,7 @@ fn best_representation(
     let known = MEDIA_TYPES
         .iter()
         .find_map(|(kind, extension)| Some((*kind, mime.get(*kind)?, *extension)));
-    // As plotly and Altair have.
+    // The types of plotly and Altair.
     let other = mime.iter().find(|(kind, _)| kind.ends_with("+json"));
     let found = known.or_else(|| other.map(|(kind, content)| (kind.as_str(), content, "json")));
     let Some((kind, content, extension)) = found else { return Ok(None) };

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::exit::{Exit, Failure};
 use super::terminal::{escape, escape_json};
 
-/// Writes to standard output.
 pub(super) fn out(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
@@ -28,17 +27,16 @@ pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
     out(format!("{}\n", escape_json(&text)).as_bytes())
 }
 
-/// Writes to standard error. If that is gone there is nobody to tell.
+/// Writes to standard error, and ignores that it is gone.
 pub(super) fn err(bytes: &[u8]) {
     io::stderr().lock().write_all(bytes).unwrap_or_default();
 }
 
-/// Writes a line with our name to standard error.
+/// Writes a line that begins with `vivarium:` to standard error.
 pub(super) fn note(line: &str) {
     err(format!("vivarium: {}\n", escape(line)).as_bytes());
 }
 
-/// Writes why a command failed to standard error.
 pub(super) fn failure(failure: &Failure) -> Exit {
     failure.message().lines().for_each(note);
     failure.exit()

@@ -17,7 +17,6 @@ use super::print;
 use super::target::EventStream;
 use super::terminal::{Filter, Terminals, escape};
 
-/// The printer of one execution.
 #[derive(Debug)]
 pub(super) struct Printer {
     terminals: Terminals,
@@ -26,9 +25,9 @@ pub(super) struct Printer {
     output_dir: Option<OutputDir>,
     shows_value: bool,
     is_quiet: bool,
-    /// Video frames that were written.
+    /// The number of written video frames.
     frames: usize,
-    /// Images that are neither shown nor written.
+    /// The number of images neither shown nor written.
     unseen: usize,
 }
 
@@ -118,7 +117,7 @@ impl Printer {
         }
     }
 
-    /// The same for everything in an outcome.
+    /// Writes the files of an outcome, and prints their paths.
     pub(super) fn save_all(&mut self, outcome: &Outcome) {
         for display in &outcome.displays {
             let (kind, mime) = (DisplayKind::Display, display.mime.clone());
@@ -191,7 +190,6 @@ impl Printer {
 
     async fn print_error(&mut self, text: &str) {
         let shown = filtered(self.terminals.stderr, &mut self.stderr, text);
-        // If standard error is gone there is nobody to tell.
         write(tokio::io::stderr(), shown.as_bytes()).await.unwrap_or_default();
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
-/// Everything that needed the rights of whoever started us.
+/// Everything that needed the rights of the user who started us.
 struct Plan {
     inputs: Inputs,
     output_dir: Option<OutputDir>,
@@ -72,7 +72,6 @@ fn embedded(args: &Args, plan: Plan) -> Result<Exit, Failure> {
     }))
 }
 
-/// Runs the inputs in a session of their own.
 async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<Exit, Failure> {
     let Plan { inputs, output_dir, spec } = plan;
     let session = target.create(spec).await?;
@@ -90,7 +89,7 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
         Invocation { target, session: &session.id, request, create: false, setup: None };
     let ended = invocation.perform(options, output_dir, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
-        // It may be gone already; a daemon reaps idle sessions in any case.
+        // It may be gone already; a daemon deletes idle sessions in any case.
         tracing::debug!(?failure, "the session was not deleted");
     }
     ended

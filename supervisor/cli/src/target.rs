@@ -19,7 +19,6 @@ pub(super) use events::EventStream;
 pub(super) use execution::ExecutionRequest;
 pub(super) use files::UploadKind;
 
-/// An engine in this process, or a daemon.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
     Embedded(Engine),
@@ -34,7 +33,6 @@ impl Target {
         }
     }
 
-    /// The session of this id, if there is one.
     pub(super) async fn find(&self, session: &str) -> Result<Option<SessionInfo>, Failure> {
         match self {
             Self::Embedded(engine) => match engine.get(DEFAULT_TENANT, session).await {
@@ -51,7 +49,6 @@ impl Target {
         }
     }
 
-    /// The session of this id, made if there is none.
     pub(super) async fn find_or_create(&self, session: &str) -> Result<SessionInfo, Failure> {
         if let Some(info) = self.find(session).await? {
             return Ok(info);
@@ -59,8 +56,8 @@ impl Target {
         self.create(SessionSpec { id: Some(session.to_owned()), ..SessionSpec::default() }).await
     }
 
-    /// Interrupts what a session runs. Returns when that has ended, or after the grace; says
-    /// whether it has.
+    /// Interrupts the running execution. Returns whether it has ended, at the latest after the
+    /// grace.
     pub(super) async fn interrupt(&self, session: &str) -> Result<bool, Failure> {
         let reply: InterruptReply = match self {
             Self::Embedded(engine) => engine.interrupt(DEFAULT_TENANT, session).await?,
@@ -80,13 +77,13 @@ impl Target {
     }
 }
 
-/// A runtime for a command: one thread is enough to wait for answers.
+/// One thread is enough to wait for responses.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     let built = Builder::new_current_thread().enable_all().build();
     built.map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))
 }
 
-/// Runs a command in such a runtime, and does not wait for reads and writes that are still blocked
+/// Runs a command, and does not wait for reads and writes that are still blocked
 /// at its end, such as those of a stopped terminal.
 pub(super) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = runtime()?;

@@ -6,7 +6,6 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many entries are read.
 pub(super) const MAX_ENTRIES: usize = 10_000;
 
 /// A larger file is rewritten with its last entries.
@@ -20,7 +19,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The user's own. Without one the session is as good, so a problem is only logged.
+    /// Opens the user's history. The prompt works without it, so a failure is only logged.
     pub(super) fn open() -> Self {
         let Some(path) = default_path() else { return Self { file: None, entries: Vec::new() } };
         Self::open_at(&path).unwrap_or_else(|error| {
@@ -36,12 +35,12 @@ impl History {
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        // Not through a link that somebody has put there.
+        // Not through a link that another user has put there.
         options.custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits());
         let mut file = options.open(path)?;
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
         let lines = BufReader::new(&file).lines();
-        // A line that is none, such as half of one, is left out.
+        // A broken line, such as half of one, is left out.
         let mut entries: Vec<String> = lines
             .map_while(Result::ok)
             .filter_map(|line| serde_json::from_str(&line).ok())

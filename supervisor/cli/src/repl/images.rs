@@ -1,8 +1,8 @@
 //! Images of a session: drawn on the terminal if it has a protocol for images, else written to
 //! files.
 //!
-//! What is sent to the terminal is ours but for the bytes of the image, and these are in base64:
-//! nothing in an image can end a sequence or begin another.
+//! Everything sent to the terminal is ours but for the image's bytes, which are in base64: nothing
+//! in an image can end a sequence or begin another.
 
 use std::path::Path;
 
@@ -15,7 +15,6 @@ use vivarium_protocol::error_chain;
 use crate::exit::{Exit, Failure};
 use crate::output_dir::{OutputDir, OutputDirError};
 
-/// Types of images that a terminal may be able to draw.
 const DRAWN: [&str; 3] = ["image/png", "image/jpeg", "image/gif"];
 
 /// The largest image that is drawn, in bytes. A larger one goes to a file.
@@ -24,7 +23,6 @@ const MAX_BYTES: usize = 16 << 20;
 /// The most base64 that kitty takes in one sequence.
 const KITTY_CHUNK_BYTES: usize = 4096;
 
-/// How images are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ImageProtocol {
     /// kitty's graphics protocol; kitty, Ghostty, Konsole, WezTerm.
@@ -32,7 +30,7 @@ pub(super) enum ImageProtocol {
     /// iTerm2's inline images; iTerm2, WezTerm, VS Code, mintty.
     #[value(name = "iterm2")]
     ITerm2,
-    /// In none: they are written to files.
+    /// Writes images to files.
     Files,
 }
 
@@ -77,7 +75,6 @@ impl ImageProtocol {
     }
 }
 
-/// Why an image cannot be drawn on the terminal.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DrawError {
     #[error("this terminal has no protocol for images")]
@@ -88,7 +85,6 @@ pub(super) enum DrawError {
     NotPng,
 }
 
-/// Draws images, or writes them to a folder.
 #[derive(Debug)]
 pub(super) struct Images {
     protocol: ImageProtocol,
@@ -97,7 +93,6 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// With a protocol and a folder, if they were named.
     pub(super) fn new(protocol: Option<ImageProtocol>, output_dir: Option<OutputDir>) -> Self {
         let writes_everything = output_dir.is_some();
         let protocol = protocol.unwrap_or_else(ImageProtocol::detect);
@@ -109,7 +104,7 @@ impl Images {
         self.writes_everything
     }
 
-    /// What draws the image of a bundle, if there is one.
+    /// The sequences that draw a bundle's image, if it has one.
     pub(super) fn draw(&self, mime: &MimeBundle) -> Option<Result<String, DrawError>> {
         let data = DRAWN.iter().find_map(|kind| mime.get(*kind))?;
         let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -117,7 +112,7 @@ impl Images {
         Some(self.protocol.draw(&image))
     }
 
-    /// Writes what was shown; gives where it is.
+    /// Writes a display; returns its path.
     pub(super) fn write_display(
         &mut self,
         shown: &DisplayEvent<'_>,
@@ -125,7 +120,7 @@ impl Images {
         self.write(&shown.mime, |output_dir| output_dir.write_display(shown))
     }
 
-    /// Writes a value; gives where it is.
+    /// Writes a value; returns its path.
     pub(super) fn write_value(&mut self, mime: &MimeBundle) -> Result<Option<String>, Failure> {
         self.write(mime, |output_dir| output_dir.write_value(mime))
     }
@@ -136,7 +131,7 @@ impl Images {
         write: impl FnOnce(&mut OutputDir) -> Result<Option<P>, OutputDirError>,
     ) -> Result<Option<String>, Failure> {
         let is_image = mime.keys().any(|kind| kind.starts_with("image/"));
-        // Tables and the like have said what they are as text.
+        // Tables and the like were shown as text.
         if !is_image && !self.writes_everything {
             return Ok(None);
         }
@@ -150,7 +145,7 @@ impl Images {
     }
 }
 
-/// A new folder, which stays when we end.
+/// A new folder, which stays when the program ends.
 fn temporary_dir() -> Result<OutputDir, Failure> {
     let made = tempfile::Builder::new().prefix("vivarium-").tempdir();
     let path = made.map_err(|error| Failure::new(Exit::Error, &error))?.keep();

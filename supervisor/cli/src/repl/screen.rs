@@ -1,4 +1,4 @@
-//! What repl shows on the terminal.
+//! The output of repl.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -70,7 +70,6 @@ impl Screen {
         (plain, coloured)
     }
 
-    /// Shows what code printed.
     pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
         let shown = if self.terminals.stdout {
             let mut shown = String::with_capacity(text.len());
@@ -82,7 +81,7 @@ impl Screen {
         self.write(&shown)
     }
 
-    /// Shows what code printed to standard error, often the same terminal.
+    /// Standard error is often the same terminal.
     pub(super) fn print_error(&mut self, text: &str) -> Result<(), Failure> {
         if !self.terminals.stderr {
             crate::print::err(text.as_bytes());
@@ -95,7 +94,6 @@ impl Screen {
         Ok(())
     }
 
-    /// Shows the value of a final expression.
     pub(super) fn show_value(&mut self, number: u64, value: &ValueInfo) -> Result<(), Failure> {
         self.start_line()?;
         let label = self.coloured(Colour::Output, &format!("Out[{number}]: "));
@@ -106,7 +104,6 @@ impl Screen {
         self.show_image(&value.mime, |images| images.write_value(&value.mime))
     }
 
-    /// Shows a display.
     pub(super) fn show_display(&mut self, shown: &DisplayEvent<'_>) -> Result<(), Failure> {
         let is_text = matches!(shown.kind, DisplayKind::Display | DisplayKind::Update);
         if let (true, Some(text)) = (is_text, shown.mime.get("text/plain")) {
@@ -116,7 +113,7 @@ impl Screen {
         self.show_image(&shown.mime, |images| images.write_display(shown))
     }
 
-    /// An image on the terminal if it has a way, else in a file.
+    /// Draws an image if the terminal can, else writes it to a file.
     fn show_image(
         &mut self,
         mime: &MimeBundle,
@@ -140,7 +137,7 @@ impl Screen {
         }
     }
 
-    /// The user has reset the session, and is not told that its variables are lost.
+    /// Omits the next note about lost variables: the user has reset the session.
     pub(super) const fn expect_loss(&mut self) {
         self.knows_of_loss = true;
     }
@@ -178,7 +175,7 @@ impl Screen {
         if ours.is_empty() { Ok(()) } else { self.note(ours.trim_start_matches("vivarium: ")) }
     }
 
-    /// A traceback with the locations and the error in colours.
+    /// Colours the locations and the error.
     fn traceback(&self, text: &str) -> String {
         let last = text.trim_end().lines().count();
         let mut coloured = String::with_capacity(text.len() * 2);
@@ -198,7 +195,6 @@ impl Screen {
         coloured
     }
 
-    /// Shows what a name is.
     pub(super) fn show_inspection(
         &mut self,
         name: &str,
@@ -226,14 +222,14 @@ impl Screen {
         Ok(())
     }
 
-    /// Something of ours, on a line of its own.
+    /// Prints our own text on a line of its own.
     pub(super) fn note(&mut self, text: &str) -> Result<(), Failure> {
         self.start_line()?;
         let line = self.coloured(Colour::Dim, &escape(text));
         self.write(&format!("{line}\n"))
     }
 
-    /// Text of ours as it is.
+    /// Prints our own text as it is.
     pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.track_line(text);
         self.write_raw(text)
@@ -246,19 +242,19 @@ impl Screen {
     }
 
     fn track_line(&mut self, text: &str) {
-        // What follows the last line's end may be only colours, which is as good as an end.
+        // Colours may follow the end of the last line.
         if let Some(last) = text.rsplit('\n').next().filter(|_| !text.is_empty()) {
             let is_empty = last.is_empty() || last.ends_with('\r');
             self.is_at_start = is_empty && (self.is_at_start || text.contains(['\n', '\r']));
         }
     }
 
-    /// Something other than us has written to this line.
+    /// Notes that another program has written to this line.
     pub(super) const fn mark_mid_line(&mut self) {
         self.is_at_start = false;
     }
 
-    /// Goes to a new line, if the last one has not been ended: the editor would write over it.
+    /// Ends the last line if nothing has: the editor would write over it.
     pub(super) fn start_line(&mut self) -> Result<(), Failure> {
         if self.is_at_start { Ok(()) } else { self.write("\n") }
     }

@@ -8,7 +8,6 @@ use vivarium_client::{ApiRequest, Client, ClientError, Method, Remote};
 use crate::exit::{Exit, Failure};
 use crate::options;
 
-/// Sends a request without a body.
 pub(crate) async fn request<T: DeserializeOwned>(
     client: &mut Client,
     method: Method,
@@ -17,7 +16,6 @@ pub(crate) async fn request<T: DeserializeOwned>(
     Ok(client.call(ApiRequest::new(method, path)).await?)
 }
 
-/// Sends a request with a JSON body.
 pub(super) async fn post<T: DeserializeOwned>(
     remote: &Remote,
     path: &str,

@@ -13,7 +13,6 @@ use vivarium_protocol::message::Stream;
 
 use crate::exit::{Exit, Failure};
 
-/// The events of an execution.
 #[derive(Debug)]
 pub(crate) enum EventStream {
     Daemon(Box<Execution>),
@@ -30,7 +29,6 @@ impl EventStream {
     }
 }
 
-/// The events of an execution in this process.
 #[derive(Debug)]
 pub(crate) struct EmbeddedEvents {
     engine: Engine,
@@ -74,7 +72,7 @@ impl EmbeddedEvents {
                     }
                 }
                 Batch::End => self.is_over = true,
-                // Whoever reads our output was away for too long.
+                // The reader of our output was away for too long.
                 Batch::CutOff => self.resume()?,
             }
         }

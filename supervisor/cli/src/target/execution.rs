@@ -10,7 +10,6 @@ use super::events::{EmbeddedEvents, EventStream};
 use super::{Target, session_path};
 use crate::exit::{Exit, Failure};
 
-/// A request to run code or a command.
 #[derive(Debug, Clone)]
 pub(crate) enum ExecutionRequest {
     Code(ExecuteRequest),
@@ -40,7 +39,7 @@ impl ExecutionRequest {
 }
 
 impl Target {
-    /// Runs code or a command in a session, and gives its outcome as a whole.
+    /// Runs code or a command in a session, and returns its outcome as a whole.
     pub(crate) async fn execute(
         &self,
         session: &str,
@@ -62,8 +61,8 @@ impl Target {
         }
     }
 
-    /// Starts an execution in a session, which is made first if `create` says so and there is
-    /// none.
+    /// Starts an execution in a session, which is created first if `create` says so and it does not
+    /// exist.
     pub(crate) async fn start(
         &self,
         session: &str,

@@ -18,7 +18,6 @@ const PAGE: u32 = 1000;
 /// The size of a chunk that is sent to an engine in this process.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What an upload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UploadKind {
     File,
@@ -111,7 +110,6 @@ impl Target {
         Ok(answer.map(|_: IgnoredAny| ())?)
     }
 
-    /// Deletes a file, or a directory with its content.
     pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.delete_file(DEFAULT_TENANT, session, name).await?),
@@ -162,7 +160,7 @@ fn broken(name: &str, error: &io::Error) -> Failure {
     Failure::says(Exit::Error, format!("{name}: {error}"))
 }
 
-/// The path of a file below its session's; without a name that of all files.
+/// The path of a file below its session's; without a name, of all files.
 fn file_path(name: &str) -> String {
     if name.is_empty() {
         return "/files".to_owned();

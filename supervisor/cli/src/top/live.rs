@@ -49,7 +49,7 @@ pub(super) async fn watch(remote: Remote, interval: Duration) -> Result<Exit, Fa
                         std::mem::replace(pane, view.pane) != view.pane
                     });
                 }
-                // Another size, perhaps: drawn anew.
+                // Perhaps the size has changed: draw again.
                 Some(_) => {}
                 // The terminal is gone.
                 None => return Ok(Exit::Ok),

@@ -51,7 +51,6 @@ pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-/// One line about the daemon.
 pub(super) fn heading(host: &HostInfo) -> String {
     let max = host.capacity.max_sessions;
     format!(

@@ -11,13 +11,12 @@ use super::view::Pane;
 use crate::exit::Failure;
 use crate::target;
 
-/// The most sessions that are fetched. Nobody looks at more.
+/// The most sessions that are fetched.
 const MAX_SESSIONS: usize = 5000;
 
 /// A daemon that does not answer within this time counts as unreachable.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The state of a daemon.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     pub(super) at: Instant,
@@ -28,7 +27,6 @@ pub(super) struct Snapshot {
     pub(super) tenants: Option<Result<Vec<TenantInfo>, String>>,
 }
 
-/// A daemon's state, or why it is unknown.
 pub(super) type Update = Result<Snapshot, String>;
 
 /// Fetches the host, and the sessions and tenants if they are wanted.

@@ -156,7 +156,7 @@ impl View {
         })
     }
 
-    /// Handles a key; returns false if it ends the program.
+    /// Returns false if the key ends the program.
     pub(super) fn press(&mut self, key: KeyEvent) -> bool {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return key.code != KeyCode::Char('c');
