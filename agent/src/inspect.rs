@@ -29,12 +29,13 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 30] = [
+const PARTS: [(&str, &str); 31] = [
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
     ("assistance", include_str!("../python/assist/assistance.py")),
     ("budget", include_str!("../python/display/budget.py")),
     ("classes", include_str!("../python/core/classes.py")),
+    ("completeness", include_str!("../python/assist/completeness.py")),
     ("completion", include_str!("../python/assist/completion.py")),
     ("event_loop", include_str!("../python/kernel/event_loop.py")),
     ("figures", include_str!("../python/display/figures.py")),
@@ -45,7 +46,7 @@ const PARTS: [(&str, &str); 30] = [
     ("kernel", include_str!("../python/kernel/kernel.py")),
     ("loader", include_str!("../python/kernel/loader.py")),
     ("lookup", include_str!("../python/assist/lookup.py")),
-    ("magics", include_str!("../python/kernel/magics.py")),
+    ("magics", include_str!("../python/core/magics.py")),
     ("matplotlib_hooks", include_str!("../python/display/matplotlib_hooks.py")),
     ("notebook", include_str!("../python/display/notebook.py")),
     ("notebook_media", include_str!("../python/display/notebook_media.py")),

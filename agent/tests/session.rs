@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use harness::{Session, policy};
 use vivarium_protocol::layer::{Layer, Status};
-use vivarium_protocol::message::{Completion, InputFile, ToAgent, Work};
+use vivarium_protocol::message::{Assist, Completion, InputFile, ToAgent, Work};
 use vivarium_protocol::outcome::KernelEnd;
 
 #[test]
@@ -42,15 +42,16 @@ fn values_output_and_exceptions_come_in_turn() {
 }
 
 #[test]
-fn completion_and_inspection_answer_in_json_and_change_nothing() {
+fn questions_about_code_are_answered_in_json_and_change_nothing() {
     let mut session = Session::launch(policy()).unwrap();
     session.execute("unmistakable = 5");
-    let work = Work::Complete { code: "unmista".to_owned(), cursor: 7 };
-    session.start_work(work, vec![], &[]);
-    let complete = session.finish();
-    let work = Work::Inspect { code: "unmistakable".to_owned(), cursor: 3 };
-    session.start_work(work, vec![], &[]);
-    for (outcome, word) in [(complete, "unmistakable"), (session.finish(), "int")] {
+    for (kind, code, word) in [
+        (Assist::Complete, "unmista", "unmistakable"),
+        (Assist::Inspect, "unmistakable", "int"),
+        (Assist::IsComplete, "if unmistakable:", "incomplete"),
+    ] {
+        session.start_work(Work::Assist { kind, code: code.to_owned(), cursor: 7 }, vec![], &[]);
+        let outcome = session.finish();
         let [part] = outcome.mime.as_slice() else { panic!("{outcome:?}") };
         assert_eq!(part.mime_type, "application/json");
         assert!(String::from_utf8_lossy(&part.data).contains(word), "{part:?}");

@@ -7,6 +7,7 @@
 //! cgroup, and then join it.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 pub use self::files::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
@@ -76,15 +77,10 @@ pub enum Work {
         /// Its working directory, relative to the workdir; the workdir if empty.
         cwd: String,
     },
-    /// Completions at the cursor. Answered by a value of one part, JSON.
-    Complete {
-        /// The code.
-        code: String,
-        /// The cursor's place, in characters.
-        cursor: u32,
-    },
-    /// Documentation of the name at the cursor. Answered by a value of one part, JSON.
-    Inspect {
+    /// A question to the kernel about code. Answered by a value of one part, JSON.
+    Assist {
+        /// What is asked.
+        kind: Assist,
         /// The code.
         code: String,
         /// The cursor's place, in characters.
@@ -103,6 +99,18 @@ pub struct Execute {
     pub files: Vec<InputFile>,
     /// Names of files to bring back, relative to the workdir.
     pub outputs: Vec<String>,
+}
+
+/// A question about code that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Assist {
+    /// Completions at the cursor.
+    Complete,
+    /// Documentation of the name at the cursor.
+    Inspect,
+    /// Whether the code can be executed or goes on; the cursor does not matter.
+    IsComplete,
 }
 
 /// Supervisor to agent.

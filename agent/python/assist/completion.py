@@ -50,24 +50,26 @@ def complete(source, cursor):
     }
 
 
-def open_string(line):
-    """The quotes of the string that is open at the end of a line, and where its content starts.
+def open_string(code):
+    """The quotes of the string that is open at the end of code, and where its content starts.
 
     No quotes if none is open. Inside a comment, the start is one past the end.
     """
     at, quote, start = 0, "", 0
-    while at < len(line):
-        character = line[at]
+    while at < len(code):
+        character = code[at]
         if quote:
             if character == "\\":
                 at += 1
-            elif line.startswith(quote, at):
+            elif code.startswith(quote, at):
                 at += len(quote) - 1
                 quote = ""
         elif character == "#":
-            return "", len(line) + 1
+            at = code.find("\n", at)
+            if at < 0:
+                return "", len(code) + 1
         elif character in "'\"":
-            quote = character * 3 if line.startswith(character * 3, at) else character
+            quote = character * 3 if code.startswith(character * 3, at) else character
             at += len(quote) - 1
             start = at + 1
         at += 1

@@ -14,7 +14,7 @@ from guard import raised_by_user
 CONTROL_FD = 3
 
 # Frames from the agent.
-EXECUTE, CONFIG, COMPLETE, INSPECT, SHOWN = 1, 2, 3, 4, 5
+EXECUTE, CONFIG, COMPLETE, INSPECT, SHOWN, IS_COMPLETE = 1, 2, 3, 4, 5, 6
 # Frames to the agent.
 READY, VALUE, EXCEPTION, DONE, STARTED, DISPLAY = 1, 2, 3, 4, 5, 6
 OK, ERROR, INTERRUPTED = 0, 1, 2

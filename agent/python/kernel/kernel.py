@@ -15,7 +15,7 @@ It must never
 Decisions:
 - A final expression's value, if not None, becomes `_`, unless user code assigned `_` itself
   (interactive.py). It has the representations that IPython's conventions give it (render.py).
-- A request to complete or inspect waits its turn like an execution, and changes nothing.
+- A request about code (assistance.py) waits its turn like an execution, and changes nothing.
 - IPython's syntax is translated only in a source that is not Python (magics.py).
 - `sys.stdout` and `sys.stderr` are the same objects for the life of the kernel, since a logging
   handler keeps its stream. A replacement by user code stays too, as in IPython, until it is closed,
@@ -263,10 +263,12 @@ def value_frame(value):
 
 
 def assist(kind, source, cursor):
-    """Completes or inspects. Returns a VALUE frame without a type, in pieces."""
+    """Answers a request about code. Returns a VALUE frame without a type, in pieces."""
     import assistance
 
-    answer = assistance.answer(kind == wire.COMPLETE, source, cursor)
+    flags = TOP_LEVEL_AWAIT | State.future_flags
+    argument = flags if kind == wire.IS_COMPLETE else min(cursor, len(source))
+    answer = assistance.answer(kind, source, argument)
     answer = ("application/json", answer.encode("utf-8", "backslashreplace"))
     return (wire.VALUE, string("", 0), string("", 0), *wire.encode_representations([answer]))
 
@@ -279,14 +281,11 @@ def compile_with_magics(name, source):
         error = caught
     import magics
 
-    original, source = source, magics.translate(source, error)
-    while source is not None:
-        try:
-            return compile_source(name, source)
-        except SyntaxError as caught:
-            error = caught
-        source = magics.translate(source, error)
-    magics.point_at_original(error, original)
+    _, code, error = magics.translate_all(source, error, lambda text: compile_source(name, text))
+    if error is None:
+        magics.install_helper()
+        return code
+    magics.point_at_original(error, source)
     raise error
 
 

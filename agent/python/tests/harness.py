@@ -314,6 +314,10 @@ class KernelTest(unittest.TestCase):
     def inspect(self, code, cursor=None):
         return self.assist(4, code, cursor)
 
+    def is_complete(self, code):
+        answer = self.assist(6, code, None)
+        return answer["status"], answer["indent"]
+
     def assist(self, request, code, cursor):
         cursor = len(code) if cursor is None else cursor
         answer = self.kernel.ask(request, cursor.to_bytes(4, "little"), code)

@@ -1,4 +1,4 @@
-"""Completion and inspection find names, and neither change nor run anything."""
+"""Requests about code answer from the live kernel, and neither change nor run anything."""
 
 import pathlib
 
@@ -86,13 +86,14 @@ class Completion(KernelTest):
             self.texts(code)
         self.assert_usable()
 
-    def test_neither_request_changes_the_session(self):
+    def test_no_request_changes_the_session(self):
         self.run_ok("import os, sys\nx = 1\n41")
         self.run_ok("42")
         before = self.run_ok("sorted({*globals(), '___'}), len(Out), _, __").value
         for code in ("x", "os.pa", "import o", "d['", "open('"):
             self.complete(code)
             self.inspect(code)
+            self.is_complete("!%s" % code)
         after = self.run_ok("sorted(globals()), len(Out) - 1, __, ___").value
         self.assertEqual(after, before)
 
@@ -155,6 +156,159 @@ class Inspection(KernelTest):
         )
         answer = self.kernel.ask(3, (2).to_bytes(4, "little"), "b.", 1)
         self.assertIn(answer.completion, ("interrupted", "ok"))
+        self.assert_usable()
+
+
+class IsComplete(KernelTest):
+    def assert_answers(self, answers):
+        for code, answer in answers.items():
+            with self.subTest(code):
+                status, _, indent = answer.partition(" ")
+                self.assertEqual(self.is_complete(code), (status, " " * int(indent or 0)))
+
+    def test_code_that_can_be_executed_is_complete(self):
+        for code in (
+            "",
+            "  \n",
+            "# comment",
+            "x = 1",
+            "\ufeffx = 1",
+            "print('a')  # comment:",
+            "f(1,\n  2)",
+            "'''a\nb'''",
+            "if x: pass",
+            "if x:\n    y\nelse: z",
+            "if x:\n    y\n",
+            "if x:\r\n    y\r\n",
+            "def f():\n    return 1\n    ",
+            "x = 1 + \\\n    2",
+            "x = '''\n  '''",
+            "a = 1\nb = 2",
+            "await f()",
+            "async with a as b: pass",
+            "x is 1 or '\\d'",
+        ):
+            with self.subTest(code):
+                self.assertEqual(self.is_complete(code), ("complete", ""))
+        self.assertEqual(self.run_ok("1").stderr, "", "no warnings about it")
+
+    def test_unfinished_code_comes_with_the_indentation_of_its_next_line(self):
+        self.assert_answers(
+            {
+                "if x:": "incomplete 4",
+                "if x:  # comment": "incomplete 4",
+                "if x:\n": "incomplete 4",
+                "f(": "incomplete 4",
+                "f(1,": "incomplete",
+                "x = [1,\n": "incomplete",
+                "'''if:": "incomplete",
+                "def f():\n    '''Says": "incomplete",
+                'rb"""x\n"': "incomplete",
+                "x = 1 + \\": "incomplete",
+                "@decorator": "incomplete",
+                "try:": "incomplete 4",
+                "try:\n    x": "incomplete 4",
+                "try:\n    x\nexcept E:": "incomplete 4",
+                "class A:\n    def f(self,\n          x):": "incomplete 8",
+                "for a in b:\n  if c:": "incomplete 6",
+                "while True:\n    ": "incomplete 4",
+                "if x:\n    y\nelif z:": "incomplete 4",
+            }
+        )
+
+    def test_a_block_goes_on_until_an_empty_line(self):
+        self.assert_answers(
+            {
+                "if x:\n    y": "incomplete 4",
+                "x\nif x:\n  for y in z:\n    y  # done": "incomplete 4",
+                "if x:\n  y\n# comment": "incomplete 2",
+                "def f():\n    return 1": "incomplete",
+                "def f():\n    return f(1,\n             2)": "incomplete",
+                "while x:\n    if y:\n        break": "incomplete 4",
+                "class A:\n    def f(self): return 1": "incomplete 4",
+                "def f(a,\n      b): return a": "complete",
+                "if x:\n    a; pass": "incomplete",
+                "try:\n    x\nexcept E:\n    raise": "incomplete",
+                "with a:\n    passed": "incomplete 4",
+                "if x:\n    y\n    ": "complete",
+            }
+        )
+
+    def test_code_that_nothing_completes_is_invalid(self):
+        for code in (")", "x = 'unterminated", "x = = 1\nf(", "  x", "else:", "if 1:\n  a\n b"):
+            with self.subTest(code):
+                self.assertEqual(self.is_complete(code), ("invalid", ""))
+
+    def test_ipythons_syntax_is_translated_as_for_an_execution(self):
+        self.assert_answers(
+            {
+                "!ls (": "complete",
+                "files = 1\n!echo 'it\n": "complete",
+                "%matplotlib inline\nx": "complete",
+                "len?": "complete",
+                "if x:\n    !ls": "incomplete 4",
+                "for x in y:\n    %time f(x)\n    if z:": "incomplete 8",
+                "%time x = (": "incomplete 4",
+                "%time x = \\": "incomplete",
+                "%nonsense": "invalid",
+                "!ls\n)": "invalid",
+                "%%bash": "incomplete",
+                "%%bash\nfor f in $(ls": "incomplete",
+                "%%bash\nfor f in $(ls\n": "complete",
+                "%%time\nfor x in y:": "incomplete 4",
+                "%%time\nf(x)": "incomplete",
+                "%%time\nf(x)\n": "complete",
+                "%%time\nf(\n": "incomplete 4",
+                "%%nonsense\nx": "invalid",
+            }
+        )
+        self.run_error("__vivarium_line__", "NameError")
+
+    def test_the_sessions_future_statements_count(self):
+        self.assertEqual(self.is_complete("1 <> 2"), ("invalid", ""))
+        self.run_ok("from __future__ import barry_as_FLUFL")
+        self.assertEqual(self.is_complete("1 <> 2"), ("complete", ""))
+
+    def test_hostile_code_is_answered_and_the_kernel_stays(self):
+        for code in (
+            "x = 1\0",
+            "(" * 100_000,
+            "[" * 200 + "]" * 200,
+            "(" * 150,
+            "-" * 200_000 + "1",
+            "x" + "()" * 100_000,
+            "x" + ".a" * 100_000,
+            "lambda: " * 20_000,
+            "".join(" " * depth + "if x:\n" for depth in range(150)),
+            "1" * 200_000,
+            "if x:\n" * 20_000,
+            "0;" * 120_000,
+            "if x:\n" + " 0\n" * 60_000 + " 0",
+            "!x\n" * 60_000,
+            "%time " * 40_000,
+            "f'{" * 50_000,
+            "'\\ud800'",
+            "\\N{",
+            "x = '''" + "\\" * 200_000,
+        ):
+            with self.subTest(code[:20]):
+                answer = self.kernel.ask(6, bytes(4), code)
+                self.assertIn(answer.completion, ("ok", "error"), answer)
+        self.assertEqual(self.is_complete("(" * 1_000_000), ("complete", ""), "never compiled")
+        self.assert_usable()
+
+    def test_user_code_can_not_break_the_answer(self):
+        self.run_ok(
+            "import ast\nfor kind in (ast.Expr, ast.AST): kind.body = kind.orelse = [ast.Expr()]"
+        )
+        self.assertEqual(self.is_complete("if x:\n    y"), ("incomplete", "    "))
+        self.run_ok("import codeop, sys\ncodeop.CommandCompiler = None")
+        self.assertEqual(self.is_complete("f("), ("invalid", ""))
+        self.run_ok(
+            "def hook(name, args):\n    if name == 'compile' and 'is_complete' in str(args): 1 / 0\n"
+            "sys.addaudithook(hook)"
+        )
+        self.assertEqual(self.is_complete("x"), ("invalid", ""))
         self.assert_usable()
 
 

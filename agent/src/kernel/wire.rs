@@ -12,6 +12,7 @@
 //! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
 //! | agent | 4 | INSPECT | the same |
 //! | agent | 5 | SHOWN | `u64` execution: its last display has been passed on |
+//! | agent | 6 | IS_COMPLETE | as COMPLETE; the cursor does not matter |
 //! | kernel | 1 | READY | |
 //! | kernel | 2 | VALUE | `u64` execution, string repr, string type, `u32` count, then as often: string MIME type, blob |
 //! | kernel | 3 | EXCEPTION | `u64` execution, string type, string message, string traceback |
@@ -20,9 +21,9 @@
 //! | kernel | 6 | DISPLAY | `u64` execution, `u8` kind: 0 display, 1 update, 2 clear, 3 image, 4 video frame; string id (empty: none), `u32` count, then as often: string MIME type, blob |
 //!
 //! A kernel waits for SHOWN after each DISPLAY: what it prints meanwhile would be read with what it
-//! printed before. EXECUTE, COMPLETE and INSPECT only when the kernel is idle, CONFIG at any time. COMPLETE and
-//! INSPECT are answered as an execution is, by a VALUE of no type and no repr, with one
-//! representation, JSON. A value's repr is also its `text/plain`, so that is not sent but added
+//! printed before. EXECUTE, COMPLETE, INSPECT and IS_COMPLETE only when the kernel is idle, CONFIG at any
+//! time. The last three of those are answered as an execution is, by a VALUE of no type and no repr, with
+//! one representation, JSON. A value's repr is also its `text/plain`, so that is not sent but added
 //! here, unless the value has another `text/plain`.
 //!
 //! Tenant code can write to this socket, so nothing on it is believed: a frame is bounded before
@@ -37,7 +38,7 @@ pub(crate) use error::WireError;
 use parse::parse;
 pub(crate) use turn::Turn;
 use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
-use vivarium_protocol::message::{Completion, ExecutionNumber, Work};
+use vivarium_protocol::message::{Assist, Completion, ExecutionNumber, Work};
 use vivarium_protocol::outcome::{Display, Exception, Value};
 
 /// What a frame may hold beside the results it was made for: names, lengths, a traceback.
@@ -104,8 +105,14 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
     Some(match work {
         Work::Code { code } => encode_code(1, execution, &[], code),
-        Work::Complete { code, cursor } => encode_code(3, execution, &cursor.to_le_bytes(), code),
-        Work::Inspect { code, cursor } => encode_code(4, execution, &cursor.to_le_bytes(), code),
+        Work::Assist { kind, code, cursor } => {
+            let kind = match kind {
+                Assist::Complete => 3,
+                Assist::Inspect => 4,
+                Assist::IsComplete => 6,
+            };
+            encode_code(kind, execution, &cursor.to_le_bytes(), code)
+        }
         Work::Command { .. } => return None,
     })
 }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assist;
 mod command;
 mod event;
 mod files;
@@ -13,12 +14,15 @@ mod kept;
 mod limits;
 mod listen_addr;
 mod object;
-mod probe;
 mod request;
 mod response;
 mod scalar;
 mod token;
 
+pub use assist::{
+    AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
+    Match, ProbeRequest,
+};
 pub use command::CommandRequest;
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{FileInfo, FileList, FilePage, FilesWritten};
@@ -26,7 +30,6 @@ pub use kept::{ExecutionInfo, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
 pub use object::Object;
-pub use probe::{CompleteReply, InspectReply, Match, ProbeRequest};
 pub use request::{
     ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, RunRequest,
     SessionSpec,

@@ -31,6 +31,7 @@ use crate::session::{Command, Results};
 use crate::settings::Settings;
 
 mod admission;
+mod assist;
 mod create;
 mod environment;
 mod error;
@@ -39,7 +40,6 @@ mod files;
 mod idempotency;
 mod kept;
 mod pools;
-mod probe;
 mod reaper;
 mod reload;
 mod request;

@@ -17,6 +17,7 @@ const ROUTES: [(&str, &str); 23] = [
     ("post", "/v1/sessions/{id}/commands"),
     ("post", "/v1/sessions/{id}/complete"),
     ("post", "/v1/sessions/{id}/inspect"),
+    ("post", "/v1/sessions/{id}/is_complete"),
     ("get", "/v1/sessions/{id}/executions/{execution_id}"),
     ("get", "/v1/sessions/{id}/files"),
     ("put", "/v1/sessions/{id}/files"),

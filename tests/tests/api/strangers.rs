@@ -64,6 +64,7 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("POST", "/commands", Some(json!({"argv": ["cat", "file"]}))),
         ("POST", "/complete", code()),
         ("POST", "/inspect", code()),
+        ("POST", "/is_complete", code()),
         ("GET", "/files", None),
         ("GET", "/files/file", None),
         ("PUT", "/files/file", Some(json!("overwritten"))),

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod assist;
 mod commands;
 mod disconnects;
 mod displays;
@@ -11,6 +12,5 @@ mod kept;
 mod once;
 mod order;
 mod outcomes;
-mod probes;
 mod resume;
 mod slow;

@@ -44,7 +44,7 @@ fn parse_value(fields: &mut Fields<'_>) -> Result<FromKernel, WireError> {
     let repr = fields.string("repr", TEXT_MAX_BYTES)?;
     let type_name = fields.string("type", NAME_MAX_BYTES)?;
     let mut mime = fields.mime(MIME_PARTS_MAX)?;
-    // Only an answer to COMPLETE or INSPECT has no type: every class has a name here.
+    // Only an answer about code has no type: every class has a name here.
     if !type_name.is_empty() && mime.iter().all(|part| part.mime_type != TEXT_PLAIN) {
         mime.insert(0, MimePart { mime_type: TEXT_PLAIN.into(), data: repr.clone().into() });
     }

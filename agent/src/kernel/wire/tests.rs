@@ -115,9 +115,12 @@ fn an_answer_of_no_type_has_no_text() {
 fn encoded_requests_match_the_documented_frames() {
     let complete = b"\x13\0\0\0\x03\x07\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\xc3\xa9";
     let encoded = |work: Work| encode_work(7, &work).unwrap();
-    assert_eq!(encoded(Work::Complete { code: "é".into(), cursor: 1 }), complete);
+    let assist = |kind, code: &str| encoded(Work::Assist { kind, code: code.into(), cursor: 1 });
+    assert_eq!(assist(Assist::Complete, "é"), complete);
     let inspect = b"\x12\0\0\0\x04\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
-    assert_eq!(encoded(Work::Inspect { code: "a".into(), cursor: 1 }), inspect);
+    assert_eq!(assist(Assist::Inspect, "a"), inspect);
+    let is_complete = b"\x12\0\0\0\x06\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
+    assert_eq!(assist(Assist::IsComplete, "a"), is_complete);
     let code = Work::Code { code: "é".into() };
     assert_eq!(encoded(code), b"\x0f\0\0\0\x01\x07\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9");
     let command = Work::Command { argv: vec![], stdin: vec![], cwd: String::new() };

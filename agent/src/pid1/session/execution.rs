@@ -91,13 +91,12 @@ impl Session<'_> {
     fn start(&mut self, request: Execute) -> Result<(), Failure> {
         let Execute { execution, work, outputs, .. } = request;
         self.changes.begin(&self.workdir);
-        let asks = matches!(work, Work::Complete { .. } | Work::Inspect { .. });
         let mut running = RunningExecution {
             execution,
             runner: Runner::Kernel { begun: false, interrupt_held: false },
             outputs,
             results_left: self.context.policy.limits.max_result_bytes.get().unwrap_or(u64::MAX),
-            reports_changes: !asks,
+            reports_changes: !matches!(work, Work::Assist { .. }),
             cpu_before_us: 0,
             next_cpu_check: None,
         };

@@ -1,7 +1,7 @@
 //! The loop of the prompt: reads an input, evaluates it, and shows what comes of it.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use vivarium_api_types::{CompleteReply, ExecuteRequest, ProbeRequest};
+use vivarium_api_types::{CompleteReply, ExecuteRequest, InspectReply, ProbeRequest};
 use vivarium_client::Event;
 use vivarium_protocol::outcome::Exception;
 
@@ -97,7 +97,7 @@ impl<'a> ReadEvalLoop<'a> {
             }
             Input::Inspect { name, wants_source } => {
                 let request = ProbeRequest { code: name.to_owned(), cursor: None };
-                let reply = self.target.inspect(&self.session, request).await?;
+                let reply: InspectReply = self.target.assist(&self.session, request).await?;
                 self.screen.show_inspection(name, &reply, wants_source)?;
             }
             Input::Files(dir) => {
@@ -138,7 +138,7 @@ impl<'a> ReadEvalLoop<'a> {
 
     async fn complete(&self, code: String, cursor: u32) -> CompleteReply {
         let request = ProbeRequest { code, cursor: Some(cursor) };
-        let answer = self.target.complete(&self.session, request).await;
+        let answer = self.target.assist(&self.session, request).await;
         answer.unwrap_or_else(|failure| {
             tracing::debug!(why = failure.message(), "no completion");
             CompleteReply::default()

@@ -1,6 +1,6 @@
 //! The operations that only repl uses.
 
-use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
+use vivarium_api_types::AssistReply;
 use vivarium_client::Method;
 use vivarium_engine::DEFAULT_TENANT;
 
@@ -24,30 +24,17 @@ impl Target {
         }
     }
 
-    /// Completions at a position in code.
-    pub(crate) async fn complete(
+    /// Asks a session's kernel about code.
+    pub(crate) async fn assist<T: AssistReply>(
         &self,
         session: &str,
-        request: ProbeRequest,
-    ) -> Result<CompleteReply, Failure> {
+        request: T::Request,
+    ) -> Result<T, Failure> {
         match self {
-            Self::Embedded(engine) => Ok(engine.complete(DEFAULT_TENANT, session, request).await?),
+            Self::Embedded(engine) => Ok(engine.assist(DEFAULT_TENANT, session, request).await?),
             Self::Daemon(remote) => {
-                daemon::post(remote, &format!("{}/complete", session_path(session)), &request).await
-            }
-        }
-    }
-
-    /// What the name at a position in code is.
-    pub(crate) async fn inspect(
-        &self,
-        session: &str,
-        request: ProbeRequest,
-    ) -> Result<InspectReply, Failure> {
-        match self {
-            Self::Embedded(engine) => Ok(engine.inspect(DEFAULT_TENANT, session, request).await?),
-            Self::Daemon(remote) => {
-                daemon::post(remote, &format!("{}/inspect", session_path(session)), &request).await
+                let path = format!("{}/{}", session_path(session), <&str>::from(T::KIND));
+                daemon::post(remote, &path, &request).await
             }
         }
     }

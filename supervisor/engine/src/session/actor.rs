@@ -231,9 +231,9 @@ impl Actor {
     /// Has the kernel killed, and waits for the next one.
     fn replace(&mut self) -> Step {
         let (cause, detail) = self.kill_reason();
-        // Nobody reads the answer to a probe.
+        // Nobody reads the answer to a question.
         let is_reported = !self.running.as_ref().is_some_and(|running| {
-            running.kind == Kind::Probe && running.stop != Some(Stop::Reset)
+            running.kind == Kind::Assist && running.stop != Some(Stop::Reset)
         });
         self.kernels.ended(cause, &detail, is_reported);
         self.set_state(Event::KernelGone)?;

@@ -44,7 +44,7 @@ pub(super) enum Kind {
     /// A process beside it: it can be killed without losing the kernel.
     Command,
     /// A question to the kernel: it waits for nobody, and is no execution that anybody counts.
-    Probe,
+    Assist,
 }
 
 impl WorkSpec {
@@ -52,16 +52,14 @@ impl WorkSpec {
         match self.work {
             Work::Code { .. } => Kind::Code,
             Work::Command { .. } => Kind::Command,
-            Work::Complete { .. } | Work::Inspect { .. } => Kind::Probe,
+            Work::Assist { .. } => Kind::Assist,
         }
     }
 
     /// Bytes that it takes here and on the way to the agent.
     pub fn bytes(&self) -> usize {
         let work = match &self.work {
-            Work::Code { code } | Work::Complete { code, .. } | Work::Inspect { code, .. } => {
-                code.len()
-            }
+            Work::Code { code } | Work::Assist { code, .. } => code.len(),
             Work::Command { argv, stdin, .. } => {
                 argv.iter().map(|argument| argument.len() + 8).sum::<usize>() + stdin.len()
             }

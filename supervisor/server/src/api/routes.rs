@@ -5,6 +5,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{Problem, Shared};
 
+mod assist;
 mod commands;
 mod executions;
 mod files;
@@ -17,6 +18,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(executions::routes())
         .merge(commands::routes())
+        .merge(assist::routes())
         .merge(files::routes())
         .merge(host::routes())
 }

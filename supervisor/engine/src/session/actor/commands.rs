@@ -54,9 +54,9 @@ impl Actor {
 
     fn enqueue(&mut self, mut execution: QueuedExecution) -> Step {
         self.forget_abandoned();
-        let is_probe = execution.spec.kind() == Kind::Probe;
+        let is_assist = execution.spec.kind() == Kind::Assist;
         let waits = self.running.is_some() || !self.queue.is_empty();
-        if is_probe && (waits || self.state != SessionState::Idle) {
+        if is_assist && (waits || self.state != SessionState::Idle) {
             execution.writer.refuse(Refusal::Busy);
             return Step::Continue(());
         }
@@ -68,7 +68,7 @@ impl Actor {
         }
         self.last_number += 1;
         let number = self.last_number;
-        if !is_probe {
+        if !is_assist {
             self.context.results.add(&self.session.identity, number, execution.writer.log());
         }
         execution.writer.queued(number);

@@ -81,7 +81,7 @@ impl Actor {
             _ if cause == Cause::CpuLimit => (Status::TimedOut, cause, detail.to_owned()),
             _ => (Status::Killed, cause, detail.to_owned()),
         };
-        self.kernels.ended(cause, &detail, running.kind != Kind::Probe);
+        self.kernels.ended(cause, &detail, running.kind != Kind::Assist);
         self.answer(running, lost(status, cause, detail), usage);
     }
 
@@ -146,8 +146,8 @@ impl Actor {
             join(&mut verdict.detail, STARVED);
         }
         let ran = started.map(|at| at.elapsed());
-        // Nobody asks for the outcome of a probe: the next one's says what it has cost.
-        if kind != Kind::Probe {
+        // Nobody asks for the outcome of a question: the next one's says what it has cost.
+        if kind != Kind::Assist {
             if let Some(unreported) = unreported {
                 join(&mut verdict.detail, &unreported);
             }
@@ -190,7 +190,7 @@ impl Actor {
         let Answer { number, kind, .. } = answer;
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
-        if kind != Kind::Probe {
+        if kind != Kind::Assist {
             self.context.observer.execution_ended(&outcome, ran, printed);
         }
         writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);

@@ -176,7 +176,7 @@ impl Actor {
             self.kernels.code_began();
         }
         running.writer.started(running.number, &self.session.identity.id);
-        if running.kind != Kind::Probe {
+        if running.kind != Kind::Assist {
             self.context.observer.execution_started(now - running.queued_at);
         }
         if self.state == SessionState::Replacing {

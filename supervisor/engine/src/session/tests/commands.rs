@@ -1,5 +1,6 @@
 //! Commands, and questions to the kernel.
 
+use vivarium_protocol::message::Assist;
 use vivarium_protocol::outcome::{MimePart, Value};
 
 use super::*;
@@ -11,7 +12,7 @@ fn ls() -> Work {
 }
 
 fn complete() -> Work {
-    Work::Complete { code: "x".into(), cursor: 1 }
+    Work::Assist { kind: Assist::Complete, code: "x".into(), cursor: 1 }
 }
 
 impl Bench {

@@ -1,4 +1,5 @@
-//! Running code, and asking about what runs or ran. Commands are in [`super::commands`].
+//! Running code, and asking about what runs or ran. Commands are in [`super::commands`],
+//! questions about code in [`super::assist`].
 
 use axum::Json as Answer;
 use axum::extract::{Path, State};
@@ -8,15 +9,13 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vivarium_api_types::{
-    CompleteReply, ExecuteRequest, InspectReply, InterruptReply, ProbeRequest, RunRequest,
-};
+use vivarium_api_types::{ExecuteRequest, InterruptReply, RunRequest};
 use vivarium_engine::EngineError;
 
 use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::events;
-use crate::api::extract::{Id, Json, Params};
+use crate::api::extract::{Id, Params};
 use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared, reply};
 
@@ -26,8 +25,6 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(run))
         .routes(routes!(show))
         .routes(routes!(interrupt))
-        .routes(routes!(complete))
-        .routes(routes!(inspect))
 }
 
 /// Whether an execution makes its session.
@@ -105,30 +102,4 @@ async fn interrupt(
     Id(id): Id,
 ) -> ApiResult<InterruptReply> {
     Ok(Answer(api.engine.interrupt(&tenant, &id).await?))
-}
-
-/// What could follow at a place in code
-#[utoipa::path(post, path = "/v1/sessions/{id}/complete", tag = "executions",
-    params(("id" = String, Path)), request_body = ProbeRequest,
-    responses((status = 200, body = CompleteReply), (status = "default", body = Problem)))]
-async fn complete(
-    State(api): State<Shared>,
-    Caller(tenant): Caller,
-    Id(id): Id,
-    Json(request, _reserved): Json<ProbeRequest>,
-) -> ApiResult<CompleteReply> {
-    Ok(Answer(api.engine.complete(&tenant, &id, request).await?))
-}
-
-/// What stands at a place in code
-#[utoipa::path(post, path = "/v1/sessions/{id}/inspect", tag = "executions",
-    params(("id" = String, Path)), request_body = ProbeRequest,
-    responses((status = 200, body = InspectReply), (status = "default", body = Problem)))]
-async fn inspect(
-    State(api): State<Shared>,
-    Caller(tenant): Caller,
-    Id(id): Id,
-    Json(request, _reserved): Json<ProbeRequest>,
-) -> ApiResult<InspectReply> {
-    Ok(Answer(api.engine.inspect(&tenant, &id, request).await?))
 }

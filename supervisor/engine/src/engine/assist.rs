@@ -1,10 +1,9 @@
-//! Asking a session's kernel about code that is being written. It waits for nobody: a session
-//! that runs something is busy.
+//! Questions to a session's kernel about code that is being written. They wait for nobody: a
+//! session that runs something is busy.
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use vivarium_api_types::{CompleteReply, InspectReply, ProbeRequest};
+use vivarium_api_types::{AssistReply, ProbeRequest};
 use vivarium_protocol::message::Work;
 use vivarium_protocol::outcome::Cause;
 
@@ -12,41 +11,25 @@ use super::execute::ResponseMode;
 use super::{Engine, EngineError};
 use crate::session::WorkSpec;
 
-/// How long a kernel may think about it. Then it is interrupted like any code.
+/// How long a kernel may take. Then it is interrupted like any code.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 const JSON: &str = "application/json";
 
 impl Engine {
-    /// What could follow at a place in code.
-    /// [`EngineError::Busy`] if something runs or waits, or the session is interrupted or reset meanwhile.
-    pub async fn complete(
+    /// Asks a session's kernel about code.
+    ///
+    /// # Errors
+    /// [`EngineError`], of which [`EngineError::Busy`] if something runs or waits, or the session is
+    /// interrupted or reset meanwhile.
+    pub async fn assist<T: AssistReply>(
         &self,
         tenant: &str,
         id: &str,
-        request: ProbeRequest,
-    ) -> Result<CompleteReply, EngineError> {
-        let (code, cursor) = place(request)?;
-        self.ask(tenant, id, Work::Complete { code, cursor }).await
-    }
-
-    /// What stands at a place in code.
-    pub async fn inspect(
-        &self,
-        tenant: &str,
-        id: &str,
-        request: ProbeRequest,
-    ) -> Result<InspectReply, EngineError> {
-        let (code, cursor) = place(request)?;
-        self.ask(tenant, id, Work::Inspect { code, cursor }).await
-    }
-
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        tenant: &str,
-        id: &str,
-        work: Work,
+        request: T::Request,
     ) -> Result<T, EngineError> {
+        let (code, cursor) = checked(request.into())?;
+        let work = Work::Assist { kind: T::KIND, code, cursor };
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
         let spec = WorkSpec {
@@ -80,7 +63,7 @@ impl Engine {
 }
 
 /// The code, and the place in it.
-fn place(request: ProbeRequest) -> Result<(String, u32), EngineError> {
+fn checked(request: ProbeRequest) -> Result<(String, u32), EngineError> {
     let ProbeRequest { code, cursor } = request;
     let length = u32::try_from(code.chars().count())
         .map_err(|_| EngineError::invalid("code", "it is too long"))?;

@@ -1,4 +1,4 @@
-//! Completion and inspection by the live kernel.
+//! Questions about code to the live kernel.
 
 use serde_json::{Value, json};
 use vivarium_tests::{Daemon, wait};
@@ -40,6 +40,30 @@ fn a_kernel_says_what_something_is() {
 }
 
 #[test]
+fn a_kernel_tells_whether_code_needs_another_line() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let is_complete = |code: &str| {
+        let request = json!({"code": code});
+        let reply = session.request("POST", "/is_complete", Some(&request)).expect_success();
+        let text = |name: &str| reply[name].as_str().unwrap().to_owned();
+        (text("status"), text("indent"))
+    };
+    let answer = |status: &str, indent: &str| (status.to_owned(), indent.to_owned());
+    let _set = session.execute("kept = 1").ok();
+    assert_eq!(is_complete("await x"), answer("complete", ""));
+    assert_eq!(is_complete("class A:\n    def f(self):"), answer("incomplete", "        "));
+    assert_eq!(is_complete("if x:\n    !ls"), answer("incomplete", "    "));
+    assert_eq!(is_complete("x = 'é"), answer("invalid", ""));
+    for hostile in ["\0", &"(".repeat(100_000), &"-".repeat(200_000), &"if x:\n ".repeat(2_000)] {
+        assert_eq!(is_complete(hostile), answer("invalid", ""));
+    }
+    let _unread = is_complete(&"[".repeat(1 << 20));
+    assert_eq!(session.info()["usage"]["executions"], 1);
+    assert_eq!(session.value("kept"), "1");
+}
+
+#[test]
 fn a_busy_session_is_not_asked() {
     let daemon = Daemon::start();
     let session = daemon.session();
@@ -47,7 +71,7 @@ fn a_busy_session_is_not_asked() {
         session.stream("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)");
     events.expect("started");
     let request = json!({"code": "os."});
-    for path in ["/complete", "/inspect"] {
+    for path in ["/complete", "/inspect", "/is_complete"] {
         let answer = session.request("POST", path, Some(&request));
         let _problem = answer.expect_problem(409, "busy");
         assert!(answer.header("retry-after").is_some());

@@ -34,6 +34,27 @@ class State:
     timing: "tuple[float, float] | None" = None
 
 
+def translate_all(source, error, compile_source):
+    """Translates line after line at fault, until the source compiles or none can be translated.
+
+    Returns the source, its code and the last error, one of them None.
+    """
+    while True:
+        translated = translate(source, error)
+        if translated is None:
+            return source, None, error
+        source = translated
+        try:
+            return source, compile_source(source), None
+        except SyntaxError as caught:
+            error = caught
+
+
+def install_helper():
+    """Installs the builtin that translated lines call."""
+    setattr(builtins, HELPER, line_helper)
+
+
 def translate(source, error):
     """The source with the line at fault translated; None if that is no known form."""
     lines = lines_of(source)
@@ -80,9 +101,8 @@ def point_at_original(error, source):
 
 
 def joined(lines):
-    """Joins translated lines, and installs the builtin that they call."""
-    setattr(builtins, HELPER, line_helper)
-    return "".join(lines)
+    """Joins lines, without the line end that `lines_of` adds to the last one."""
+    return "".join(lines)[:-1]
 
 
 def translate_line(line, last):

@@ -1,7 +1,19 @@
-//! Questions about code that is being written: what could follow, and what something is.
+//! Questions to a kernel about code that is being written.
 
+use std::fmt::Debug;
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use vivarium_protocol::message::Assist;
+
+/// The answer to a question about code, and what that question is.
+pub trait AssistReply: Serialize + DeserializeOwned {
+    /// The body of the request.
+    type Request: Debug + Send + Sync + Serialize + DeserializeOwned + Into<ProbeRequest>;
+    /// The question; its name is the end of the route's path.
+    const KIND: Assist;
+}
 
 /// Code, and a place in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +35,11 @@ pub struct CompleteReply {
     pub start: u32,
     /// Where it ends.
     pub end: u32,
+}
+
+impl AssistReply for CompleteReply {
+    type Request = ProbeRequest;
+    const KIND: Assist = Assist::Complete;
 }
 
 /// What could stand somewhere.
@@ -58,4 +75,49 @@ pub struct InspectReply {
     /// Its source code, where it has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+}
+
+impl AssistReply for InspectReply {
+    type Request = ProbeRequest;
+    const KIND: Assist = Assist::Inspect;
+}
+
+/// Code that may need another line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IsCompleteRequest {
+    /// The code.
+    pub code: String,
+}
+
+impl From<IsCompleteRequest> for ProbeRequest {
+    fn from(IsCompleteRequest { code }: IsCompleteRequest) -> Self {
+        Self { code, cursor: None }
+    }
+}
+
+/// Whether code can be executed, as the kernel judges it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IsCompleteReply {
+    pub status: Completeness,
+    /// The indentation of the next line of incomplete code; otherwise empty.
+    #[serde(default)]
+    pub indent: String,
+}
+
+impl AssistReply for IsCompleteReply {
+    type Request = IsCompleteRequest;
+    const KIND: Assist = Assist::IsComplete;
+}
+
+/// Whether code can be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Completeness {
+    /// It can.
+    Complete,
+    /// It needs another line.
+    Incomplete,
+    /// No further line makes it Python.
+    Invalid,
 }
