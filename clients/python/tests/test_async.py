@@ -57,6 +57,7 @@ def test_the_calls(fake: Fake) -> None:
             "sessions/demo/keepalive": {"expires_at": "2026-01-01T00:00:00Z"},
             "sessions/demo/complete": {"matches": [], "start": 1, "end": 1},
             "sessions/demo/inspect": {"found": False},
+            "sessions/demo/is_complete": {"status": "complete", "indent": ""},
         }
         return js(answers[where])
 
@@ -74,6 +75,7 @@ def test_the_calls(fake: Fake) -> None:
                 assert (await session.keepalive()).year == 2026
                 assert (await session.complete("a")).start == 1
                 assert not (await session.inspect("a")).found
+                assert (await session.is_complete("a")).status == "complete"
                 assert (await session.info()).id == "demo"
             assert fake.seen[-1].method == "DELETE"
             kept = await client.session()

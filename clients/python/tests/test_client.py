@@ -14,6 +14,7 @@ from fake import Fake, Reply, Seen, js, problem
 from samples import OUTCOME, SESSION
 from vivarium_client import Client, _httpx, errors
 from vivarium_client._core.address import Address
+from vivarium_client.models import Completeness
 
 
 @pytest.mark.parametrize(
@@ -320,6 +321,7 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
         js({"session_id": "demo", "expires_at": "2026-01-01T00:00:00Z"}),
         js({"matches": [{"text": "print", "type": "function"}], "start": 0, "end": 2}),
         js({"found": True, "name": "print", "type": "builtin", "signature": "(*args)"}),
+        js({"status": "incomplete", "indent": "  "}),
         js({"state": "running", "outcome": None}),
         js({"state": "done", "outcome": OUTCOME}),
     )
@@ -329,6 +331,7 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
     completions = session.complete("pr", 2)
     assert (completions.matches[0].text, completions.start, completions.end) == ("print", 0, 2)
     assert session.inspect("print").signature == "(*args)"
+    assert session.is_complete("if x:") == Completeness("incomplete", "  ")
     assert not session.execution("5").done
     kept = session.execution("5").outcome
     assert kept is not None
@@ -339,11 +342,13 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
         "keepalive",
         "complete",
         "inspect",
+        "is_complete",
         "executions/5",
         "executions/5",
     ]
     assert fake.seen[3].json() == {"code": "pr", "cursor": 2}
     assert fake.seen[4].json() == {"code": "print"}
+    assert fake.seen[5].json() == {"code": "if x:"}
 
 
 def test_redirections_are_not_followed(fake: Fake, client: Client) -> None:

@@ -230,6 +230,13 @@ def test_a_plot_is_an_image(real: Client) -> None:
     assert image.pil().size[0] > 100
 
 
+def test_completeness(session: Session) -> None:
+    block = session.is_complete("if x:")
+    assert (block.status, block.indent) == ("incomplete", "    ")
+    assert session.is_complete("!ls").status == "complete"
+    assert session.is_complete(")").status == "invalid"
+
+
 def test_completion_and_inspection(session: Session) -> None:
     session.execute("def twice(number):\n    'Twice as much.'\n    return 2 * number\n")
     completions = session.complete("x = twi")

@@ -27,6 +27,7 @@ REPEATED: list[Use] = [
     lambda session: session.info(),
     lambda session: session.keepalive(),
     lambda session: session.complete("1"),
+    lambda session: session.is_complete("1"),
     lambda session: session.execution("1"),
     lambda session: session.delete(),
     lambda session: session.files.put("a", b"content"),

@@ -14,7 +14,15 @@ from .._core.request import Request
 from .._core.requests import Outputs
 from .._core.stream import Stream
 from ..errors import VivariumError
-from ..models import Completions, Execution, Inspection, Interrupt, Outcome, SessionInfo
+from ..models import (
+    Completeness,
+    Completions,
+    Execution,
+    Inspection,
+    Interrupt,
+    Outcome,
+    SessionInfo,
+)
 from .files import AsyncFiles
 from .stream import AsyncEventStream
 
@@ -206,7 +214,7 @@ class AsyncSession:
 
         Raises `Conflict` if the session is busy.
         """
-        request = requests.cursor(self.id, "complete", code, cursor)
+        request = requests.assist(self.id, "complete", code, cursor)
         return await self._calls.fetch(request, Completions._read)
 
     async def inspect(self, code: str, cursor: Optional[int] = None) -> Inspection:
@@ -214,8 +222,16 @@ class AsyncSession:
 
         Raises `Conflict` if the session is busy.
         """
-        request = requests.cursor(self.id, "inspect", code, cursor)
+        request = requests.assist(self.id, "inspect", code, cursor)
         return await self._calls.fetch(request, Inspection._read)
+
+    async def is_complete(self, code: str) -> Completeness:
+        """Tells whether `code` can be executed or needs another line.
+
+        Raises `Conflict` if the session is busy.
+        """
+        request = requests.assist(self.id, "is_complete", code)
+        return await self._calls.fetch(request, Completeness._read)
 
     async def interrupt(self) -> Interrupt:
         """Raises KeyboardInterrupt in the running code. Variables are kept."""

@@ -138,10 +138,10 @@ def events(session_id: str, execution_id: str, after: int) -> Request:
     return request.with_headers({"Last-Event-ID": str(after)}, Patience.EVENTS)
 
 
-def cursor(session_id: str, call: str, code: str, position: Optional[int]) -> Request:
-    """POST /v1/sessions/{id}/complete and /inspect"""
+def assist(session_id: str, call: str, code: str, cursor: Optional[int] = None) -> Request:
+    """POST /v1/sessions/{id}/complete, /inspect and /is_complete"""
     where = path("sessions", session_id, call)
-    return post(where, {"code": code, "cursor": position}, idempotent=True)
+    return post(where, {"code": code, "cursor": cursor}, idempotent=True)
 
 
 def session(session_id: str) -> Request:

@@ -4,11 +4,12 @@ from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Templat
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .outcome import ExceptionInfo, Execution, Kernel, Outcome, PreviousEnd, Usage
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
-from .workspace import Completion, Completions, FileEntry, Inspection
+from .workspace import Completeness, Completion, Completions, FileEntry, Inspection
 
 __all__ = [
     "Capacity",
     "ChangedFile",
+    "Completeness",
     "Completion",
     "Completions",
     "DisplayData",

@@ -1,4 +1,4 @@
-"""Directory entries, completions and inspections."""
+"""Directory entries, and answers about code that is being written."""
 
 from __future__ import annotations
 
@@ -60,6 +60,20 @@ class Completions:
     def _read(cls, reader: Reader) -> Completions:
         matches = tuple(Completion._read(match) for match in reader.objects("matches"))
         return cls(matches, reader.integer("start"), reader.integer("end"))
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """Whether code can be executed."""
+
+    status: str
+    """`complete`, `incomplete` (needs another line) or `invalid` (no line makes it Python)."""
+    indent: str
+    """The indentation of the next line of incomplete code. From tenant code."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Completeness:
+        return cls(reader.required_text("status"), reader.text("indent"))
 
 
 @dataclass(frozen=True)
