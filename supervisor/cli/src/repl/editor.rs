@@ -15,10 +15,10 @@ use rustyline::{
     Modifiers, Movement, RepeatCount,
 };
 use tokio::sync::mpsc as from_thread;
+use vivarium_api_types::{CompleteReply, Completeness, IsCompleteReply, IsCompleteRequest};
 
-use super::helper::{CompletionRequest, Helper};
+use super::helper::{Helper, Question, ask};
 use super::history::{History, MAX_ENTRIES};
-use super::syntax;
 use crate::exit::{Exit, Failure};
 
 /// What happens in the editor.
@@ -33,8 +33,16 @@ pub(super) enum EditorEvent {
     /// The editor cannot go on.
     Failed(String),
     /// Tab: the editor waits for the answer.
-    Completion(CompletionRequest),
+    Completion(Question<CompleteReply>),
+    /// Enter: the editor waits for the answer.
+    IsComplete(Question<IsCompleteReply>),
 }
+
+/// How far a block is indented.
+const INDENT: usize = 4;
+
+/// The deepest indentation that Enter takes from the kernel.
+const MAX_INDENT: usize = 400;
 
 /// A prompt, without colours and with them.
 type Prompt = (String, String);
@@ -121,7 +129,11 @@ fn edit(
     let mut bind = |key, modifiers, handler: EventHandler| {
         editor.bind_sequence(Event::from(KeyEvent(key, modifiers)), handler)
     };
-    bind(KeyCode::Enter, Modifiers::NONE, EventHandler::Conditional(Box::new(Enter)));
+    bind(
+        KeyCode::Enter,
+        Modifiers::NONE,
+        EventHandler::Conditional(Box::new(Enter(events.clone()))),
+    );
     bind(KeyCode::Tab, Modifiers::NONE, EventHandler::Conditional(Box::new(Tab)));
     bind(KeyCode::Backspace, Modifiers::NONE, EventHandler::Conditional(Box::new(Backspace)));
     bind(KeyCode::Enter, Modifiers::ALT, EventHandler::Simple(Cmd::Newline));
@@ -157,17 +169,36 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Enter: the next line, with its indentation, or the end.
-struct Enter;
+struct Enter(from_thread::UnboundedSender<EditorEvent>);
 
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
-        let (before, after) = context.line().split_at_checked(context.pos())?;
-        if after.contains('\n') || (is_python(before) && syntax::is_incomplete(context.line())) {
-            let indent = " ".repeat(syntax::next_indent(before));
-            return Some(Cmd::Insert(1, format!("\n{indent}")));
-        }
-        Some(Cmd::AcceptLine)
+        let is_complete = |code: &str| {
+            let request = IsCompleteRequest { code: code.to_owned() };
+            ask(&self.0, EditorEvent::IsComplete, request)
+        };
+        next_line(context.line(), context.pos(), is_complete)
+            .map_or(Some(Cmd::AcceptLine), |line| Some(Cmd::Insert(1, line)))
     }
+}
+
+/// What Enter inserts at the cursor; `None` if the input is over, also if nobody knows.
+fn next_line(
+    input: &str,
+    cursor: usize,
+    is_complete: impl FnOnce(&str) -> Option<IsCompleteReply>,
+) -> Option<String> {
+    let (before, after) = input.split_at_checked(cursor)?;
+    let is_inside = after.contains('\n');
+    let code = if is_inside { before } else { input };
+    let indent = match is_python(code).then(|| is_complete(code)).flatten() {
+        Some(reply) if reply.status == Completeness::Incomplete => reply.indent,
+        _ if is_inside => String::new(),
+        _ => return None,
+    };
+    // From tenant code, and it goes into the code that the user sends: nothing but blanks.
+    let is_blank = indent.len() <= MAX_INDENT && indent.trim_matches([' ', '\t']).is_empty();
+    Some(format!("\n{}", if is_blank { &indent } else { "" }))
 }
 
 /// Ctrl-C: the line ends like any other, and is then thrown away. rustyline's own `Cmd::Interrupt`
@@ -181,9 +212,9 @@ impl ConditionalEventHandler for CancelLine {
     }
 }
 
-/// Whether it is code, rather than one of our commands or a `?NAME`.
+/// Whether it is code, rather than nothing, one of our commands or a `?NAME`.
 fn is_python(line: &str) -> bool {
-    !line.starts_with([':', '?']) && !line.ends_with('?')
+    !line.trim().is_empty() && !line.starts_with([':', '?']) && !line.ends_with('?')
 }
 
 /// Tab: indentation at the beginning of a line, else completion.
@@ -192,7 +223,7 @@ struct Tab;
 impl ConditionalEventHandler for Tab {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         let before = context.line().get(..context.pos())?;
-        Some(syntax::tab(before).map_or(Cmd::Complete, |indent| Cmd::Insert(1, indent)))
+        Some(tab(before).map_or(Cmd::Complete, |indent| Cmd::Insert(1, indent)))
     }
 }
 
@@ -202,9 +233,69 @@ struct Backspace;
 impl ConditionalEventHandler for Backspace {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         let before = context.line().get(..context.pos())?;
-        match syntax::backspace(before) {
+        match backspace(before) {
             1 => None,
             count => Some(Cmd::Kill(Movement::BackwardChar(count))),
+        }
+    }
+}
+
+/// How many characters a backspace deletes: in the indentation of a line, one level.
+fn backspace(before_cursor: &str) -> u16 {
+    let line = before_cursor.rsplit('\n').next().unwrap_or_default();
+    let is_indent = !line.is_empty() && line.bytes().all(|byte| byte == b' ');
+    if is_indent && line.len().is_multiple_of(INDENT) { 4 } else { 1 }
+}
+
+/// The blanks that a tab inserts where there is nothing to complete.
+fn tab(before_cursor: &str) -> Option<String> {
+    let line = before_cursor.rsplit('\n').next().unwrap_or_default();
+    line.trim().is_empty().then(|| " ".repeat(INDENT - line.chars().count() % INDENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tab_and_backspace_move_by_one_level_of_indentation() {
+        assert_eq!(backspace("if x:\n        "), 4);
+        assert_eq!(backspace("if x:\n    y"), 1);
+        assert_eq!(backspace("     "), 1);
+        assert_eq!(tab("if x:\n"), Some("    ".to_owned()));
+        assert_eq!(tab("  "), Some("  ".to_owned()));
+        assert_eq!(tab("impo"), None);
+    }
+
+    #[test]
+    fn enter_goes_to_the_next_line_if_the_kernel_says_so() {
+        let reply = |status, indent: &str| Some(IsCompleteReply { status, indent: indent.into() });
+        let enter = |code: &str, answer| next_line(code, code.len(), |_| answer);
+        let line = |indent: &str| Some(format!("\n{indent}"));
+        assert_eq!(enter("if x:", reply(Completeness::Incomplete, "    ")), line("    "));
+        assert_eq!(enter("x", reply(Completeness::Complete, "")), None);
+        assert_eq!(enter(")", reply(Completeness::Invalid, "")), None);
+        assert_eq!(enter("if x:", None), None, "a kernel that does not answer");
+        let forged = ["\x1b[2J", "  import os;", &" ".repeat(10_000)];
+        for indent in forged {
+            assert_eq!(enter("if x:", reply(Completeness::Incomplete, indent)), line(""));
+        }
+    }
+
+    #[test]
+    fn enter_within_the_input_breaks_the_line_there() {
+        let incomplete = |code: &str| {
+            assert_eq!(code, "if x:");
+            Some(IsCompleteReply { status: Completeness::Incomplete, indent: "  ".into() })
+        };
+        assert_eq!(next_line("if x:\n  y", 5, incomplete), Some("\n  ".to_owned()));
+        assert_eq!(next_line("x\ny", 1, |_| None), Some("\n".to_owned()));
+    }
+
+    #[test]
+    fn enter_asks_the_kernel_only_about_code() {
+        for input in ["", "  ", ":files", "?len", "len?"] {
+            assert_eq!(next_line(input, input.len(), |_| panic!("asked")), None, "{input:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! rustyline's helper: completion by the session's kernel, and colours.
+//! rustyline's helper: questions to the session's kernel, and colours.
 
 use std::borrow::Cow;
 use std::sync::mpsc;
@@ -10,11 +10,11 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use tokio::sync::mpsc::UnboundedSender;
-use vivarium_api_types::CompleteReply;
+use vivarium_api_types::{AssistReply, CompleteReply, ProbeRequest};
 
 use super::editor::EditorEvent;
 use super::input;
-use super::syntax::{self, TokenKind};
+use super::syntax::{TokenKind, tokens};
 
 /// The most completions that are offered.
 const MAX_MATCHES: usize = 500;
@@ -22,13 +22,22 @@ const MAX_MATCHES: usize = 500;
 /// How long to wait for the kernel, which gives up earlier itself.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(6);
 
-/// A request for completions, which waits for `answer`.
+/// A question of the editor, which waits for `answer`; dropping that is an answer too.
 #[derive(Debug)]
-pub(super) struct CompletionRequest {
-    pub(super) code: String,
-    /// In characters.
-    pub(super) cursor: u32,
-    pub(super) answer: mpsc::Sender<CompleteReply>,
+pub(super) struct Question<T: AssistReply> {
+    pub(super) request: T::Request,
+    pub(super) answer: mpsc::Sender<T>,
+}
+
+/// Asks the session's kernel, and waits. `None` if it gives no answer, such as a busy one.
+pub(super) fn ask<T: AssistReply>(
+    events: &UnboundedSender<EditorEvent>,
+    event: fn(Question<T>) -> EditorEvent,
+    request: T::Request,
+) -> Option<T> {
+    let (answer, answered) = mpsc::channel();
+    events.send(event(Question { request, answer })).ok()?;
+    answered.recv_timeout(ANSWERS_WITHIN).ok()
 }
 
 pub(super) struct Helper {
@@ -50,15 +59,8 @@ impl Helper {
 
     fn request(&self, code: &str, cursor: usize) -> Option<CompleteReply> {
         let cursor = u32::try_from(code.get(..cursor)?.chars().count()).ok()?;
-        let (answer, answered) = mpsc::channel();
-        self.events
-            .send(EditorEvent::Completion(CompletionRequest {
-                code: code.to_owned(),
-                cursor,
-                answer,
-            }))
-            .ok()?;
-        answered.recv_timeout(ANSWERS_WITHIN).ok()
+        let request = ProbeRequest { code: code.to_owned(), cursor: Some(cursor) };
+        ask(&self.events, EditorEvent::Completion, request)
     }
 }
 
@@ -110,7 +112,7 @@ impl Highlighter for Helper {
         }
         let mut text = String::with_capacity(line.len() * 2);
         let mut end = 0;
-        for (range, kind) in syntax::scan(line).tokens {
+        for (range, kind) in tokens(line) {
             let colour = match kind {
                 TokenKind::Keyword => "34",
                 TokenKind::String => "32",

@@ -1,11 +1,12 @@
 //! The loop of the prompt: reads an input, evaluates it, and shows what comes of it.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use vivarium_api_types::{CompleteReply, ExecuteRequest, InspectReply, ProbeRequest};
+use vivarium_api_types::{AssistReply, ExecuteRequest, InspectReply, ProbeRequest};
 use vivarium_client::Event;
 use vivarium_protocol::outcome::Exception;
 
 use super::editor::{EditorEvent, LineEditor};
+use super::helper::Question;
 use super::input::{HELP, Input, parse};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
@@ -72,11 +73,8 @@ impl<'a> ReadEvalLoop<'a> {
                     EditorEvent::Cancelled => break String::new(),
                     EditorEvent::Eof => return Ok(()),
                     EditorEvent::Failed(why) => return Err(Failure::says(Exit::Error, why)),
-                    EditorEvent::Completion(request) => {
-                        let reply = self.complete(request.code, request.cursor).await;
-                        // An editor that has gone has waited long enough.
-                        request.answer.send(reply).unwrap_or_default();
-                    }
+                    EditorEvent::Completion(question) => self.answer(question).await,
+                    EditorEvent::IsComplete(question) => self.answer(question).await,
                 }
             };
             match self.interpret(&line).await {
@@ -136,13 +134,12 @@ impl<'a> ReadEvalLoop<'a> {
         Ok(Next::Prompt)
     }
 
-    async fn complete(&self, code: String, cursor: u32) -> CompleteReply {
-        let request = ProbeRequest { code, cursor: Some(cursor) };
-        let answer = self.target.assist(&self.session, request).await;
-        answer.unwrap_or_else(|failure| {
-            tracing::debug!(why = failure.message(), "no completion");
-            CompleteReply::default()
-        })
+    async fn answer<T: AssistReply>(&self, Question { request, answer }: Question<T>) {
+        match self.target.assist(&self.session, request).await {
+            // An editor that is gone has waited long enough.
+            Ok(reply) => answer.send(reply).unwrap_or_default(),
+            Err(failure) => tracing::debug!(why = failure.message(), "no answer of the kernel"),
+        }
     }
 
     async fn describe(&mut self) -> Result<(), Failure> {
