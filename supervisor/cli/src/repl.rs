@@ -1,4 +1,4 @@
-//! `vivarium repl`: a session at the keyboard, in this process or in a daemon.
+//! `vivarium repl`: a prompt for a session in this process or in a daemon.
 
 mod editor;
 mod helper;
@@ -30,7 +30,7 @@ use images::ImageProtocol;
 use read_eval::ReadEvalLoop;
 use screen::Screen;
 
-/// How often the session is kept alive: it is not idle while somebody thinks.
+/// How often an open prompt restarts the session's idle time.
 const KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// Which session.
@@ -60,7 +60,7 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
-/// Everything that needed the rights of whoever started us.
+/// What is read and opened before the program gives up the rights it was started with.
 struct Plan {
     session: Option<String>,
     is_kept: bool,
@@ -142,7 +142,7 @@ async fn open(
     target.create(SessionSpec { id: Some(id), ..spec }).await
 }
 
-/// Never returns.
+/// Keeps the session alive, and never returns.
 async fn keep_alive(target: &Target, session: &str) {
     loop {
         tokio::time::sleep(KEEPALIVE).await;
@@ -152,8 +152,7 @@ async fn keep_alive(target: &Target, session: &str) {
     }
 }
 
-/// Whether colours are wanted where they can be shown (no-color.org, and terminals that have
-/// none).
+/// Whether to use colours: not with `NO_COLOR` (no-color.org), nor on a terminal without them.
 fn wants_colour() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_some_and(|term| term != "dumb")

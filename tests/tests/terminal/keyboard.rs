@@ -35,6 +35,29 @@ fn values_blocks_and_errors_come_and_go_by_their_numbers() {
 }
 
 #[test]
+fn enter_continues_what_the_kernel_calls_incomplete() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("!echo '1 (' #");
+    terminal.sees("1 (\n");
+    terminal.sees_prompt("In [2]:");
+    terminal.line("%%bash");
+    terminal.line("for word in two three; do");
+    terminal.line("echo $word; done");
+    terminal.line("");
+    terminal.sees("two\nthree\n");
+    terminal.sees_prompt("In [3]:");
+    terminal.line("def f(a,");
+    terminal.line("b):");
+    terminal.line("return a + b");
+    terminal.sees_prompt("    return a + b");
+    terminal.line("");
+    terminal.sees_prompt("In [4]:");
+    terminal.line("f(40, 2)");
+    terminal.sees("Out[4]: 42");
+}
+
+#[test]
 fn a_paste_is_one_input() {
     let dir = program::temp_dir();
     let mut terminal = repl(dir.path(), &[]);

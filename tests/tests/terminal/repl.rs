@@ -50,6 +50,22 @@ fn a_named_session_stays_and_another_does_not() {
 }
 
 #[test]
+fn enter_sends_the_input_while_the_session_runs_something_else() {
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&json!({"id": "demo"}));
+    let mut terminal = attach(&daemon, &["demo"]);
+    let mut events =
+        session.stream("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)");
+    events.expect("started");
+    terminal.line("6 * 7");
+    assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
+    events.rest();
+    terminal.sees("Out[1]: 42");
+    drop(terminal);
+    daemon.stop_and_check();
+}
+
+#[test]
 fn a_session_can_be_reset_and_told_of() {
     let daemon = Daemon::start();
     let mut terminal = attach(&daemon, &["demo"]);

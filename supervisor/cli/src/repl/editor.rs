@@ -1,5 +1,4 @@
-//! The line editor, in a thread of its own: it blocks on keys while the rest of the program goes
-//! on.
+//! The line editor, in a thread of its own, since it blocks on keys.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +25,7 @@ use crate::exit::{Exit, Failure};
 pub(super) enum EditorEvent {
     /// A complete input.
     Line(String),
-    /// Ctrl-C: what was being typed is thrown away.
+    /// Ctrl-C: the input is discarded.
     Cancelled,
     /// Ctrl-D, or the terminal is gone.
     Eof,
@@ -47,7 +46,6 @@ const MAX_INDENT: usize = 400;
 /// A prompt, without colours and with them.
 type Prompt = (String, String);
 
-/// The editor's thread.
 #[derive(Debug)]
 pub(super) struct LineEditor {
     prompts: mpsc::Sender<Prompt>,
@@ -64,7 +62,7 @@ impl LineEditor {
         let terminal_mode = TerminalMode::of_stdin();
         let started = thread::Builder::new().name("editor".to_owned()).spawn(move || {
             if let Err(error) = edit(&prompted, &sender, history, has_colour) {
-                // If nobody listens any more it does not matter.
+                // Nobody listens if the program is ending.
                 sender.send(EditorEvent::Failed(error.to_string())).unwrap_or_default();
             }
         });
@@ -72,19 +70,18 @@ impl LineEditor {
         Ok(Self { prompts, events, _terminal_mode: terminal_mode })
     }
 
-    /// Has the user type something; [`LineEditor::next_event`] gives it.
+    /// Shows a prompt; [`LineEditor::next_event`] returns what the user types.
     pub(super) fn prompt(&self, prompt: Prompt) {
-        // A thread that is gone has said so.
+        // A thread that has ended has sent its reason.
         self.prompts.send(prompt).unwrap_or_default();
     }
 
-    /// The next event.
     pub(super) async fn next_event(&mut self) -> EditorEvent {
         self.events.recv().await.unwrap_or(EditorEvent::Eof)
     }
 }
 
-/// The terminal's mode before us, which is restored even if the editor is still reading.
+/// The terminal's mode before the editor, restored on drop even while the editor still reads.
 #[derive(Debug)]
 struct TerminalMode(Option<Termios>);
 
@@ -97,7 +94,7 @@ impl TerminalMode {
 impl Drop for TerminalMode {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // A terminal that is gone needs nothing any more.
+            // It fails only if the terminal is gone.
             termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, before).unwrap_or_default();
             // The editor has switched bracketed paste on while it reads.
             io::stdout().write_all(b"\x1b[?2004l").unwrap_or_default();
@@ -201,8 +198,8 @@ fn next_line(
     Some(format!("\n{}", if is_blank { &indent } else { "" }))
 }
 
-/// Ctrl-C: the line ends like any other, and is then thrown away. rustyline's own `Cmd::Interrupt`
-/// also throws away what was typed after it, if it has read that already.
+/// Ctrl-C: the line ends like any other and is then discarded. rustyline's own `Cmd::Interrupt`
+/// would also discard keys that were typed after it.
 struct CancelLine(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for CancelLine {

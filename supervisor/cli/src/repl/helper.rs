@@ -19,7 +19,7 @@ use super::syntax::{TokenKind, tokens};
 /// The most completions that are offered.
 const MAX_MATCHES: usize = 500;
 
-/// How long to wait for the kernel, which gives up earlier itself.
+/// How long to wait for an answer. The engine gives up earlier (504 `no_answer`).
 const ANSWERS_WITHIN: Duration = Duration::from_secs(6);
 
 /// A question of the editor, which waits for `answer`; dropping that is an answer too.
@@ -46,7 +46,7 @@ pub(super) struct Helper {
 }
 
 impl rustyline::Helper for Helper {}
-// The Enter key decides when code is complete.
+// The handler of Enter decides when the input is complete.
 impl Validator for Helper {}
 impl Hinter for Helper {
     type Hint = String;
@@ -76,7 +76,7 @@ impl Completer for Helper {
         if line.starts_with(':') {
             return Ok((0, input::commands_beginning_with(line.get(..pos).unwrap_or(line))));
         }
-        // The question mark is ours.
+        // The kernel is asked about the code after the prompt's own question mark.
         let skipped = usize::from(line.starts_with('?'));
         let code = line.get(skipped..).unwrap_or_default();
         let Some(reply) = self.request(code, pos.saturating_sub(skipped)) else {
@@ -86,8 +86,8 @@ impl Completer for Helper {
     }
 }
 
-/// The kernel's completions as the editor takes them: their start in bytes, and only plain text,
-/// since the editor prints them as they are.
+/// The kernel's completions for the editor: the start in bytes, and only plain text, since the
+/// editor prints them unescaped.
 fn candidates(code: &str, pos: usize, skipped: usize, reply: CompleteReply) -> (usize, Vec<Pair>) {
     let start = usize::try_from(reply.start).unwrap_or(usize::MAX);
     let start = code.char_indices().nth(start).map_or(code.len(), |(at, _)| at) + skipped;
@@ -124,7 +124,7 @@ impl Highlighter for Helper {
             let piece = line.get(range.clone()).unwrap_or_default();
             end = range.end;
             text.push_str(between);
-            // Line by line: what comes after a line's end is laid out anew.
+            // Line by line: the editor lays out each line separately.
             let piece = piece.replace('\n', &format!("\x1b[0m\n\x1b[{colour}m"));
             text.push_str(&format!("\x1b[{colour}m{piece}\x1b[0m"));
         }

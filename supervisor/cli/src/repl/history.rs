@@ -19,7 +19,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Opens the user's history. The prompt works without it, so a failure is only logged.
+    /// Opens the user's history. A problem is only logged: the prompt works without one.
     pub(super) fn open() -> Self {
         let Some(path) = default_path() else { return Self { file: None, entries: Vec::new() } };
         Self::open_at(&path).unwrap_or_else(|error| {
@@ -30,17 +30,17 @@ impl History {
 
     fn open_at(path: &Path) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
-            // As the XDG Base Directory Specification has it made.
+            // With the mode of the XDG Base Directory Specification.
             DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        // Not through a link that another user has put there.
+        // A symbolic link that somebody has put there is not followed.
         options.custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits());
         let mut file = options.open(path)?;
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
         let lines = BufReader::new(&file).lines();
-        // A broken line, such as half of one, is left out.
+        // Skips damaged lines, such as half of one.
         let mut entries: Vec<String> = lines
             .map_while(Result::ok)
             .filter_map(|line| serde_json::from_str(&line).ok())

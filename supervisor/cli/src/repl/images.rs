@@ -1,8 +1,8 @@
 //! Images of a session: drawn on the terminal if it has a protocol for images, else written to
 //! files.
 //!
-//! Everything sent to the terminal is ours but for the image's bytes, which are in base64: nothing
-//! in an image can end a sequence or begin another.
+//! Only the bytes of the image come from the session, and they are sent in base64: no image can end
+//! a control sequence or begin another.
 
 use std::path::Path;
 
@@ -104,7 +104,7 @@ impl Images {
         self.writes_everything
     }
 
-    /// The sequences that draw a bundle's image, if it has one.
+    /// The control sequences that draw the image of a bundle, if there is one.
     pub(super) fn draw(&self, mime: &MimeBundle) -> Option<Result<String, DrawError>> {
         let data = DRAWN.iter().find_map(|kind| mime.get(*kind))?;
         let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -112,7 +112,7 @@ impl Images {
         Some(self.protocol.draw(&image))
     }
 
-    /// Writes a display; returns its path.
+    /// Writes a display, and returns its path.
     pub(super) fn write_display(
         &mut self,
         shown: &DisplayEvent<'_>,
@@ -120,7 +120,7 @@ impl Images {
         self.write(&shown.mime, |output_dir| output_dir.write_display(shown))
     }
 
-    /// Writes a value; returns its path.
+    /// Writes a value, and returns its path.
     pub(super) fn write_value(&mut self, mime: &MimeBundle) -> Result<Option<String>, Failure> {
         self.write(mime, |output_dir| output_dir.write_value(mime))
     }
@@ -131,7 +131,7 @@ impl Images {
         write: impl FnOnce(&mut OutputDir) -> Result<Option<P>, OutputDirError>,
     ) -> Result<Option<String>, Failure> {
         let is_image = mime.keys().any(|kind| kind.starts_with("image/"));
-        // Tables and the like were shown as text.
+        // Others, such as tables, are shown as text.
         if !is_image && !self.writes_everything {
             return Ok(None);
         }

@@ -21,7 +21,6 @@ code, or discards the input. _ is the last value.
 const COMMANDS: [&str; 9] =
     [":files", ":put", ":get", ":reset", ":session", ":keep", ":help", ":quit", ":exit"];
 
-/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input<'a> {
     /// Only blanks.
@@ -45,11 +44,10 @@ pub(super) enum Input<'a> {
     Keep,
     Help,
     Quit,
-    /// No command, or one with other arguments than it takes.
+    /// An unknown command, or one with the wrong arguments.
     Unknown(&'a str),
 }
 
-/// What a line of input means.
 pub(super) fn parse(typed: &str) -> Input<'_> {
     let text = typed.trim();
     if text.is_empty() {

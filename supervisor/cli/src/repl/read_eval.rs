@@ -1,4 +1,4 @@
-//! The loop of the prompt: reads an input, evaluates it, and shows what comes of it.
+//! The loop of the prompt: reads an input, evaluates it, and shows the outcome.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vivarium_api_types::{AssistReply, ExecuteRequest, InspectReply, ProbeRequest};
@@ -23,7 +23,7 @@ pub(super) struct ReadEvalLoop<'a> {
     timeout_ms: Option<u64>,
     /// The number of the next prompt.
     number: u64,
-    /// Whether the session stays when we end.
+    /// Whether the session stays when the program ends.
     pub(super) is_kept: bool,
 }
 
@@ -159,10 +159,10 @@ impl<'a> ReadEvalLoop<'a> {
         ))
     }
 
-    /// Runs code and shows what comes of it. Ctrl-C interrupts it; if it does not give way, the
-    /// next one resets the session.
+    /// Runs code and shows its events. Ctrl-C interrupts the code; if that goes on, the next Ctrl-C
+    /// resets the session.
     async fn execute(&mut self, code: &str) -> Result<(), Failure> {
-        // What was pressed before the code ran is not for the code.
+        // Ctrl-C that was pressed before the code ran is not for the code.
         while is_pending(&mut self.signals.interrupts).await {}
         let request = ExecuteRequest {
             code: code.to_owned(),
@@ -183,7 +183,7 @@ impl<'a> ReadEvalLoop<'a> {
             }
             // The terminal has shown it as ^C.
             self.screen.mark_mid_line();
-            // Beside the execution, which goes on for the interrupt to reach it.
+            // Events are shown meanwhile: the code must go on for the interrupt to reach it.
             let stop = async {
                 match presses {
                     1 => target.interrupt(&session).await,
@@ -209,7 +209,7 @@ impl<'a> ReadEvalLoop<'a> {
 const STILL_RUNNING: &str =
     "still running: Ctrl-C again resets the session, and its variables are lost";
 
-/// The end of this program while code runs.
+/// The program ends while code runs.
 const fn interrupted() -> Failure {
     Failure::quiet(Exit::Interrupted)
 }
@@ -222,7 +222,7 @@ struct Evaluation {
 }
 
 impl Evaluation {
-    /// Shows events up to the last. May be dropped, and be called again, without losing any.
+    /// Shows events up to the last. Dropping the future loses none: call this again.
     async fn show(&mut self, screen: &mut Screen, number: u64) -> Result<(), Failure> {
         while let Some(event) = self.events.next().await? {
             match event {

@@ -1,4 +1,4 @@
-//! The output of repl.
+//! Shows on the terminal what comes from the session, escaped and filtered.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -113,7 +113,7 @@ impl Screen {
         self.show_image(&shown.mime, |images| images.write_display(shown))
     }
 
-    /// Draws an image if the terminal can, else writes it to a file.
+    /// Draws an image on the terminal if that has a protocol for it, else writes it to a file.
     fn show_image(
         &mut self,
         mime: &MimeBundle,
@@ -137,7 +137,7 @@ impl Screen {
         }
     }
 
-    /// Omits the next note about lost variables: the user has reset the session.
+    /// Notes that the user has reset the session, and knows that its variables are lost.
     pub(super) const fn expect_loss(&mut self) {
         self.knows_of_loss = true;
     }
@@ -164,7 +164,7 @@ impl Screen {
         self.knows_of_loss = done.state == State::Lost;
         let Some(text) = OutcomeSummary::new(done, exception).explain() else { return Ok(()) };
         let text = escape(&text);
-        // The last line is ours if the code did not end by itself.
+        // The last line comes from the program unless the code ended by itself.
         let (traceback, ours) = match done.status {
             Status::Error => (&*text, ""),
             _ => text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end())),
@@ -222,14 +222,14 @@ impl Screen {
         Ok(())
     }
 
-    /// Prints our own text on a line of its own.
+    /// Writes a message of the program on a line of its own.
     pub(super) fn note(&mut self, text: &str) -> Result<(), Failure> {
         self.start_line()?;
         let line = self.coloured(Colour::Dim, &escape(text));
         self.write(&format!("{line}\n"))
     }
 
-    /// Prints our own text as it is.
+    /// Writes text that needs no escaping.
     pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.track_line(text);
         self.write_raw(text)
@@ -249,12 +249,12 @@ impl Screen {
         }
     }
 
-    /// Notes that another program has written to this line.
+    /// Notes that the terminal itself, such as by `^C`, has written to this line.
     pub(super) const fn mark_mid_line(&mut self) {
         self.is_at_start = false;
     }
 
-    /// Ends the last line if nothing has: the editor would write over it.
+    /// Ends the last line if it has no end: the editor would write over it.
     pub(super) fn start_line(&mut self) -> Result<(), Failure> {
         if self.is_at_start { Ok(()) } else { self.write("\n") }
     }
