@@ -6,14 +6,13 @@ after `%%`, go on until an empty line.
 """
 
 from budget import call_timed
+from compiler import ONLY_AST
 from completion import open_string
 from guard import load
 from source_cache import lines_of
 
 # A longer source, which nobody types, counts as complete: compiling it could take all memory.
 SOURCE_MAX_CHARS = 256 << 10
-# A flag of compile(): see kernel.py.
-ONLY_AST = 0x400
 INDENT = "    "
 NAME = "<is_complete>"
 # Where a statement has blocks, the last one first.
@@ -49,14 +48,16 @@ def next_indent(source, flags):
         return call_timed(compile, source, NAME, "exec", flags | more_flags, True)
 
     last_line = lines_of(source)[-1]
+    if last_line.endswith("\\\n"):
+        return ""
     is_cell = source.lstrip().startswith("%%")
     try:
         compile_source(source)
         error = None
     except SyntaxError as caught:
-        import magics
+        import syntax
 
-        source, _, error = magics.translate_all(source, caught, compile_source)
+        source, _, error = syntax.translate_all(source, caught, compile_source)
     if error is not None:
         codeop = load("codeop").CommandCompiler()
         codeop.compiler.flags |= flags

@@ -2,24 +2,20 @@
 
 `from IPython.display import ...` works whether IPython is installed or not. If it is not, this
 part fills its modules. If it is, ours replace its `display` and `clear_output`, which only print or
-do nothing outside of a notebook. `get_ipython()` returns None, as IPython's own does outside of a
-shell, and is not a builtin: libraries take that for a notebook.
+do nothing outside of a notebook, and its `get_ipython`, which returns None there.
 
 The classes are in notebook_media.py and notebook_text.py.
 """
 
-from guard import interruptible
+from guard import builtins, interruptible
 from interactive import clear_output, display, update_display
 
-VERSION = (8, 0, 0)
+# matplotlib asks older ones for more modules.
+VERSION = (9, 0, 0)
 
 
 def publish_display_data(data, metadata=None, *, transient=None, **options):
     return display(data, raw=True, metadata=metadata, transient=transient, **options)
-
-
-def get_ipython():
-    return None
 
 
 def set_matplotlib_formats(*formats, **options):
@@ -60,6 +56,7 @@ def replacements():
         "clear_output": clear_output,
         "publish_display_data": interruptible(publish_display_data),
         "DisplayHandle": show.DisplayHandle,
+        "get_ipython": vars(builtins)["get_ipython"],
     }
 
 
@@ -74,10 +71,14 @@ def populate(module):
     """Fills a module that stands in for one of IPython's."""
     names = vars(module)
     if module.__name__ == "IPython":
-        names["get_ipython"] = interruptible(get_ipython)
+        names["get_ipython"] = vars(builtins)["get_ipython"]
         names["version_info"], names["__version__"] = VERSION, "%d.%d.%d" % VERSION
         # As with the real one, `import IPython` is enough for IPython.display.
         names["display"] = __import__("IPython.display").display
+    elif module.__name__ == "IPython.core.getipython":
+        names["get_ipython"] = vars(builtins)["get_ipython"]
+    elif module.__name__ == "IPython.core.pylabtools":
+        names["backend2gui"] = {}  # Older versions of matplotlib ask for it.
     elif module.__name__ != "IPython.core":
         import notebook_media
         import notebook_text

@@ -16,6 +16,8 @@ PLAIN = "text/plain"
 class State:
     # The execution whose next display carries out `clear_output(wait=True)`.
     clear_pending: "bytes | None" = None
+    # The displays that `%%capture` collects, while it does.
+    collected: "list | None" = None
     # The last execution that got a note about a display too large for its limit.
     size_noted_for: "bytes | None" = None
 
@@ -34,6 +36,10 @@ def publish_image(data, kind=wire.IMAGE, mime_type="image/png"):
 
 def publish(kind, representations, display_id=""):
     """Sends a display or prints its text. Returns whether it fitted into the execution's limit."""
+    if State.collected is not None and not guard.is_forked():
+        if kind != wire.CLEAR:
+            State.collected.append(representations)
+        return True
     flush_in_use()
     if guard.is_forked():
         print_instead(representations)

@@ -54,6 +54,17 @@ def encode_bundle(bundle):
     ]
 
 
+def decode_bundle(representations):
+    """A MIME bundle as `encode_bundle` takes it: text as str, all else as bytes."""
+    decoded: dict = {}
+    for name, data in representations:
+        try:
+            decoded[name] = data.decode()
+        except UnicodeDecodeError:
+            decoded[name] = data
+    return decoded
+
+
 def new_id():
     return posix.urandom(16).hex()
 

@@ -11,7 +11,7 @@ must leave no trace: an imported module has its own loader and spec.
 import sys
 
 import source_cache
-from guard import Any, call_for_user, interruptible, update_wrapper
+from guard import Any, builtins, call_for_user, interruptible, update_wrapper
 
 ModuleSpec = type(sys.__spec__)
 
@@ -90,6 +90,7 @@ HOOKS = {
     # These have `display` and its kin: the first since version 7.23, the second before.
     "IPython.core.display_functions": hook_in("notebook", "on_ipython"),
     "IPython.core.display": hook_in("notebook", "on_ipython"),
+    "IPython.core.getipython": hook_in("notebook", "on_ipython"),
 }
 
 # The modules that stand in for IPython, and whether each is a package.
@@ -98,6 +99,8 @@ IPYTHON_MODULES = {
     "IPython.core": True,
     "IPython.core.display": False,
     "IPython.core.display_functions": False,
+    "IPython.core.getipython": False,
+    "IPython.core.pylabtools": False,
     "IPython.display": False,
 }
 
@@ -158,11 +161,20 @@ def with_hook(spec, hook):
     return spec
 
 
+@interruptible
+def get_ipython():
+    import shell
+
+    return shell.SHELL
+
+
 def start():
     """Runs the hooks of loaded modules and waits for the others. A template has done so already."""
     if State.started:
         return
     State.started = True
+    # The second is for translated lines (syntax.py): user code does not assign that name.
+    vars(builtins).update(get_ipython=get_ipython, __vivarium_shell__=get_ipython)
     for name, hook in HOOKS.items():
         if name in sys.modules:
             hook(sys.modules[name])

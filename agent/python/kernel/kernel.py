@@ -16,7 +16,6 @@ Decisions:
 - A final expression's value, if not None, becomes `_`, unless user code assigned `_` itself
   (interactive.py). It has the representations that IPython's conventions give it (render.py).
 - A request about code (assistance.py) waits its turn like an execution, and changes nothing.
-- IPython's syntax is translated only in a source that is not Python (magics.py).
 - `sys.stdout` and `sys.stderr` are the same objects for the life of the kernel, since a logging
   handler keeps its stream. A replacement by user code stays too, as in IPython, until it is closed,
   detached or None; then the originals come back.
@@ -27,6 +26,7 @@ Decisions:
 
 from posix import _exit, getpid, write
 
+import compiler
 import guard
 import import_hooks
 import interactive
@@ -35,22 +35,12 @@ import source_cache
 import streams
 import wire
 from classes import type_name
+from compiler import ONLY_AST, compile_cell, is_silenced, run_compiled
 from guard import call_user, raised_by_user
 from wire import number, send, string
 
-# Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
-ONLY_AST = 0x400
-TOP_LEVEL_AWAIT = 0x2000
-# Of code objects, Include/cpython/code.h: CO_COROUTINE, and all of `from __future__`.
-CO_COROUTINE = 0x80
-CO_FUTURE = 0x1FE0000
-
 # Types with no richer representation than their repr, which runs no user code.
 PLAIN_TYPES = {int, float, complex, bool, str, bytes}
-
-# A longer source is compiled without AST objects, which take some 700 bytes and 5 microseconds for
-# every short statement.
-AST_MAX_CHARS = 256 << 10
 
 # How many main loops are nested in each other: see `serve_always`.
 NESTED_LOOPS = 8
@@ -79,7 +69,6 @@ class State:
     execution = Execution()
     has_ast_types = False
     max_result_bytes = wire.RESULT_MAX_BYTES
-    future_flags = 0
 
 
 def main():
@@ -219,18 +208,12 @@ def run(number, source):
     name = "<execution %d>" % number
     evicted = source_cache.add(name, source)
     interactive.note_source(number, source_cache.sources.get(name, ""), evicted)
-    body, last = compile_with_magics(name, source)
-    names = vars(guard.main_module)
-    value = None
+    body, last = compile_cell(name, source)
     try:
-        if body is not None:
-            State.future_flags |= body.co_flags & CO_FUTURE
-            run_code(body, names)
-        if last is not None:
-            value = run_code(last, names)
+        value = run_compiled(body, last, vars(guard.main_module))
     finally:
         guard.stop_tracing()
-    if value is None or getpid() != guard.State.pid:
+    if value is None or getpid() != guard.State.pid or is_silenced(source):
         return None
     interactive.note_value(number, value)
     return value_frame(value)
@@ -266,98 +249,10 @@ def assist(kind, source, cursor):
     """Answers a request about code. Returns a VALUE frame without a type, in pieces."""
     import assistance
 
-    flags = TOP_LEVEL_AWAIT | State.future_flags
-    argument = flags if kind == wire.IS_COMPLETE else min(cursor, len(source))
+    argument = compiler.flags() if kind == wire.IS_COMPLETE else min(cursor, len(source))
     answer = assistance.answer(kind, source, argument)
     answer = ("application/json", answer.encode("utf-8", "backslashreplace"))
     return (wire.VALUE, string("", 0), string("", 0), *wire.encode_representations([answer]))
-
-
-def compile_with_magics(name, source):
-    """Compiles a source, also one with lines of IPython's syntax."""
-    try:
-        return compile_source(name, source)
-    except SyntaxError as caught:
-        error = caught
-    import magics
-
-    _, code, error = magics.translate_all(source, error, lambda text: compile_source(name, text))
-    if error is None:
-        magics.install_helper()
-        return code
-    magics.point_at_original(error, source)
-    raise error
-
-
-def compile_source(name, source):
-    """Compiles a source to the code of all statements but a final expression, and the code of that.
-
-    Either is None if there is none.
-    """
-    flags = TOP_LEVEL_AWAIT | State.future_flags
-
-    def compile_as(what, mode, extra=0):
-        return call_user(compile, what, name, mode, flags | extra, True)
-
-    if is_one_line(source):
-        try:
-            return None, compile_as(source, "eval")
-        except SyntaxError:
-            pass  # A statement, then.
-    try:
-        if len(source) > AST_MAX_CHARS:
-            return compile_long_source(source, compile_as)
-        tree = compile_as(source, "exec", ONLY_AST)
-        if not tree.body or type(tree.body[-1]).__name__ != "Expr":
-            return compile_as(tree, "exec"), None
-        expression = type(compile_as("0", "eval", ONLY_AST))(tree.body.pop().value)
-        body = compile_as(tree, "exec") if tree.body else None
-        if body is not None:
-            flags |= body.co_flags & CO_FUTURE
-        return body, compile_as(expression, "eval")
-    except SyntaxError as caught:
-        error = caught
-    if error.text is None and type(error.lineno) is int:
-        # Raised after parsing, where Python would look for the source line in a file.
-        error.text = source_cache.line(name, error.lineno)
-    raise error
-
-
-def is_one_line(source):
-    """Whether a source may be a single expression, which `eval` mode finds out without an AST.
-
-    Not with a backslash: Python would warn of an invalid escape at both attempts. Not with an
-    indent, which `eval` mode allows.
-    """
-    return len(source) < 256 and "\n" not in source and "\\" not in source and source[:1] > " "
-
-
-def compile_long_source(source, compile_as):
-    """Like `compile_source`, for a long source: only its last line can be the final expression."""
-    end = len(source)
-    while end > 0:
-        start = source.rfind("\n", 0, end) + 1
-        if start < end and source[start] not in " \t\f\r#":
-            try:
-                # A line that compiles alone, after lines that compile, is a statement of its own.
-                body = compile_as(source[:start], "exec")
-                return body, compile_as(
-                    "\n" * source.count("\n", 0, start) + source[start:], "eval"
-                )
-            except SyntaxError:
-                break
-        end = start - 1
-    return compile_as(source, "exec"), None
-
-
-def run_code(code, names):
-    """Runs compiled code. Returns its value."""
-    result = call_user(eval, code, names)
-    if not code.co_flags & CO_COROUTINE:
-        return result
-    import event_loop
-
-    return event_loop.run(result)
 
 
 def leave_child(failure):

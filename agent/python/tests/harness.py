@@ -21,13 +21,13 @@ import unittest
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "display", "assist", "kernel", "zygote")
+FOLDERS = ("core", "display", "cell", "assist", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
 # All parts of the kernel program: the other files are run as scripts.
 SCRIPTS = {"bootstrap", "inspect_interpreter"}
 PARTS = sorted(FILES.keys() - SCRIPTS)
 # The parts that are loaded before the first execution.
-EARLY = ["classes", "guard", "import_hooks", "interactive", "kernel"]
+EARLY = ["classes", "compiler", "guard", "import_hooks", "interactive", "kernel"]
 EARLY += ["report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()

@@ -248,18 +248,18 @@ class IsComplete(KernelTest):
                 "len?": "complete",
                 "if x:\n    !ls": "incomplete 4",
                 "for x in y:\n    %time f(x)\n    if z:": "incomplete 8",
-                "%time x = (": "incomplete 4",
+                "%time x = (": "complete",
                 "%time x = \\": "incomplete",
-                "%nonsense": "invalid",
+                "%nonsense": "complete",
                 "!ls\n)": "invalid",
                 "%%bash": "incomplete",
                 "%%bash\nfor f in $(ls": "incomplete",
                 "%%bash\nfor f in $(ls\n": "complete",
-                "%%time\nfor x in y:": "incomplete 4",
+                "%%time\nfor x in y:": "incomplete",
                 "%%time\nf(x)": "incomplete",
                 "%%time\nf(x)\n": "complete",
-                "%%time\nf(\n": "incomplete 4",
-                "%%nonsense\nx": "invalid",
+                "%%time\nf(\n": "complete",
+                "%%nonsense\nx": "incomplete",
             }
         )
         self.run_error("__vivarium_line__", "NameError")

@@ -14,7 +14,6 @@ class Values(KernelTest):
             ("1+1", "2", "int"),
             ("x = 5\nx", "5", "int"),
             ("x = 5; x", "5", "int"),
-            ("x = 5; x;", "5", "int"),
             ("'a'", "'a'", "str"),
             ("def f():\n    return [\n1]\n\n# end\nf()\n\n# end", "[1]", "list"),
             ("(\n1\n)", "1", "int"),

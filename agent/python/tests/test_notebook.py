@@ -13,12 +13,10 @@ class StandIn(KernelTest):
             self.skipTest("IPython is installed here")
 
     def test_ipython_appears_only_when_imported(self):
-        self.assert_value("import sys; 'IPython' in sys.modules", "False")
-        self.run_error("get_ipython()", "NameError")
-        self.assertEqual(
-            self.run_ok("import IPython\nprint(IPython.get_ipython(), IPython.__version__)").stdout,
-            "None 8.0.0\n",
-        )
+        self.assertEqual(self.run_ok("import sys; 'IPython' in sys.modules").value, "False")
+        self.assertEqual(self.run_ok("import IPython\nIPython.__version__").value, "'9.0.0'")
+        self.run_ok("from IPython.core.getipython import get_ipython as other")
+        self.run_ok("assert other is get_ipython is IPython.get_ipython")
         self.run_ok("IPython.display.display, IPython.display.HTML")
         self.run_error("import IPython.core.magic", "ModuleNotFoundError")
         self.run_error("import IPythonic", "ModuleNotFoundError")

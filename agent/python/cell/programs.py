@@ -1,0 +1,71 @@
+"""Runs the programs that cells call."""
+
+from guard import load, main_module, sys
+from streams import flush_in_use, is_original, write_note
+
+PIP = (
+    "not run: %s. The packages of a session are those of its environment's interpreter, which is "
+    "read-only; ask whoever runs this service for others. What is installed can be imported"
+)
+
+
+class Lines(list):
+    """The output of a command, in lines, with IPython's ways to read it."""
+
+    n = nlstr = property("\n".join)
+    s = spstr = property(" ".join)
+    l = property(list)  # noqa: E741 - its name in IPython
+
+
+def is_pip(command):
+    words = command.split()
+    if words[:1] and words[0].startswith("python") and words[1:2] == ["-m"]:
+        words = words[2:]
+    return words[:1] in (["pip"], ["pip3"], ["conda"], ["mamba"]) and "install" in words
+
+
+def system(command):
+    """Runs a command in a shell. Its exit code is in `_exit_code`."""
+    if is_pip(command):
+        write_note(PIP % command)
+        return
+    vars(main_module)["_exit_code"] = run_program(command, shell=True).returncode
+
+
+def getoutput(command, split):
+    """The standard output and error of a command."""
+    subprocess = load("subprocess")
+    done = subprocess.run(
+        command,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    vars(main_module)["_exit_code"] = done.returncode
+    text = done.stdout.decode("utf-8", "replace")
+    return Lines(text.splitlines()) if split else text
+
+
+def run_program(program, stdin=None, stdout=None, stderr=None, **options):
+    """Runs a program. Its output goes where Python's does, even while user code collects that."""
+    flush_in_use()
+    subprocess = load("subprocess")
+    collected = {
+        name: subprocess.PIPE
+        for name in ("stdout", "stderr")
+        if not is_original(getattr(sys, name))
+    }
+    if stdin is None:
+        options["stdin"] = subprocess.DEVNULL
+    else:
+        options["input"] = stdin.encode("utf-8", "backslashreplace")
+    if stdout is not None:
+        collected["stdout"] = stdout
+    if stderr is not None:
+        collected["stderr"] = stderr
+    done = subprocess.run(program, **collected, **options)
+    for name, wanted in (("stdout", stdout), ("stderr", stderr)):
+        if wanted is None and getattr(done, name):
+            getattr(sys, name).write(getattr(done, name).decode("utf-8", "replace"))
+    return done
