@@ -11,6 +11,7 @@ error.
 import budget
 import report
 import wire
+from abridge import abridged_repr
 from budget import RenderingTimeout, call_timed
 from classes import dict_offset_of, module_of, mro_of, namespace_of, type_name
 from guard import load
@@ -93,9 +94,9 @@ def text_and_bundle(value, include, exclude):
 
 
 def text_of(value):
-    """A value's repr, or a text in its place."""
+    """A value's abridged repr, or a text in its place."""
     try:
-        return call_timed(repr, value)
+        return call_timed(abridged_repr, value)
     except KeyboardInterrupt:
         raise
     except RenderingTimeout:

@@ -354,5 +354,29 @@ class History(KernelTest):
 
     def test_out_does_not_contain_itself(self):
         self.run_ok("1")
-        self.assert_value("Out", "{1: 1}")
-        self.assert_value("Out", "{1: 1}")
+        self.assertEqual(self.run_ok("Out").value, "{1: 1}")
+        self.assertEqual(self.run_ok("Out").value, "{1: 1}")
+
+
+class Abridged(KernelTest):
+    def test_long_containers_are_abridged_and_others_are_not(self):
+        for code, end in (
+            ("list(range(1001))", ", 999, ...]"),
+            ("tuple(range(5000))", ", 999, ...)"),
+            ("{i: i for i in range(5000)}", ", 999: 999, ...}"),
+            ("{i: i for i in range(5000)}.keys()", ", 999, ...])"),
+            ("[[0] * 1001]", ", 0, ...]]"),
+        ):
+            value = self.run_ok(code).value
+            self.assertEqual(value[-len(end) :], end)
+            self.assertLess(len(value), 20_000)
+        for code in ("list(range(1000))", "[[0] * 1000] * 3", "(1,)", "set()", "{'a': [(), {}]}"):
+            self.assertEqual(self.run_ok(code).value, repr(eval(code)))
+
+    def test_containers_that_hold_themselves_are_shown_as_python_shows_them(self):
+        self.run_ok("a = [1]\na.append(a)\nd = {'a': a}\nd['d'] = d")
+        self.assertEqual(self.run_ok("a").value, "[1, [...]]")
+        self.assertEqual(self.run_ok("d").value, "{'a': [1, [...]], 'd': {...}}")
+        self.run_ok("deep = []\nfor i in range(100_000): deep = [deep]")
+        self.assertIn("RecursionError", self.run_ok("deep").value)
+        self.run_ok("while deep: deep = deep.pop()")
