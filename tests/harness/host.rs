@@ -40,6 +40,8 @@ pub enum Requirement {
     PythonArrow,
     /// `watchdog` and `watchfiles` (tests/requirements.txt), for the `python` of that directory.
     FileWatchers,
+    /// ipykernel (tests/ipykernel/requirements.txt), in `ipykernel` beside that directory.
+    Ipykernel,
     /// `node`, as Debian's package `nodejs` has it.
     Node,
 }
@@ -60,6 +62,7 @@ impl Requirement {
             Self::Schemathesis => "schemathesis",
             Self::PythonArrow => "python-arrow",
             Self::FileWatchers => "file-watchers",
+            Self::Ipykernel => "ipykernel",
             Self::Node => "node",
         }
     }
@@ -82,6 +85,7 @@ impl Requirement {
             Self::Schemathesis => tool("schemathesis").is_some(),
             Self::PythonArrow => tools_have_modules("pandas pyarrow"),
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
+            Self::Ipykernel => ipykernel().is_some(),
             Self::Node => Path::new("/usr/bin/node").exists(),
         }
     }
@@ -123,6 +127,13 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     let dirs = ["VIVARIUM_TEST_TOOLS", "PATH"].map(|key| std::env::var_os(key).unwrap_or_default());
     let mut paths = dirs.iter().flat_map(std::env::split_paths).map(|dir| dir.join(name));
     paths.find(|path| path.is_file())
+}
+
+/// The directory with ipykernel and what it imports, for the host's /usr/bin/python3.
+#[must_use]
+pub fn ipykernel() -> Option<PathBuf> {
+    let directory = tool("python")?.parent()?.parent()?.join("ipykernel");
+    directory.join("ipykernel_launcher.py").is_file().then_some(directory)
 }
 
 /// Whether this process is root.

@@ -2,7 +2,7 @@
 //! has the outcome that its first lines say.
 //!
 //! `# expect KEY: VALUE`, where KEY is `stdout`, `stderr` or `traceback` (each holds the values, in
-//! this order), `result` (its repr), `mime` (a representation that the result has), `images`,
+//! this order), `result` (its repr), `result_end`, `mime` (a representation that the result has), `images`,
 //! `displays`, `video_frames` (how many), `file` (made by the script), `output` (asked for with the
 //! call, and of this type), `status` or `exception`. What is not expected is not there.
 
@@ -46,6 +46,49 @@ scripts! {
     matplotlib_open,
     matplotlib_saved,
     matplotlib_show,
+    model_assign_command,
+    model_autoreload,
+    model_bash_cell,
+    model_bash_failure,
+    model_capture,
+    model_cd,
+    model_checks_environment,
+    model_correlation_heatmap,
+    model_curl_fails,
+    model_describe,
+    model_display_in_loop,
+    model_environment_variable,
+    model_exit_code,
+    model_formatted_command,
+    model_get_ipython,
+    model_head_of_file,
+    model_help,
+    model_html_cell,
+    model_import_missing,
+    model_input_is_refused,
+    model_large_list,
+    model_line_continues,
+    model_markdown_cell,
+    model_no_network,
+    model_pip_install,
+    model_plot_and_table,
+    model_python_cell,
+    model_run_script,
+    model_script_cell,
+    model_semicolon,
+    model_series_plot_titles,
+    model_shell_pipeline,
+    model_sql_magic,
+    model_syntax_error,
+    model_system_python,
+    model_time_cell,
+    model_time_line,
+    model_timeit,
+    model_traceback_in_function,
+    model_unknown_magic,
+    model_who,
+    model_workspace_path,
+    model_writefile,
     multiprocessing_shared,
     networkx_draw,
     no_input,
@@ -84,7 +127,7 @@ fn every_script_is_run() {
         .collect();
     found.sort_unstable();
     assert_eq!(found, NAMES);
-    assert!(NAMES.len() >= 40);
+    assert!(NAMES.len() >= 80);
 }
 
 fn directory() -> PathBuf {
@@ -100,11 +143,12 @@ impl Expectations {
         let pair =
             |line: &str| line.split_once(": ").map(|(key, value)| (key.into(), value.into()));
         let pairs: Vec<(String, String)> = lines.map(|line| pair(line).unwrap()).collect();
-        const KEYS: [&str; 12] = [
+        const KEYS: [&str; 13] = [
             "stdout",
             "stderr",
             "traceback",
             "result",
+            "result_end",
             "mime",
             "images",
             "displays",
@@ -178,6 +222,10 @@ fn check(outcome: &Outcome, expected: &Expectations) {
     }
     for key in ["images", "displays", "video_frames"] {
         assert_eq!(count(key), expected.count(key), "{key} of {outcome}");
+    }
+    if let Some(end) = expected.one("result_end") {
+        assert!(outcome.result().ends_with(end), "{outcome}");
+        return;
     }
     match (expected.one("result"), expected.all("mime")) {
         (Some(result), _) => assert_eq!(outcome.result(), result, "{outcome}"),

@@ -1,0 +1,3 @@
+# Documentation by a question mark.
+# expect stdout: Return the number of items in a container.
+len?

@@ -1,0 +1,5 @@
+%%html
+<!-- A cell of HTML.
+# expect displays: 1
+-->
+<b>bold</b>

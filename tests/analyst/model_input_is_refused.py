@@ -1,0 +1,4 @@
+# A program that asks its user.
+# expect status: error
+# expect exception: EOFError
+name = input("Name: ")

@@ -1,0 +1,4 @@
+# A command over two lines.
+# expect stdout: one two
+!echo one \
+    two

@@ -1,0 +1,3 @@
+%%markdown
+# expect displays: 1
+A *cell* of Markdown.

@@ -1,0 +1,5 @@
+# A trailing semicolon hides the value.
+# expect stdout: seen
+x = 5
+print("seen")
+x;

@@ -1,0 +1,108 @@
+//! Cells print, show and fail as in ipykernel, the kernel of notebooks: each script of `tests/analyst`
+//! runs in both, and every difference is one that `tests/ipykernel/differences.toml` gives a reason for.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use serde_json::{Value, json};
+use vivarium_tests::Daemon;
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::outcome::Outcome;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Per script, the fields that differ, and why.
+type Differences = BTreeMap<String, BTreeMap<String, String>>;
+
+#[test]
+fn cells_behave_as_in_ipykernel_but_for_the_differences_that_are_listed() {
+    if !host::has(&[Requirement::PythonAnalysis, Requirement::Ipykernel]) {
+        return;
+    }
+    let scripts = scripts();
+    let judged = judge(&scripts);
+    let daemon = Daemon::start();
+    let mut found = BTreeMap::new();
+    for script in &scripts {
+        let name = script.file_stem().unwrap().to_str().unwrap();
+        let session = daemon.session();
+        let code = fs::read_to_string(script).unwrap();
+        let ours = session.execute_with(&json!({"code": code, "timeout_ms": 300_000}));
+        let differing = differing(&judged[name], &ours);
+        if !differing.is_empty() {
+            found.insert(name.to_owned(), differing);
+        }
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+    }
+    let listed: Differences =
+        toml::from_str(&fs::read_to_string(directory("ipykernel/differences.toml")).unwrap())
+            .unwrap();
+    let fields = |differences: &Differences| -> BTreeSet<(String, String)> {
+        let all = differences.iter();
+        all.flat_map(|(name, fields)| fields.keys().map(|field| (name.clone(), field.clone())))
+            .collect()
+    };
+    let unlisted: Vec<_> = fields(&found).difference(&fields(&listed)).cloned().collect();
+    let unlisted: Vec<_> =
+        unlisted.iter().map(|(name, field)| format!("{name}: {}", found[name][field])).collect();
+    assert!(unlisted.is_empty(), "not listed:\n{}", unlisted.join("\n"));
+    let gone: Vec<_> = fields(&listed).difference(&fields(&found)).cloned().collect();
+    assert!(gone.is_empty(), "listed, and there is no difference: {gone:?}");
+    daemon.stop_and_check();
+}
+
+fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory("analyst")).unwrap();
+    let mut scripts: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    scripts.sort();
+    scripts
+}
+
+/// What comes of each script in ipykernel.
+fn judge(scripts: &[PathBuf]) -> Value {
+    let output = Command::new(PYTHON)
+        .arg(directory("ipykernel/run_cells.py"))
+        .arg(PYTHON)
+        .args(scripts)
+        .env("PYTHONPATH", host::ipykernel().unwrap())
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The fields in which two outcomes differ, with both values.
+fn differing(theirs: &Value, ours: &Outcome) -> BTreeMap<String, String> {
+    let shown = ["displays", "images", "video_frames"];
+    let shown: usize = shown.map(|key| ours.0[key].as_array().unwrap().len()).iter().sum();
+    let result = &ours.0["result"];
+    let mime = result["mime"].as_object().map(|mime| mime.keys().collect::<Vec<_>>());
+    let exception = ours.exception().rsplit('.').next().unwrap_or_default();
+    // Its commands have a terminal.
+    let stdout = theirs["stdout"].as_str().unwrap().replace("\r\n", "\n");
+    let pairs = [
+        ("stdout", json!(stdout), json!(ours.stdout())),
+        ("stderr", json!(theirs["stderr"] != ""), json!(!ours.stderr().is_empty())),
+        ("shown", json!(theirs["shown"].as_array().unwrap().len()), json!(shown)),
+        ("result", theirs["result"]["repr"].clone(), result["repr"].clone()),
+        ("mime", theirs["result"]["mime"].clone(), json!(mime)),
+        ("exception", json!(theirs["exception"][0].as_str().unwrap_or_default()), json!(exception)),
+    ];
+    let differing = pairs.into_iter().filter(|(_, theirs, ours)| theirs != ours);
+    differing
+        .map(|(field, theirs, ours)| {
+            let [theirs, ours] =
+                [theirs, ours].map(|it| it.to_string().chars().take(200).collect::<String>());
+            (field.to_owned(), format!("{field}: ipykernel {theirs}, here {ours}"))
+        })
+        .collect()
+}
