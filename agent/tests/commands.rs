@@ -50,7 +50,7 @@ fn a_command_has_every_layer_that_a_kernel_has() {
     let kernel = session.execute(&format!("{facts}print(facts)"));
     assert_eq!(kernel.exception, None, "{:?}", kernel.text());
     let code = format!("{facts}print(facts)");
-    session.start_work(command(&["python3", "-c", &code], b""), vec![], &[]);
+    session.start_work(command(&["/usr/bin/python3", "-c", &code], b""), vec![], &[]);
     let beside = session.finish();
     assert_eq!(beside.text(), kernel.text());
     assert!(kernel.text().0.contains("'2'"), "seccomp is on in both: {:?}", kernel.text());

@@ -49,7 +49,7 @@ impl Attempt {
     #[must_use]
     #[track_caller]
     pub fn make_in_command(session: &Session<'_>, expressions: &[&str]) -> Vec<Self> {
-        let mut argv = vec!["python3", "-c", IN_COMMAND];
+        let mut argv = vec!["/usr/bin/python3", "-c", IN_COMMAND];
         argv.extend(expressions);
         let outcome = session.command(&json!({"argv": argv, "stdin": PROGRAM})).ok();
         let said: Vec<_> = outcome.stdout().lines().collect();

@@ -10,6 +10,7 @@
 mod attacks;
 mod floors;
 mod hostile;
+mod one_python;
 mod replaced;
 
 use vivarium_tests::{Daemon, Setup};

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod hostile;
+mod one_python;
 
 /// Attacks; see suites/attacks.rs.
 mod attacks {

@@ -14,6 +14,7 @@
 //! | [`content`] | the chunks of an upload |
 //! | [`sequence`] | which message may come next |
 //! | [`outcome`] | how an execution ended |
+//! | [`one_python`] | the `python` and `pip` that a session finds on its PATH |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -23,6 +24,7 @@ mod error_chain;
 pub mod frame;
 pub mod layer;
 pub mod message;
+pub mod one_python;
 pub mod outcome;
 pub mod policy;
 pub mod sequence;

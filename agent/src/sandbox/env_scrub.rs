@@ -8,6 +8,7 @@ use std::env;
 use std::ffi::CString;
 
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::one_python;
 
 use super::{Context, LayerCode, LayerError};
 
@@ -52,7 +53,8 @@ pub(crate) fn kernel_environment(context: &Context) -> Result<Vec<CString>, Laye
         .collect()
 }
 
-/// The policy's variables, and those that are ours to set, which win.
+/// The policy's variables, and those that are ours to set, which win; PATH only if the policy has
+/// none.
 fn variables(context: &Context) -> Vec<(String, String)> {
     let policy = &context.policy;
     let home = policy.inner_workdir().to_string_lossy();
@@ -76,6 +78,10 @@ fn variables(context: &Context) -> Vec<(String, String)> {
     }
     let given = policy.env.iter().filter(|(name, _)| ours.iter().all(|(own, _)| own != name));
     let mut all: Vec<_> = given.cloned().collect();
+    if all.iter().all(|(name, _)| name != "PATH") {
+        let path = one_python::search_path(&one_python::directory(policy), &policy.interpreter);
+        all.push(("PATH".to_owned(), path));
+    }
     all.extend(ours.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     all
 }

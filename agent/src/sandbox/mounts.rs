@@ -10,6 +10,7 @@
 //! | system paths, interpreter | the host's, read-only |
 //! | `read_paths`, and what else has sockets or FIFOs in it | the same through overlayfs |
 //! | `/etc` | a reduced copy, see [`etc`] |
+//! | `/.vivarium/bin` | the session's `python` and `pip`, see [`one_python`] |
 //! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
 //! | `/dev` | null, zero, full, random, urandom, the fd links |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
@@ -26,6 +27,8 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::one_python::{self, Entry};
+use vivarium_protocol::policy::Interpreter;
 
 use self::tree::{Access, Source, attach, detached};
 use super::{Context, LayerCode, LayerError, namespaces, system_paths};
@@ -71,7 +74,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
         attach(source, stage)?;
     }
     etc::write_own(context, stage)?;
-    tree::write_file(&stage.join(system_paths::UNLISTED.trim_start_matches('/')), "")?;
+    tree::write_file(&stage.join(system_paths::UNLISTED.trim_start_matches('/')), "", 0o644)?;
     for (name, target) in [
         ("fd", "/proc/self/fd"),
         ("stdin", "/proc/self/fd/0"),
@@ -81,7 +84,25 @@ fn build(context: &Context) -> Result<(), LayerError> {
         tree::symlink(target, &stage.join("dev").join(name))?;
     }
     proc::mount_proc(context, stage)?;
-    pivot(stage)
+    let interpreter = &context.policy.interpreter;
+    let resolved = interpreter.path.canonicalize();
+    pivot(stage)?;
+    // As the kernel is executed: by its configured path, unless that leads through a directory that
+    // is not in the session.
+    let resolved = resolved.as_deref().ok().filter(|_| !interpreter.path.exists());
+    write_python(interpreter, resolved.unwrap_or(&interpreter.path))?;
+    // The root itself held the mount points while they were made; from here on it is read-only.
+    tree::seal(Path::new("/"))
+}
+
+/// Writes the session's `python` and `pip` into the new root.
+fn write_python(interpreter: &Interpreter, path: &Path) -> Result<(), LayerError> {
+    let directory = Path::new(one_python::DIRECTORY);
+    tree::make_directory(directory)?;
+    one_python::entries(interpreter, path).into_iter().try_for_each(|(name, entry)| match entry {
+        Entry::Script(text) => tree::write_file(&directory.join(name), &text, 0o755),
+        Entry::Link(to) => tree::symlink(to, &directory.join(name)),
+    })
 }
 
 /// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
@@ -177,9 +198,7 @@ fn pivot(stage: &Path) -> Result<(), LayerError> {
     chdir(stage).map_err(failed("chdir to the new root"))?;
     pivot_root(".", ".").map_err(failed("pivot_root"))?;
     umount2(".", MntFlags::MNT_DETACH).map_err(failed("detach the old root"))?;
-    chdir("/").map_err(failed("chdir to /"))?;
-    // The root itself held the mount points while they were made; from here on it is read-only.
-    tree::seal(Path::new("/"))
+    chdir("/").map_err(failed("chdir to /"))
 }
 
 fn mount_fs(

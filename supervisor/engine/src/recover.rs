@@ -11,6 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
+use vivarium_protocol::one_python::{self, Entry};
+use vivarium_protocol::policy::Interpreter;
 
 /// Begins the names of workdirs' parents, one per daemon.
 pub const WORKDIR_PREFIX: &str = "workdirs-";
@@ -62,6 +64,17 @@ impl Workdirs {
         make_private(&dir).map_err(WorkdirError::at("make", &dir))?;
         Ok(dir)
     }
+
+    /// Makes a workdir for a session, and beside it the directory of its `python` and `pip`.
+    ///
+    /// # Errors
+    /// [`WorkdirError`].
+    pub fn make_for_session(&self, interpreter: &Interpreter) -> Result<PathBuf, WorkdirError> {
+        let workdir = self.make()?;
+        let bin = one_python::beside_workdir(&workdir);
+        write_python(&bin, interpreter).map_err(WorkdirError::at("make", &bin))?;
+        Ok(workdir)
+    }
 }
 
 impl Drop for Workdirs {
@@ -75,6 +88,21 @@ impl Drop for Workdirs {
 fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().mode(0o700).create(dir)
+}
+
+fn write_python(bin: &Path, interpreter: &Interpreter) -> io::Result<()> {
+    make_private(bin)?;
+    for (name, entry) in one_python::entries(interpreter, &interpreter.path) {
+        let path = bin.join(name);
+        match entry {
+            Entry::Link(to) => std::os::unix::fs::symlink(to, path)?,
+            Entry::Script(text) => {
+                fs::write(&path, text)?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o555))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Removes the workdirs of daemons that are no more. What can not be removed is logged, and

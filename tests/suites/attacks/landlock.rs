@@ -48,13 +48,15 @@ fn the_sessions_own_root_can_be_listed_and_holds_what_is_bound() {
     let known = [
         (
             "/",
-            ".empty .unlisted bin dev etc lib lib32 lib64 libx32 proc sbin sys tmp usr workspace",
+            ".empty .unlisted .vivarium bin dev etc lib lib32 lib64 libx32 proc sbin sys tmp usr workspace",
         ),
         ("/dev", "fd full null random shm stderr stdin stdout urandom zero"),
         ("/sys", "devices"),
         ("/sys/devices", "system"),
         ("/sys/devices/system", "cpu"),
         ("/.empty", ""),
+        ("/.vivarium", "bin"),
+        ("/.vivarium/bin", "pip pip3 python python3 python3.9 python3.11 python3.12 python3.13"),
     ];
     for (directory, names) in known {
         let unknown = format!("sorted(set(os.listdir('{directory}')) - set('{names}'.split()))");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{Access, AccessFs, BitFlags, PathBeneath, PathFd, PathFdError};
 use vivarium_protocol::layer::Layer;
+use vivarium_protocol::one_python;
 
 use super::super::{Context, LayerError, system_paths};
 use super::NEWEST;
@@ -72,6 +73,7 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         allow(&["/proc/self"], read());
     }
     list.push((policy.interpreter.path.clone(), run()));
+    list.push((one_python::directory(policy), run()));
     let more = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
     list.extend(more.map(|path| (path.clone(), run())));
     list

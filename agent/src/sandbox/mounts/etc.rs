@@ -24,7 +24,9 @@ pub(super) fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
 pub(super) fn write_own(context: &Context, root: &Path) -> Result<(), LayerError> {
     let etc = root.join("etc");
     tree::make_directory(&etc)?;
-    own_files(context).iter().try_for_each(|(name, text)| tree::write_file(&etc.join(name), text))
+    own_files(context)
+        .iter()
+        .try_for_each(|(name, text)| tree::write_file(&etc.join(name), text, 0o644))
 }
 
 /// The host's users are not the session's to know, nor are its names and resolvers, unless the

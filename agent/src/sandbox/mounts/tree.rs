@@ -199,11 +199,11 @@ fn below_parent<E: Into<io::Error>>(
 }
 
 /// Makes a new file with `text` in it.
-pub(super) fn write_file(path: &Path, text: &str) -> Result<(), LayerError> {
+pub(super) fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), LayerError> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o644)
+        .mode(mode)
         .open(path)
         .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
         .map_err(|error| LayerError::new(format!("create {}", path.display()), error))

@@ -13,10 +13,9 @@ use crate::backend::program::ProgramFile;
 use crate::settings::{Environment, Settings};
 use crate::template::Template;
 
-/// Variables that pass from the daemon to kernels (SPEC section 1). HOME, TMPDIR and the rest
+/// Variables that pass from the daemon to kernels (SPEC section 1). PATH, HOME, TMPDIR and the rest
 /// of its list are the agent's to set.
-const PASSED: [&str; 8] = [
-    "PATH",
+const PASSED: [&str; 7] = [
     "LANG",
     "LC_ALL",
     "LC_CTYPE",
@@ -25,8 +24,6 @@ const PASSED: [&str; 8] = [
     "PYTHONIOENCODING",
     "PYTHONUNBUFFERED",
 ];
-
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// An environment that sessions can be started in.
 #[derive(Debug, Clone)]
@@ -45,12 +42,11 @@ pub(super) struct Prepared {
 pub(super) fn passed_env(environment: &Environment, plan: &Plan) -> BTreeMap<String, String> {
     let extra = |name: &str| environment.extra_env.iter().any(|extra| extra == name);
     let scrubs = plan.applies(Layer::EnvScrub);
-    let mut passed: BTreeMap<_, _> = env::vars_os()
+    let passes = |name: &str| extra(name) || PASSED.contains(&name) || (!scrubs && name != "PATH");
+    env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| !scrubs || PASSED.contains(&name.as_str()) || extra(name))
-        .collect();
-    passed.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_PATH.to_owned());
-    passed
+        .filter(|(name, _)| passes(name))
+        .collect()
 }
 
 impl Prepared {
@@ -112,12 +108,12 @@ mod tests {
     fn only_listed_variables_pass() {
         let environment = Environment { extra_env: vec!["CARGO".into()], ..Environment::default() };
         let passed = passed_env(&environment, &Plan::full());
-        assert!(passed.contains_key("PATH"));
         assert_eq!(passed.contains_key("CARGO"), env::var_os("CARGO").is_some());
         for name in passed.keys() {
             assert!(PASSED.contains(&name.as_str()) || name == "CARGO", "{name}");
         }
         let all = passed_env(&environment, &Plan::off());
         assert!(all.len() >= passed.len());
+        assert!(env::var_os("PATH").is_some() && !all.contains_key("PATH"));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vivarium_api_types::{SessionSpec, TemplateInfo};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Origin, StartTemplate};
-use vivarium_protocol::{PROTOCOL_VERSION, error_chain};
+use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 
 use super::environment::Prepared;
 use super::{DEFAULT_TENANT, Engine};
@@ -93,6 +93,7 @@ pub(super) fn info(state: &State) -> TemplateInfo {
 fn build(wanted: &Environment, prepared: &Prepared, home: &Path, workdirs: Arc<Workdirs>) -> Build {
     let mut env = prepared.env.clone();
     env.insert("MPLBACKEND".to_owned(), "Agg".to_owned());
+    env.entry("PATH".to_owned()).or_insert_with(|| one_python::SYSTEM_PATH.to_owned());
     // Python keeps it from its start on (`site.USER_BASE`), and would find it by the template's HOME.
     env.entry("PYTHONUSERBASE".to_owned())
         .or_insert_with(|| home.join(".local").to_string_lossy().into_owned());

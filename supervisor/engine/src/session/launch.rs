@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::message::{Failure, Launch, Origin, Transient};
 use vivarium_protocol::policy::Policy;
-use vivarium_protocol::{PROTOCOL_VERSION, error_chain};
+use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 
 use super::Results;
 use super::channel::Channel;
@@ -119,6 +119,7 @@ impl Resources {
             }
         }
         if let Some(workdir) = workdir {
+            remove_workdir(one_python::beside_workdir(&workdir)).await;
             remove_workdir(workdir).await;
         }
         match lease {
@@ -263,7 +264,9 @@ impl HostParts {
         if !policy.plan.applies(Layer::Mounts)
             && let Some(workdirs) = &context.workdirs
         {
-            let made = workdirs.make().map_err(|error| failure(None, "make a workdir", &error))?;
+            let made = workdirs
+                .make_for_session(&policy.interpreter)
+                .map_err(|error| failure(None, "make a workdir", &error))?;
             policy.host_workdir = Some(made.clone());
             self.workdir = Some(made);
         }
