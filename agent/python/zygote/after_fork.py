@@ -71,6 +71,10 @@ def clear_cached_directories():
     tempfile = modules.get("tempfile")
     if tempfile is not None:
         tempfile.tempdir = tempfile._name_sequence = None
+    process = modules.get("multiprocessing.process")
+    if process is not None:
+        # Where a spawned process looks for modules.
+        process.ORIGINAL_DIR = os.getcwd()
     matplotlib = modules.get("matplotlib")
     for name in ("get_configdir", "get_cachedir"):
         clear_cached_call(getattr(matplotlib, name, None))
@@ -100,6 +104,10 @@ def reseed():
             random.set_state(("MT19937", words, MT_WORDS))
         except ValueError:
             random.seed()  # Another generator is set: numpy.random.set_bit_generator.
+    process = modules.get("multiprocessing.process")
+    if process is not None:
+        # By which the processes of a session know each other.
+        process.current_process().authkey = os.urandom(32)
     uuid = modules.get("uuid")
     if uuid is not None:
         # libuuid keeps the clock sequence, which makes time-based ids of a process its own, out of

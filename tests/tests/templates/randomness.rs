@@ -11,7 +11,7 @@ use crate::template;
 
 /// Every generator that there is one of in a process, and some that are made anew.
 const STREAMS: &str = "
-import json, os, random, secrets, ssl, tempfile, uuid
+import json, multiprocessing, os, random, secrets, ssl, tempfile, uuid
 streams = {
     'random.random': random.random(), 'random.getrandbits': random.getrandbits(64),
     'random.Random': random.Random().random(), 'random.SystemRandom': random.SystemRandom().random(),
@@ -19,6 +19,7 @@ streams = {
     'ssl.RAND_bytes': ssl.RAND_bytes(16).hex(), 'os.urandom': os.urandom(16).hex(),
     'uuid1': str(uuid.uuid1()), 'uuid.getnode': uuid.getnode(), 'uuid4': str(uuid.uuid4()),
     'tempfile.mktemp': tempfile.mktemp(), 'tempfile.mkdtemp': tempfile.mkdtemp(),
+    'multiprocessing': multiprocessing.current_process().authkey.hex(),
     'hash of a new object': secrets.choice(range(2**60)),
 }
 try:
@@ -38,7 +39,7 @@ print(json.dumps([streams, control]))";
 
 /// Uses each of them in the template, so that each has a state there to be inherited.
 const USE: &str = "
-import os, random, secrets, ssl, tempfile, uuid
+import multiprocessing, os, random, secrets, ssl, tempfile, uuid
 random.random(); secrets.token_hex(); ssl.RAND_bytes(16); uuid.uuid1(); uuid.uuid4()
 tempfile.mktemp(); tempfile.gettempdir()
 random.of_the_template = random.Random(7)
