@@ -1,6 +1,6 @@
 """Standard input, output and error: keeps them working, and flushes them where order matters."""
 
-import io
+import _io as io  # Python 3.14 has not loaded `io` by itself.
 import posix
 import sys
 
