@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 40] = [
+const PARTS: [(&str, &str); 41] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -61,6 +61,7 @@ const PARTS: [(&str, &str); 40] = [
     ("render", include_str!("../python/display/render.py")),
     ("renderers", include_str!("../python/display/renderers.py")),
     ("report", include_str!("../python/core/report.py")),
+    ("script", include_str!("../python/kernel/script.py")),
     ("shell", include_str!("../python/cell/shell.py")),
     ("show", include_str!("../python/display/show.py")),
     ("show_hooks", include_str!("../python/display/show_hooks.py")),

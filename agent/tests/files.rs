@@ -306,7 +306,7 @@ fn declared_outputs_are_sent_within_the_limit_of_results() {
         open('a.txt', 'w').write('abc'); open('b.bin', 'wb').write(bytes(1 << 20))\n\
         os.symlink('/etc/passwd', 'link'); os.mkfifo('fifo')";
     let outputs = ["a.txt", "b.bin", "a.txt", "link", "fifo", "none", "../up"];
-    session.start_work(Work::Code { code: code.to_owned() }, vec![], &outputs);
+    session.start_work(Work::code(code.to_owned()), vec![], &outputs);
     let outcome = session.finish();
     let names: Vec<_> = outcome.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, outputs);
@@ -318,10 +318,10 @@ fn declared_outputs_are_sent_within_the_limit_of_results() {
         assert!(content[index].as_ref().unwrap_err().contains(reason), "{:?}", content[index]);
     }
     // Of what an exception or an exit left, too.
-    session.start_work(Work::Code { code: "1/0".to_owned() }, vec![], &["a.txt"]);
+    session.start_work(Work::code("1/0".to_owned()), vec![], &["a.txt"]);
     assert_eq!(session.finish().files[0].content.as_ref().unwrap().as_slice(), b"abc");
     let code = "open('last', 'w').write('words').bit_length(); import os; os._exit(1)";
-    session.start_work(Work::Code { code: code.to_owned() }, vec![], &["last"]);
+    session.start_work(Work::code(code.to_owned()), vec![], &["last"]);
     let outcome = session.finish();
     assert!(outcome.end.is_some());
     assert_eq!(outcome.files[0].content.as_ref().unwrap().as_slice(), b"words");

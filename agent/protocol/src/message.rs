@@ -66,6 +66,9 @@ pub enum Work {
     Code {
         /// The source.
         code: String,
+        /// The name that tracebacks give it, relative to the workdir if it is a file there; empty if
+        /// it has none.
+        filename: String,
     },
     /// A process beside the kernel, under the same restrictions.
     Command {
@@ -86,6 +89,14 @@ pub enum Work {
         /// The cursor's place, in characters.
         cursor: u32,
     },
+}
+
+impl Work {
+    /// Code without a file name.
+    #[must_use]
+    pub const fn code(code: String) -> Self {
+        Self::Code { code, filename: String::new() }
+    }
 }
 
 /// An execution, as the agent gets it.

@@ -10,6 +10,7 @@ import builtins
 import source_cache
 from classes import type_name
 from guard import Any, call_user, call_without_workdir, is_kernel_code, load, traceback_of
+from source_cache import is_of_execution
 from wire import MESSAGE_MAX_BYTES, NAME_MAX_BYTES, TRACEBACK_MAX_BYTES, string
 
 context_of = BaseException.__dict__["__context__"].__get__
@@ -127,8 +128,8 @@ def strip_frames(trace):
             kept.append(trace)
         trace = trace.tb_next
     names = [entry.tb_frame.f_code.co_filename for entry in kept]
-    if from_kernel and any(name.startswith("<execution ") for name in names):
-        while not names[len(names) - len(kept)].startswith("<execution "):
+    if from_kernel and any(is_of_execution(name) for name in names):
+        while not is_of_execution(names[len(names) - len(kept)]):
             del kept[0]
     for entry, following in zip(kept, [*kept[1:], None]):
         entry.tb_next = following

@@ -5,6 +5,8 @@ milliseconds. So import_hooks.py waits until something imports it and fills its 
 there on each new source goes in at once. Entries without a modification time survive
 `linecache.checkcache`; doctest and IPython rely on that too.
 
+Executions may share a file name (script.py): their lines are then those of the last one.
+
 Must not hold sources without bound.
 """
 
@@ -15,26 +17,44 @@ SOURCES_MAX_CHARS = 16 << 20
 # A longer source is not kept: its tracebacks have no source lines.
 SOURCE_MAX_CHARS = 4 << 20
 
+# Execution -> file name and source.
+kept: dict = {}
+# File name -> source of the last execution of that name.
 sources: dict = {}
 
 
 class State:
     chars = 0
     linecache: Any = None
+    # The file name of the last execution, whose source may be too long to be kept.
+    name = ""
 
 
-def add(name, source):
+def add(number, name, source):
     """Adds a source. Returns the numbers of the executions whose sources it evicted for that."""
+    State.name = name
     if len(source) > SOURCE_MAX_CHARS:
+        sources.pop(name, None)
+        update_linecache((), [name])
         return ()
+    kept[number] = name, source
     sources[name] = source
     State.chars += len(source)
-    evicted = []
-    while len(sources) > SOURCES_MAX or State.chars > SOURCES_MAX_CHARS:
-        evicted.append(next(iter(sources)))
-        State.chars -= len(sources.pop(evicted[-1]))
-    update_linecache([name], evicted)
-    return [int(name[len("<execution ") : -1]) for name in evicted] if evicted else ()
+    evicted, stale = [], [name]
+    while len(kept) > SOURCES_MAX or State.chars > SOURCES_MAX_CHARS:
+        evicted.append(next(iter(kept)))
+        old_name, old_source = kept.pop(evicted[-1])
+        State.chars -= len(old_source)
+        if sources.get(old_name) is old_source:
+            del sources[old_name]
+            stale.append(old_name)
+    update_linecache([name], stale)
+    return evicted
+
+
+def is_of_execution(name):
+    """Whether this is the file name of an execution's code."""
+    return name.startswith("<execution ") or name in sources or name == State.name
 
 
 def lines_of(source):
@@ -54,8 +74,8 @@ def linecache_entry(name, source):
     return len(source), None, lines_of(source), name
 
 
-def update_linecache(names=sources, evicted=()):
-    """Adds these sources to linecache's cache, and removes the evicted ones.
+def update_linecache(names=sources, stale=()):
+    """Removes stale entries from linecache's cache, and adds these sources.
 
     User code may have replaced the cache with something else: it stays without them then.
     """
@@ -63,7 +83,7 @@ def update_linecache(names=sources, evicted=()):
         return
     try:
         cache = State.linecache.cache
-        for name in evicted:
+        for name in stale:
             cache.pop(name, None)
         for name in names:
             if name not in cache:

@@ -69,6 +69,8 @@ class State:
     execution = Execution()
     has_ast_types = False
     max_result_bytes = wire.RESULT_MAX_BYTES
+    # Of the last execution.
+    filename = ""
 
 
 def main():
@@ -140,7 +142,9 @@ def execute(execution, kind, number, request):
         send(wire.STARTED, number)
         if kind == wire.EXECUTE:
             wire.state.execution_number = number
-            execution.value = run(int.from_bytes(number, "little"), request[4:].decode())
+            size = int.from_bytes(request[:4], "little")
+            filename, source = request[4 : 4 + size].decode(), request[8 + size :].decode()
+            execution.value = run(int.from_bytes(number, "little"), filename, source)
         else:
             cursor = int.from_bytes(request[:4], "little")
             execution.value = assist(kind, request[8:].decode(), cursor)
@@ -201,12 +205,16 @@ def run_post_execute(execution):
         pass
 
 
-def run(number, source):
+def run(number, filename, source):
     """Runs a source. Returns the VALUE frame of its final expression, in pieces, or None."""
     if source.startswith("\ufeff"):
         source = source[1:]
     name = "<execution %d>" % number
-    evicted = source_cache.add(name, source)
+    if filename or State.filename:
+        import script
+
+        name, State.filename = script.begin(filename) or name, filename
+    evicted = source_cache.add(number, name, source)
     interactive.note_source(number, source_cache.sources.get(name, ""), evicted)
     body, last = compile_cell(name, source)
     try:

@@ -183,16 +183,17 @@ class Kernel:
                 data = os.read(fd, 1 << 20)
                 setattr(answer, name, getattr(answer, name) + data.decode("utf-8", "replace"))
 
-    def run(self, code, interrupts=0):
+    def run(self, code, interrupts=0, filename=""):
         """Runs code; see `frame` for `interrupts`."""
-        return self.ask(1, b"", code, interrupts)
+        name = filename.encode()
+        return self.ask(1, len(name).to_bytes(4, "little") + name, code, interrupts)
 
-    def ask(self, request, cursor, code, interrupts=0):
+    def ask(self, request, details, code, interrupts=0):
         self.count += 1
         answer, number = Answer(), self.count.to_bytes(8, "little")
         answer.displays = []
         code = code.encode()
-        self.send(request, number + cursor + len(code).to_bytes(4, "little") + code)
+        self.send(request, number + details + len(code).to_bytes(4, "little") + code)
         while True:
             frame = self.frame(answer, interrupts)
             if frame is None:

@@ -7,7 +7,7 @@
 //!
 //! | from | type | name | payload |
 //! |---|---|---|---|
-//! | agent | 1 | EXECUTE | `u64` execution, string code |
+//! | agent | 1 | EXECUTE | `u64` execution, string file name (empty: none), string code |
 //! | agent | 2 | CONFIG | `u64` most bytes of results per execution |
 //! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
 //! | agent | 4 | INSPECT | the same |
@@ -104,7 +104,10 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 /// fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
     Some(match work {
-        Work::Code { code } => encode_code(1, execution, &[], code),
+        Work::Code { code, filename } => {
+            let filename = [&length(filename.len()), filename.as_bytes()].concat();
+            encode_code(1, execution, &filename, code)
+        }
         Work::Assist { kind, code, cursor } => {
             let kind = match kind {
                 Assist::Complete => 3,
@@ -117,10 +120,13 @@ pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec
     })
 }
 
-fn encode_code(kind: u8, execution: ExecutionNumber, cursor: &[u8], code: &str) -> Vec<u8> {
-    // No length is cut: a frame from the supervisor is at most MAX_FRAME_BYTES.
-    let len = u32::try_from(code.len()).unwrap_or(u32::MAX).to_le_bytes();
-    encode(kind, &[&execution.to_le_bytes(), cursor, &len, code.as_bytes()])
+fn encode_code(kind: u8, execution: ExecutionNumber, details: &[u8], code: &str) -> Vec<u8> {
+    encode(kind, &[&execution.to_le_bytes(), details, &length(code.len()), code.as_bytes()])
+}
+
+/// A length in bytes, as a frame has it. None is cut: what the supervisor sends is far below.
+fn length(bytes: usize) -> [u8; 4] {
+    u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 /// The frame that lets a kernel go on after a display.

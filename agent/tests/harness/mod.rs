@@ -178,7 +178,7 @@ impl Session {
     }
 
     pub(crate) fn start(&mut self, code: &str, files: Vec<InputFile>) -> u64 {
-        self.start_work(Work::Code { code: code.to_owned() }, files, &[])
+        self.start_work(Work::code(code.to_owned()), files, &[])
     }
 
     pub(crate) fn start_work(

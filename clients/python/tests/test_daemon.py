@@ -46,6 +46,21 @@ def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:
     assert str(outcome.value) == str(("é\n", b"\0", b"\xff\0", "1"))
 
 
+def test_code_may_have_a_file_name(session: Session, real: Client) -> None:
+    code = "print(__file__)\n1/0"
+    for run in (session.execute, real.run):
+        outcome = run(code, filename="sub/a.py", files={"sub/a.py": code})
+        path = outcome.text.strip()
+        assert path.endswith("/sub/a.py")
+        assert outcome.exception is not None
+        assert f'File "{path}", line 2, in <module>\n    1/0\n' in outcome.exception.traceback
+    for stream in (session.stream("1/0", filename="b"), real.stream("1/0", filename="b")):
+        assert list(stream)
+        assert stream.outcome is not None
+        assert stream.outcome.exception is not None
+        assert 'File "b", line 1' in stream.outcome.exception.traceback
+
+
 def test_variables_survive_from_call_to_call(session: Session) -> None:
     session.execute("x = 41")
     assert str(session.execute("x + 1").value) == "42"

@@ -21,7 +21,7 @@ pub struct CommandRequest {
     /// Standard input in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin_base64: Option<String>,
-    /// Working directory, relative to the workdir; the workdir if not given.
+    /// Its working directory, in the workdir; the workdir itself if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Milliseconds it may run; the configured time if not given.

@@ -116,6 +116,10 @@ pub enum FileFormat {
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
     pub code: String,
+    /// The code's file name in tracebacks: a path in the workdir. If there is a file of that name,
+    /// `__file__` is its path, and modules beside it can be imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
     /// Milliseconds it may run; the configured time if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -145,6 +149,9 @@ pub struct ExecuteRequest {
 pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The code's file name, as for `execute`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
     /// The program, looked for on PATH unless it has a slash, and its arguments.
     #[serde(
         default,
@@ -161,7 +168,7 @@ pub struct RunRequest {
     /// Standard input in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin_base64: Option<String>,
-    /// Working directory of a command, relative to the workdir; the workdir if not given.
+    /// A command's working directory, in the workdir; the workdir itself if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Files to put into the workdir first.

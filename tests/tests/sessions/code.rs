@@ -186,3 +186,29 @@ fn input_files_are_written_through_no_link() {
     }
     assert_eq!(session.value("os.path.exists('target'), os.path.exists('x')"), "(False, False)");
 }
+
+#[test]
+fn code_has_the_file_name_that_it_is_given() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let code = "def where():\n    return __file__\nprint(where())\n1/0";
+    let file = serde_json::json!({"name": "sub/a.py", "text": code});
+    for filename in ["sub/a.py", "./sub/a.py", "/workspace/sub/a.py"] {
+        let request = serde_json::json!({"code": code, "filename": filename, "files": [file]});
+        let outcome = session.execute_with(&request).raised("ZeroDivisionError");
+        assert_eq!(outcome.stdout(), "/workspace/sub/a.py\n");
+        let line = "  File \"/workspace/sub/a.py\", line 4, in <module>\n    1/0\n";
+        assert!(outcome.traceback().contains(line), "{outcome}");
+    }
+    // Without a file it is a name, and nothing of the file before is left.
+    let request = serde_json::json!({"code": "1/0", "filename": "cell 3"});
+    let outcome = session.execute_with(&request).raised("ZeroDivisionError");
+    assert!(outcome.traceback().contains("  File \"cell 3\", line 1, in <module>\n    1/0\n"));
+    let _gone = session.execute("where()").raised("NameError");
+    for filename in ["", "../a.py", "/etc/passwd", "/workspace", "a\0b"] {
+        let body = serde_json::json!({"code": "1", "filename": filename});
+        let refused = session.request("POST", "/execute", Some(&body));
+        assert_eq!(refused.status, 422, "{filename:?}");
+    }
+    daemon.stop_and_check();
+}

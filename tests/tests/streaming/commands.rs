@@ -27,6 +27,10 @@ fn a_command_is_a_program_with_arguments_or_a_line_for_the_shell() {
     let made = session.command(&request).ok();
     assert_eq!(made.stdout(), "/workspace/d\n");
     assert_eq!(made.0["files"][0]["text"], "hi\n");
+    for (cwd, directory) in [(".", ""), ("/workspace", ""), ("/workspace/d", "/d")] {
+        let there = session.command(&json!({"argv": ["pwd"], "cwd": cwd})).ok();
+        assert_eq!(there.stdout(), format!("/workspace{directory}\n"), "{cwd}");
+    }
     let there = session.command(&json!({"argv": ["pwd"], "cwd": "d"})).ok();
     assert_eq!(there.stdout(), "/workspace/d\n");
     let given = json!({"shell": "cat in", "files": [{"name": "in", "text": "given"}]});

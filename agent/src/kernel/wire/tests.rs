@@ -121,8 +121,9 @@ fn encoded_requests_match_the_documented_frames() {
     assert_eq!(assist(Assist::Inspect, "a"), inspect);
     let is_complete = b"\x12\0\0\0\x06\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
     assert_eq!(assist(Assist::IsComplete, "a"), is_complete);
-    let code = Work::Code { code: "é".into() };
-    assert_eq!(encoded(code), b"\x0f\0\0\0\x01\x07\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9");
+    let code = Work::Code { code: "é".into(), filename: "f".into() };
+    let frame = b"\x14\0\0\0\x01\x07\0\0\0\0\0\0\0\x01\0\0\0f\x02\0\0\0\xc3\xa9";
+    assert_eq!(encoded(code), frame);
     let command = Work::Command { argv: vec![], stdin: vec![], cwd: String::new() };
     assert_eq!(encode_work(7, &command), None);
     assert_eq!(encode_shown(7), b"\x09\0\0\0\x05\x07\0\0\0\0\0\0\0");

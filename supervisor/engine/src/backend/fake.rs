@@ -171,7 +171,10 @@ impl FakeAgent {
     pub async fn accept(&mut self) -> (u64, String, Vec<InputFile>) {
         match self.recv().await {
             Some(ToAgent::Execute(Execute {
-                execution, work: Work::Code { code }, files, ..
+                execution,
+                work: Work::Code { code, .. },
+                files,
+                ..
             })) => (execution, code, files),
             other => panic!("not an execution: {other:?}"),
         }
@@ -229,7 +232,7 @@ impl FakeAgent {
         self.start().await;
         while let Some(message) = self.recv().await {
             match message {
-                ToAgent::Execute(Execute { execution, work: Work::Code { code }, .. }) => {
+                ToAgent::Execute(Execute { execution, work: Work::Code { code, .. }, .. }) => {
                     self.send(FromAgent::Started { execution }).await;
                     self.print(execution, &code).await;
                     self.value(execution, &code).await;

@@ -59,7 +59,8 @@ impl WorkSpec {
     /// Bytes that it takes here and on the way to the agent.
     pub fn bytes(&self) -> usize {
         let work = match &self.work {
-            Work::Code { code } | Work::Assist { code, .. } => code.len(),
+            Work::Code { code, filename } => code.len() + filename.len(),
+            Work::Assist { code, .. } => code.len(),
             Work::Command { argv, stdin, .. } => {
                 argv.iter().map(|argument| argument.len() + 8).sum::<usize>() + stdin.len()
             }

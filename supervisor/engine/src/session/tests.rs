@@ -146,7 +146,7 @@ impl Bench {
     }
 
     async fn submit(&self, code: &str, timeout: Duration) -> Reply {
-        self.submit_work(Work::Code { code: code.to_owned() }, timeout, false).await
+        self.submit_work(Work::code(code.to_owned()), timeout, false).await
     }
 
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {

@@ -79,6 +79,7 @@ class AsyncClient:
         self,
         code: Optional[str] = None,
         *,
+        filename: Optional[str] = None,
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
@@ -96,6 +97,8 @@ class AsyncClient:
 
         Args:
             code: Python to run. Give exactly one of `code`, `argv` and `shell`.
+            filename: Name of the code in tracebacks. If it is a file in the working directory,
+                `__file__` is its path, and modules beside it can be imported.
             argv: A program and its arguments.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input of a command.
@@ -116,6 +119,7 @@ class AsyncClient:
         """
         request = requests.run(
             code,
+            filename=filename,
             argv=argv,
             shell=shell,
             stdin=stdin,
@@ -135,6 +139,7 @@ class AsyncClient:
         self,
         code: Optional[str] = None,
         *,
+        filename: Optional[str] = None,
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
@@ -151,6 +156,7 @@ class AsyncClient:
         """Runs like `run`, and yields the events as they happen."""
         request = requests.run(
             code,
+            filename=filename,
             argv=argv,
             shell=shell,
             stdin=stdin,

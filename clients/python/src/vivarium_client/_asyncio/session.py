@@ -69,6 +69,7 @@ class AsyncSession:
         self,
         code: str,
         *,
+        filename: Optional[str] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -82,6 +83,8 @@ class AsyncSession:
 
         Args:
             code: Python. The value of a final expression becomes `Outcome.value`.
+            filename: Name of the code in tracebacks. If it is a file in the working directory,
+                `__file__` is its path, and modules beside it can be imported.
             timeout: Seconds that the code may run, from when a kernel gets it.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
@@ -98,6 +101,7 @@ class AsyncSession:
         request = requests.execute(
             self.id,
             code,
+            filename=filename,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -111,6 +115,7 @@ class AsyncSession:
         self,
         code: str,
         *,
+        filename: Optional[str] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -122,6 +127,7 @@ class AsyncSession:
         request = requests.execute(
             self.id,
             code,
+            filename=filename,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -150,7 +156,7 @@ class AsyncSession:
             argv: A program and its arguments. Give either `argv` or `shell`.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input.
-            cwd: Working directory, relative to the session's.
+            cwd: Working directory, in the session's.
 
         The other arguments are those of `execute`.
         """

@@ -61,6 +61,7 @@ def execute(
     session_id: str,
     code: str,
     *,
+    filename: Optional[str],
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
@@ -69,7 +70,8 @@ def execute(
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
-    fields = {"code": code, **_common(timeout, files, outputs, cancel_on_disconnect)}
+    common = _common(timeout, files, outputs, cancel_on_disconnect)
+    fields = {"code": code, "filename": filename, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
 
@@ -100,6 +102,7 @@ def command(
 def run(
     code: Optional[str],
     *,
+    filename: Optional[str],
     argv: Optional[Sequence[str]],
     shell: Optional[str],
     stdin: Union[str, bytes, None],
@@ -116,6 +119,7 @@ def run(
     """POST /v1/run"""
     fields = {
         **_one_of(code=code, argv=argv, shell=shell),
+        "filename": filename,
         **_stdin(stdin),
         "limits": limits,
         "network": network,

@@ -80,6 +80,7 @@ class Client:
         self,
         code: Optional[str] = None,
         *,
+        filename: Optional[str] = None,
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
@@ -97,6 +98,8 @@ class Client:
 
         Args:
             code: Python to run. Give exactly one of `code`, `argv` and `shell`.
+            filename: Name of the code in tracebacks. If it is a file in the working directory,
+                `__file__` is its path, and modules beside it can be imported.
             argv: A program and its arguments.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input of a command.
@@ -117,6 +120,7 @@ class Client:
         """
         request = requests.run(
             code,
+            filename=filename,
             argv=argv,
             shell=shell,
             stdin=stdin,
@@ -136,6 +140,7 @@ class Client:
         self,
         code: Optional[str] = None,
         *,
+        filename: Optional[str] = None,
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
@@ -152,6 +157,7 @@ class Client:
         """Runs like `run`, and yields the events as they happen."""
         request = requests.run(
             code,
+            filename=filename,
             argv=argv,
             shell=shell,
             stdin=stdin,

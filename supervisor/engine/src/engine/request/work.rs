@@ -41,9 +41,15 @@ pub(in crate::engine) fn code(
     settings: &Settings,
     asked: ExecuteRequest,
 ) -> Result<WorkSpec, EngineError> {
-    let ExecuteRequest { code, timeout_ms, files, outputs, cancel_on_disconnect } = asked;
+    let ExecuteRequest { code, filename, timeout_ms, files, outputs, cancel_on_disconnect } = asked;
+    let filename = match filename {
+        None => String::new(),
+        Some(name) => in_workdir(settings, &name)
+            .filter(|relative| !relative.is_empty())
+            .ok_or_else(|| EngineError::invalid("filename", NOT_IN_WORKDIR))?,
+    };
     let spec = WorkSpec {
-        work: Work::Code { code },
+        work: Work::Code { code, filename },
         files: input_files(files)?,
         outputs: output_files(outputs)?,
         timeout: timeout(settings, timeout_ms)?,
@@ -82,11 +88,8 @@ pub(in crate::engine) fn command(
         }
         _ => return Err(EngineError::invalid("stdin", "give either stdin or stdin_base64")),
     };
-    let cwd = cwd.unwrap_or_default();
-    if !cwd.is_empty() && cwd != "." && !is_beneath(&cwd) {
-        let reason = "a working directory is a path relative to the workdir, without '..'";
-        return Err(EngineError::invalid("cwd", reason));
-    }
+    let cwd = in_workdir(settings, &cwd.unwrap_or_default())
+        .ok_or_else(|| EngineError::invalid("cwd", NOT_IN_WORKDIR))?;
     let spec = WorkSpec {
         work: Work::Command { argv, stdin, cwd },
         files: input_files(files)?,
@@ -103,7 +106,7 @@ pub(in crate::engine) fn run(
     asked: RunRequest,
 ) -> Result<(WorkSpec, SessionSpec), EngineError> {
     let RunRequest { code, argv, shell, stdin, stdin_base64, cwd, files, outputs, .. } = asked;
-    let RunRequest { timeout_ms, cancel_on_disconnect, .. } = asked;
+    let RunRequest { filename, timeout_ms, cancel_on_disconnect, .. } = asked;
     let given = [code.is_some(), argv.is_some(), shell.is_some()];
     match given.into_iter().filter(|given| *given).count() {
         0 => return Err(missing("code", "give code, argv or shell")),
@@ -120,8 +123,12 @@ pub(in crate::engine) fn run(
             if let Some((field, _)) = of_commands.into_iter().find(|(_, given)| *given) {
                 return Err(EngineError::invalid(field, "it is for commands: argv or shell"));
             }
-            let request = ExecuteRequest { code, timeout_ms, files, outputs, cancel_on_disconnect };
+            let request =
+                ExecuteRequest { code, filename, timeout_ms, files, outputs, cancel_on_disconnect };
             self::code(settings, request)?
+        }
+        None if filename.is_some() => {
+            return Err(EngineError::invalid("filename", "it is for code"));
         }
         None => {
             let request = CommandRequest {
@@ -155,6 +162,26 @@ fn is_beneath(path: &str) -> bool {
         && !path.contains('\0')
         && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
+
+/// The path relative to the workdir of what is named relative to it or absolutely; empty for the
+/// workdir itself. `None` for a path that leads elsewhere, through whatever links.
+fn in_workdir(settings: &Settings, path: &str) -> Option<String> {
+    let given = Path::new(path);
+    let relative = given.strip_prefix(&settings.sandbox.workdir).unwrap_or(given);
+    let mut names = Vec::new();
+    for part in relative.components() {
+        match part {
+            Component::Normal(name) => names.push(name.to_str()?),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    let relative = names.join("/");
+    (relative.is_empty() || is_beneath(&relative)).then_some(relative)
+}
+
+/// What is wrong with a path that leads out of it.
+const NOT_IN_WORKDIR: &str = "give a path in the workdir, relative or absolute, without '..'";
 
 /// What is wrong with a name that is not.
 const NOT_BENEATH: &str = "a file's name is a path relative to the workdir, without '..'";
@@ -271,7 +298,7 @@ mod tests {
     fn run_takes_code_or_argv_or_shell() {
         let asked = |json: &str| run(&settings(), serde_json::from_str(json).unwrap());
         let (spec, session) = asked(r#"{"code": "1", "env": {"A": "1"}}"#).unwrap();
-        assert_eq!(spec.work, Work::Code { code: "1".into() });
+        assert_eq!(spec.work, Work::code("1".into()));
         assert_eq!(session.env.len(), 1);
         assert!(matches!(asked(r#"{"shell": "ls"}"#).unwrap().0.work, Work::Command { .. }));
         for (json, name) in [
@@ -280,8 +307,41 @@ mod tests {
             (r#"{"argv": ["a"], "shell": "b"}"#, "code"),
             (r#"{"code": "", "stdin": "x"}"#, "stdin"),
             (r#"{"code": "", "cwd": "x"}"#, "cwd"),
+            (r#"{"shell": "ls", "filename": "a.py"}"#, "filename"),
         ] {
             assert_eq!(field(asked(json)), name, "{json}");
+        }
+    }
+
+    #[test]
+    fn paths_in_the_workdir_are_relative_or_absolute() {
+        let settings = settings();
+        for (given, relative) in [
+            ("", ""),
+            (".", ""),
+            ("./a//b/", "a/b"),
+            ("/workspace", ""),
+            ("/workspace/", ""),
+            ("/workspace/a b/c.py", "a b/c.py"),
+        ] {
+            assert_eq!(in_workdir(&settings, given).as_deref(), Some(relative), "{given}");
+        }
+        let long = "a".repeat(MAX_PATH_BYTES + 1);
+        for bad in ["..", "a/../b", "/", "/tmp", "/workspace2", "/workspace/../etc", "a\0", &long] {
+            assert_eq!(in_workdir(&settings, bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn code_has_the_name_of_a_file_in_the_workdir() {
+        let asked = |filename: &str| {
+            let filename = Some(filename.to_owned());
+            code(&settings(), ExecuteRequest { filename, ..ExecuteRequest::default() })
+        };
+        let named = Work::Code { code: String::new(), filename: "sub/a.py".to_owned() };
+        assert_eq!(asked("/workspace/sub/a.py").unwrap().work, named);
+        for bad in ["", ".", "/workspace", "../a.py", "/etc/a.py", "a\0"] {
+            assert_eq!(field(asked(bad)), "filename", "{bad:?}");
         }
     }
 }

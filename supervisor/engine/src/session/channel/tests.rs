@@ -11,7 +11,7 @@ fn delete(path: &str) -> FileOperation {
 }
 
 fn execute(code: String) -> ToAgent {
-    let work = Work::Code { code };
+    let work = Work::code(code);
     ToAgent::Execute(Execute { execution: 1, work, files: vec![], outputs: vec![] })
 }
 

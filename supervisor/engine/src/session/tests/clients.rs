@@ -64,7 +64,7 @@ async fn an_execution_can_be_asked_for_until_its_time_is_up() {
 #[tokio::test]
 async fn abandoned_execution_is_interrupted_on_request() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
-    let work = Work::Code { code: "x".into() };
+    let work = Work::code("x".into());
     let reply = bench.submit_work(work.clone(), NEVER, true).await;
     let execution = bench.agent.begin().await;
     let log = Arc::clone(&reply.log);
