@@ -4,6 +4,7 @@ use super::exit::{Exit, Failure};
 use super::inputs::{CodeOptions, Inputs};
 use super::invocation::{IfUnresponsive, Invocation};
 use super::options::UrlOption;
+use super::outcome::check_setup;
 use super::target::{self, ExecutionRequest, Target};
 
 /// What is run, and where.
@@ -40,7 +41,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         let (session, mut create) = (args.session.as_str(), args.create);
         let mut setup_outcome = None;
         if let Some(setup) = setup {
-            setup_outcome = Some(target.execute(session, setup, create).await?);
+            let outcome = target.execute(session, setup, create).await?;
+            check_setup(&outcome)?;
+            setup_outcome = Some(outcome);
             create = false;
         }
         if create && matches!(request, ExecutionRequest::Command(_)) {

@@ -1,6 +1,9 @@
 //! The code and files for `run` and `exec`, read before the rights of the user who started us are
 //! given up.
 
+mod scripts;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -9,12 +12,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use nix::sys::stat::{SFlag, fstat};
 use vivarium_api_types::{CommandRequest, ExecuteRequest, FileSpec, OutputSpec};
 use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
 use super::output_dir::OutputDir;
 use super::target::ExecutionRequest;
+use scripts::Hidden;
 
 /// The largest code or file: more does not fit in a message.
 const MAX_BYTES: u64 = 40 << 20;
@@ -31,9 +36,12 @@ pub(super) struct CodeOptions {
     /// Runs the program and arguments that follow instead of Python; input as with --shell
     #[arg(long, conflicts_with_all = ["code", "shell"])]
     pub(super) argv: bool,
-    /// Copies a file into the working directory first; repeatable
+    /// Copies a file or a folder into the working directory first; repeatable
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     pub(super) files: Vec<String>,
+    /// Also copies what is in FILE's folder, so that it can be imported; not hidden files
+    #[arg(long, conflicts_with_all = ["code", "shell", "argv"])]
+    pub(super) siblings: bool,
     /// Copies these files back into --output-dir; repeatable
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(super) outputs: Vec<String>,
@@ -57,15 +65,18 @@ pub(super) struct CodeOptions {
 /// The inputs as requests.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    /// Sets a script's arguments before it runs.
+    /// Sets a script's arguments and input before it runs.
     pub(super) setup: Option<ExecutionRequest>,
     pub(super) request: ExecutionRequest,
 }
 
 #[derive(Debug)]
 struct Script {
+    /// For `sys.argv`.
     name: String,
     text: String,
+    /// The file that it was read from.
+    path: Option<PathBuf>,
 }
 
 impl CodeOptions {
@@ -76,7 +87,7 @@ impl CodeOptions {
         }
         let outputs = self.outputs.iter();
         let outputs = outputs.map(|name| OutputSpec { name: name.clone(), format: None }).collect();
-        let (timeout_ms, files) = (self.timeout_ms()?, self.read_files()?);
+        let (timeout_ms, mut files) = (self.timeout_ms()?, self.read_files()?);
         if self.argv || self.shell.is_some() {
             let argv = self.argv.then(|| rest.to_vec());
             if self.argv && rest.is_empty() {
@@ -100,10 +111,24 @@ impl CodeOptions {
             return Ok(Inputs { setup: None, request: ExecutionRequest::Command(command) });
         }
         let (script, arguments) = self.read_script(rest)?;
-        let needs_argv = !arguments.is_empty() || script.name != "-c";
-        let setup = needs_argv.then(|| ExecutionRequest::code(set_argv(&script, &arguments)));
+        let mut filename = None;
+        if let Some(path) = &script.path {
+            if self.siblings {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                files.extend(scripts::read_folder("", folder, Hidden::Skipped)?);
+            }
+            // Last, as it is the one to run.
+            let text = Some(script.text.clone());
+            files.push(FileSpec { name: script.name.clone(), text, data: None });
+            filename = Some(script.name.clone());
+        } else if self.siblings {
+            return Err(usage("--siblings: there is no FILE that has any"));
+        }
+        let stdin = if script.name == "-" { None } else { input_for(&script, &files)? };
+        let setup = scripts::setup(&script.name, &arguments, stdin);
         let request = ExecuteRequest {
             code: script.text,
+            filename,
             timeout_ms,
             files,
             outputs,
@@ -115,7 +140,8 @@ impl CodeOptions {
     /// The script, and the part of `rest` that is its arguments.
     fn read_script(&self, rest: &[String]) -> Result<(Script, Vec<String>), Failure> {
         if let Some(text) = &self.code {
-            return Ok((Script { name: "-c".to_owned(), text: text.clone() }, rest.to_vec()));
+            let script = Script { name: "-c".to_owned(), text: text.clone(), path: None };
+            return Ok((script, rest.to_vec()));
         }
         let Some((name, arguments)) = rest.split_first() else {
             return Err(usage("what is to be run? Give a FILE, - for standard input, or -c CODE"));
@@ -127,11 +153,15 @@ impl CodeOptions {
         };
         let text = String::from_utf8(bytes)
             .map_err(|error| usage(format!("{name} is not UTF-8: {}", error.utf8_error())))?;
-        Ok((Script { name: name.clone(), text }, arguments.to_vec()))
+        let path = (name != "-").then(|| PathBuf::from(name));
+        let name = path.as_deref().and_then(Path::file_name).unwrap_or(OsStr::new("-"));
+        let script = Script { name: name.to_string_lossy().into_owned(), text, path };
+        Ok((script, arguments.to_vec()))
     }
 
     fn read_files(&self) -> Result<Vec<FileSpec>, Failure> {
-        self.files.iter().map(|given| read_file(given)).collect()
+        let read: Result<Vec<_>, _> = self.files.iter().map(|given| read_file(given)).collect();
+        Ok(read?.concat())
     }
 
     pub(super) fn timeout_ms(&self) -> Result<Option<u64>, Failure> {
@@ -148,6 +178,23 @@ impl CodeOptions {
 pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
     let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
     u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))
+}
+
+/// The standard input for code, unless it is a terminal. What comes through a pipe is read to its end
+/// first, and may have none: so it is read only if something in the code looks like it reads it.
+fn input_for(script: &Script, files: &[FileSpec]) -> Result<Option<Vec<u8>>, Failure> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return Ok(None);
+    }
+    let reads = |text: &str| text.contains("input") || text.contains("stdin");
+    let mut texts = files.iter().filter_map(|file| file.text.as_deref()).chain([&*script.text]);
+    let is_file = fstat(&stdin)
+        .is_ok_and(|stat| stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits());
+    if !is_file && !texts.any(reads) {
+        return Ok(None);
+    }
+    bounded(&mut stdin.lock(), "standard input").map(Some)
 }
 
 /// Standard input; empty if it is a terminal.
@@ -170,7 +217,8 @@ fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
     }
 }
 
-fn read_file(given: &str) -> Result<FileSpec, Failure> {
+/// A file, or those of a folder, and their names.
+fn read_file(given: &str) -> Result<Vec<FileSpec>, Failure> {
     let (name, path) = match given.split_once('=') {
         Some((name, path)) => (name.to_owned(), path),
         None => {
@@ -181,11 +229,18 @@ fn read_file(given: &str) -> Result<FileSpec, Failure> {
             )
         }
     };
-    let (text, data) = match text_or_base64(open(path)?) {
+    if Path::new(path).is_dir() {
+        return scripts::read_folder(&name, Path::new(path), Hidden::Copied);
+    }
+    Ok(vec![file_spec(name, open(path)?)])
+}
+
+fn file_spec(name: String, content: Vec<u8>) -> FileSpec {
+    let (text, data) = match text_or_base64(content) {
         (None, None) => (Some(String::new()), None),
         content => content,
     };
-    Ok(FileSpec { name, text, data })
+    FileSpec { name, text, data }
 }
 
 fn open(path: &str) -> Result<Vec<u8>, Failure> {
@@ -209,41 +264,9 @@ fn usage(message: impl Into<String>) -> Failure {
     Failure::says(Exit::Usage, message)
 }
 
-/// Code that sets `sys.argv`. It is executed before the script: inside, it would shift the line
-/// numbers of tracebacks.
-fn set_argv(script: &Script, arguments: &[String]) -> String {
-    let all: Vec<String> =
-        [&script.name].into_iter().chain(arguments).map(|text| literal(text)).collect();
-    format!("__import__('sys').argv[:] = [{}]", all.join(", "))
-}
-
-/// `text` as a Python string literal.
-fn literal(text: &str) -> String {
-    let mut literal = String::from("'");
-    for c in text.chars() {
-        match c {
-            '\'' | '\\' => literal.extend(['\\', c]),
-            c if c.is_control() => literal.push_str(&format!("\\U{:08x}", u32::from(c))),
-            c => literal.push(c),
-        }
-    }
-    literal.push('\'');
-    literal
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn script_arguments_cannot_leave_their_string_literals() {
-        let script = Script { name: "a.py".into(), text: String::new() };
-        let arguments = ["it's".to_owned(), "\\' + x\n".to_owned(), "é".to_owned()];
-        assert_eq!(
-            set_argv(&script, &arguments),
-            "__import__('sys').argv[:] = ['a.py', 'it\\'s', '\\\\\\' + x\\U0000000a', 'é']"
-        );
-    }
 
     #[test]
     fn files_keep_their_name_unless_another_is_given() {
@@ -251,11 +274,11 @@ mod tests {
         let path = temp.path().join("data.csv");
         std::fs::write(&path, "a,b").unwrap();
         let path = path.to_str().unwrap();
-        let own = read_file(path).unwrap();
+        let [own] = <[_; 1]>::try_from(read_file(path).unwrap()).unwrap();
         assert_eq!((own.name.as_str(), own.text.as_deref()), ("data.csv", Some("a,b")));
-        assert_eq!(read_file(&format!("x/y.csv={path}")).unwrap().name, "x/y.csv");
+        assert_eq!(read_file(&format!("x/y.csv={path}")).unwrap()[0].name, "x/y.csv");
         std::fs::write(path, [0xff, 0]).unwrap();
-        assert_eq!(read_file(path).unwrap().data.as_deref(), Some("/wA="));
+        assert_eq!(read_file(path).unwrap()[0].data.as_deref(), Some("/wA="));
         assert!(read_file("/").is_err());
     }
 }

@@ -42,7 +42,8 @@ use exit::Exit;
 const EXIT_CODES: &str = "\
 Exit codes:
     0  success: the code ran to its end
-    1  the code raised an exception; `doctor`: a layer is missing; any other error
+    1  the code raised an exception; a file of --outputs is missing; `doctor`: a layer is
+       missing; any other error
        (code that calls sys.exit(N), or a command that exits with N, gives N)
     2  wrong usage, or an error in the configuration
     3  no sandbox, no daemon, or no room for a session; `doctor`: a daemon would not start

@@ -1,6 +1,6 @@
 //! The exit code of an outcome, and the notes about it.
 
-use vivarium_api_types::{DoneEvent, KernelInfo, Outcome};
+use vivarium_api_types::{DoneEvent, KernelInfo, Outcome, OutputFile};
 use vivarium_protocol::layer::{Report, Status as LayerStatus};
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 
@@ -15,6 +15,8 @@ pub(super) struct OutcomeSummary<'a> {
     pub(super) state: State,
     pub(super) exit_code: Option<i32>,
     pub(super) exception: Option<&'a Exception>,
+    /// Whether a file that was to be brought back is missing.
+    pub(super) lacks_output: bool,
 }
 
 impl<'a> From<&'a Outcome> for OutcomeSummary<'a> {
@@ -26,6 +28,7 @@ impl<'a> From<&'a Outcome> for OutcomeSummary<'a> {
             state: outcome.state,
             exit_code: outcome.exit_code,
             exception: outcome.exception.as_ref(),
+            lacks_output: lacks_output(&outcome.files),
         }
     }
 }
@@ -39,6 +42,7 @@ impl<'a> OutcomeSummary<'a> {
             state: done.state,
             exit_code: done.exit_code,
             exception,
+            lacks_output: lacks_output(&done.files),
         }
     }
 
@@ -79,6 +83,7 @@ impl<'a> OutcomeSummary<'a> {
 
     pub(super) fn exit(&self) -> Exit {
         match self.status {
+            Status::Ok if self.lacks_output => Exit::Error,
             Status::Ok => Exit::Ok,
             Status::Error => match (self.exit_code, self.exception) {
                 (Some(code), _) => u8::try_from(code).map_or(Exit::Error, Exit::Code),
@@ -97,6 +102,20 @@ impl<'a> OutcomeSummary<'a> {
 }
 
 pub(super) const EVENTS_MISSING: &str = "the connection broke, and some of what was shown is lost";
+
+fn lacks_output(files: &[OutputFile]) -> bool {
+    files.iter().any(|file| file.error.is_some())
+}
+
+/// Fails unless what had to run before the code has worked.
+pub(super) fn check_setup(setup: &Outcome) -> Result<(), Failure> {
+    if setup.status == Status::Ok {
+        return Ok(());
+    }
+    let summary = OutcomeSummary::from(setup);
+    let why = summary.explain().unwrap_or_default();
+    Err(Failure::says(summary.exit(), format!("cannot prepare the session: {}", why.trim_end())))
+}
 
 /// The failure of an execution whose events ended too early.
 pub(super) fn missing() -> Failure {

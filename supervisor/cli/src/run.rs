@@ -83,7 +83,8 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
     }
     let Inputs { setup, request } = inputs;
     if let Some(setup) = setup {
-        target.execute(&session.id, setup, false).await?;
+        let prepared = target.execute(&session.id, setup, false).await;
+        prepared.and_then(|outcome| outcome::check_setup(&outcome))?;
     }
     let invocation =
         Invocation { target, session: &session.id, request, create: false, setup: None };

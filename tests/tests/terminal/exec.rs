@@ -56,7 +56,7 @@ fn images_displays_and_files_go_to_a_folder_and_replace_nothing() {
         "-c",
         &code,
     ];
-    let run = || program::finish(&mut vivarium(dir.path(), &arguments), "").expect_code(0);
+    let run = || program::finish(&mut vivarium(dir.path(), &arguments), "").expect_code(1);
     let first = run();
     assert_eq!(first.stdout(), "a picture\na table\nprinted\n");
     assert!(first.stderr().contains("vivarium: wrote "), "{}", first.stderr());

@@ -7,6 +7,7 @@ mod files;
 mod hostile;
 mod keyboard;
 mod repl;
+mod scripts;
 mod top;
 mod untrusted;
 

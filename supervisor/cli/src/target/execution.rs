@@ -18,6 +18,7 @@ pub(crate) enum ExecutionRequest {
 
 impl ExecutionRequest {
     /// A request to run this code, with no options.
+    #[cfg(test)]
     pub(crate) fn code(code: String) -> Self {
         Self::Code(ExecuteRequest { code, ..ExecuteRequest::default() })
     }
