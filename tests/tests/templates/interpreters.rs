@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Setup, program, wait};
@@ -97,6 +97,65 @@ fn with_a_library_that_is_found_beside_the_program() {
     // Only by its name, as it is then looked for.
     let said = starts_as_without_a_template(&interpreter);
     assert_eq!(said["library"][0], own.display().to_string());
+}
+
+/// What a script does that needs its file, the modules beside it, and its own Python.
+const SCRIPT: &str = "
+import json, multiprocessing, subprocess, sys
+import helper
+def double(number):
+    return helper.twice(number)
+if __name__ == '__main__':
+    pools = {}
+    for method in multiprocessing.get_all_start_methods():
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            pools[method] = pool.map(double, [1, 2])
+    def executable(name):
+        code = 'import sys; print(sys.executable)'
+        return subprocess.run([name, '-c', code], capture_output=True, text=True).stdout.strip()
+    try:
+        helper.fail()
+    except ZeroDivisionError as error:
+        import traceback
+        lines = traceback.format_exc()
+    print(json.dumps({
+        'version': '%d.%d' % sys.version_info[:2],
+        'pools': sorted(pools), 'results': [*pools.values()],
+        'pythons': {executable(name) for name in ('python', 'python3')} == {sys.executable},
+        'file': __file__, 'lines': lines,
+    }))
+";
+
+const HELPER: &str = "def twice(number):\n    return 2 * number\ndef fail():\n    1 / 0\n";
+
+/// The Pythons that `tests/pythons` has found, separated by colons.
+#[test]
+fn scripts_run_by_every_python_that_is_named() {
+    let named = std::env::var_os("VIVARIUM_TEST_PYTHONS").unwrap_or_default();
+    for interpreter in std::env::split_paths(&named).filter(|path| path.is_absolute()) {
+        let said = starts_as_without_a_template(&interpreter);
+        assert_eq!(said["executable"], interpreter.display().to_string());
+        for way in [StartMode::Executed, StartMode::Forked, StartMode::Pooled] {
+            let lines = format!(
+                "interpreter = \"{}\"\npreimport = [\"multiprocessing.pool\"]",
+                interpreter.display()
+            );
+            let daemon = Setup::born(way).config("environments.default", &lines).start();
+            let session = daemon.session();
+            let files = json!([
+                {"name": "sub/main.py", "text": SCRIPT}, {"name": "sub/helper.py", "text": HELPER},
+            ]);
+            let request = json!({"code": SCRIPT, "filename": "sub/main.py", "files": files});
+            let said = session.execute_with(&request).ok().printed_json();
+            let version = said["version"].as_str().unwrap();
+            assert_eq!(said["pools"], json!(["fork", "forkserver", "spawn"]), "{version}");
+            assert_eq!(said["results"], json!([[2, 4], [2, 4], [2, 4]]), "{version}");
+            assert_eq!(said["pythons"], true, "{version}");
+            assert_eq!(said["file"], "/workspace/sub/main.py", "{version}");
+            assert!(said["lines"].as_str().unwrap().contains("    1 / 0\n"), "{version}");
+            daemon.stop_and_check();
+        }
+    }
 }
 
 /// The mount is of a namespace that only the template holds.
