@@ -61,7 +61,7 @@ const PARTS: [(&str, &str); 41] = [
     ("render", include_str!("../python/display/render.py")),
     ("renderers", include_str!("../python/display/renderers.py")),
     ("report", include_str!("../python/core/report.py")),
-    ("script", include_str!("../python/kernel/script.py")),
+    ("script_name", include_str!("../python/kernel/script_name.py")),
     ("shell", include_str!("../python/cell/shell.py")),
     ("show", include_str!("../python/display/show.py")),
     ("show_hooks", include_str!("../python/display/show_hooks.py")),

@@ -1,7 +1,6 @@
 """Runs each cell that it is given in an ipykernel of its own, and prints what came of it as JSON.
 
-Usage: run_cells.py KERNEL_PYTHON FILE... The kernel's interpreter has its own libraries; ipykernel is
-found by PYTHONPATH.
+Usage: run_cells.py KERNEL_PYTHON FILE... PYTHONPATH leads to ipykernel.
 """
 
 import functools
@@ -9,7 +8,6 @@ import json
 import os
 import pathlib
 import queue
-import re
 import subprocess
 import sys
 import tempfile
@@ -55,7 +53,10 @@ def run(client, code):
                 "mime": sorted(content["data"]),
             }
         elif kind == "error":
-            outcome["exception"] = [content["ename"], re.sub("\x1b\\[[0-9;]*m", "", content["evalue"])]
+            outcome["exception"] = [
+                content["ename"],
+                re.sub("\x1b\\[[0-9;]*m", "", content["evalue"]),
+            ]
         elif kind == "status" and content["execution_state"] == "idle":
             return outcome
 

@@ -95,7 +95,7 @@ fn differing(theirs: &Value, ours: &Outcome) -> BTreeMap<String, String> {
         ("shown", json!(theirs["shown"].as_array().unwrap().len()), json!(shown)),
         ("result", theirs["result"]["repr"].clone(), result["repr"].clone()),
         ("mime", theirs["result"]["mime"].clone(), json!(mime)),
-        ("exception", json!(theirs["exception"][0].as_str().unwrap_or_default()), json!(exception)),
+        ("exception", json!(theirs["exception"].as_str().unwrap_or_default()), json!(exception)),
     ];
     let differing = pairs.into_iter().filter(|(_, theirs, ours)| theirs != ours);
     differing

@@ -5,7 +5,7 @@ milliseconds. So import_hooks.py waits until something imports it and fills its 
 there on each new source goes in at once. Entries without a modification time survive
 `linecache.checkcache`; doctest and IPython rely on that too.
 
-Executions may share a file name (script.py): their lines are then those of the last one.
+Executions may share a file name (script_name.py): their lines are then those of the last one.
 
 Must not hold sources without bound.
 """

@@ -29,16 +29,20 @@ def abridged_repr(value, outer=()):
     if any(it is value for it in outer):
         return "...".join(brackets) if len(brackets[0]) == 1 else "..."
     outer = (*outer, value)
-    elements = []
+    elements: list = []
     for element in value:
         if len(elements) == ELEMENTS_MAX:
             elements.append("...")
             break
-        text = repr(element) if type(element) not in BRACKETS else abridged_repr(element, outer)
+        text = text_of(element, outer)
         if type(value) is dict:
-            element = value[element]
-            other = type(element) in BRACKETS and abridged_repr(element, outer)
-            text = "%s: %s" % (text, other or repr(element))
+            text += ": " + text_of(value[element], outer)
         elements.append(text)
     comma = "," if type(value) is tuple and len(elements) == 1 else ""
     return brackets[0] + ", ".join(elements) + comma + brackets[1]
+
+
+@interruptible
+def text_of(element, outer):
+    # Most elements are no containers: this way they cost one call of `repr`.
+    return abridged_repr(element, outer) if type(element) in BRACKETS else repr(element)

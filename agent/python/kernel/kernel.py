@@ -211,9 +211,9 @@ def run(number, filename, source):
         source = source[1:]
     name = "<execution %d>" % number
     if filename or State.filename:
-        import script
+        import script_name
 
-        name, State.filename = script.begin(filename) or name, filename
+        name, State.filename = script_name.begin(filename) or name, filename
     evicted = source_cache.add(number, name, source)
     interactive.note_source(number, source_cache.sources.get(name, ""), evicted)
     body, last = compile_cell(name, source)

@@ -135,12 +135,13 @@ fn scripts_run_by_every_python_that_is_named() {
     for interpreter in std::env::split_paths(&named).filter(|path| path.is_absolute()) {
         let said = starts_as_without_a_template(&interpreter);
         assert_eq!(said["executable"], interpreter.display().to_string());
-        for way in [StartMode::Executed, StartMode::Forked, StartMode::Pooled] {
+        for start_mode in [StartMode::Executed, StartMode::Forked, StartMode::Pooled] {
             let lines = format!(
                 "interpreter = \"{}\"\npreimport = [\"multiprocessing.pool\"]",
                 interpreter.display()
             );
-            let daemon = Setup::born(way).config("environments.default", &lines).start();
+            let daemon =
+                Setup::with_start_mode(start_mode).config("environments.default", &lines).start();
             let session = daemon.session();
             let files = json!([
                 {"name": "sub/main.py", "text": SCRIPT}, {"name": "sub/helper.py", "text": HELPER},
