@@ -53,10 +53,7 @@ def run(client, code):
                 "mime": sorted(content["data"]),
             }
         elif kind == "error":
-            outcome["exception"] = [
-                content["ename"],
-                re.sub("\x1b\\[[0-9;]*m", "", content["evalue"]),
-            ]
+            outcome["exception"] = content["ename"]
         elif kind == "status" and content["execution_state"] == "idle":
             return outcome
 
