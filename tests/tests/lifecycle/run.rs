@@ -59,7 +59,7 @@ fn output_goes_where_it_belongs() {
 }
 
 #[test]
-fn scripts_have_arguments_files_and_an_empty_input() {
+fn scripts_have_arguments_files_and_standard_input() {
     let dir = program::temp_dir();
     let script = dir.path().join("script.py");
     let text = "import sys\nprint(sys.argv[1:], open('data.csv').read(), sys.argv[0].endswith('script.py'))";
@@ -70,7 +70,8 @@ fn scripts_have_arguments_files_and_an_empty_input() {
     let ran = run(&["--file", data, script, "one", "it's \\ two"], "").expect_code(0);
     assert_eq!(ran.stdout(), "['one', \"it's \\\\ two\"] a,b True\n");
     assert_eq!(run(&["-"], "print(6 * 7)").expect_code(0).stdout(), "42\n");
-    assert_eq!(run(&["-c", "input()"], "typed").expect_code(1).stdout(), "");
+    assert_eq!(run(&["-c", "print(input())"], "typed").expect_code(0).stdout(), "typed\n");
+    assert_eq!(run(&["-"], "input()").expect_code(1).stdout(), "");
     let renamed = format!("x/y.csv={data}");
     let read = run(&["--file", &renamed, "-c", "print(open('x/y.csv').read())"], "");
     assert_eq!(read.expect_code(0).stdout(), "a,b\n");
