@@ -55,7 +55,7 @@ mod tests;
 mod trial;
 
 pub use crate::settings::DEFAULT_TENANT;
-pub use create::Created;
+pub use create::{Created, Undelivered};
 pub use error::{EngineError, StartError};
 pub use execute::{ExecutionHandle, ExecutionOptions, ResponseMode};
 pub use files::Upload;

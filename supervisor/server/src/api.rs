@@ -15,6 +15,7 @@ use vivarium_engine::Engine;
 mod auth;
 mod body;
 mod connections;
+mod delivery;
 mod departure;
 mod events;
 mod extract;

@@ -72,7 +72,7 @@ fn images_displays_and_files_go_to_a_folder_and_replace_nothing() {
     let count = fs::read_dir(&out).unwrap().count();
     assert_eq!(count, 7, "each file twice, and the directory");
     // The same as JSON.
-    let json = program::finish(vivarium(dir.path(), &arguments).arg("--json"), "").expect_code(0);
+    let json = program::finish(vivarium(dir.path(), &arguments).arg("--json"), "").expect_code(1);
     assert!(json.stderr().is_empty() || json.stderr().contains("none"), "{}", json.stderr());
 }
 

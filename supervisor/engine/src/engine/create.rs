@@ -19,6 +19,7 @@ pub struct Created {
     pub info: SessionInfo,
     /// Whether an earlier request with the same key made it.
     pub is_replay: bool,
+    pub undelivered: Undelivered,
 }
 
 impl Engine {
@@ -28,7 +29,9 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<SessionInfo, EngineError> {
-        self.create_once(tenant, spec, None).await.map(|created| created.info)
+        let Created { info, undelivered, .. } = self.create_once(tenant, spec, None).await?;
+        undelivered.delivered();
+        Ok(info)
     }
 
     /// Makes a session unless an earlier request with the same key has, and returns when its
@@ -44,7 +47,8 @@ impl Engine {
             Claimed::First(slot) => slot,
             Claimed::Again(Product::Session(session)) => {
                 started(&session).await?;
-                return Ok(Created { info: session.info(), is_replay: true });
+                let undelivered = Undelivered(None);
+                return Ok(Created { info: session.info(), is_replay: true, undelivered });
             }
             Claimed::Again(Product::Execution(_)) => return Err(EngineError::KeyReused),
         };
@@ -56,10 +60,14 @@ impl Engine {
         if let Some(slot) = slot {
             slot.made(&session);
         }
-        let unclaimed = Unclaimed((!can_be_named).then(|| Arc::clone(&session)));
-        let result = started(&session).await;
-        unclaimed.claimed();
-        result.map(|()| Created { info: session.info(), is_replay: false })
+        let undelivered = Undelivered((!can_be_named).then(|| Arc::clone(&session)));
+        match started(&session).await {
+            Ok(()) => Ok(Created { info: session.info(), is_replay: false, undelivered }),
+            Err(error) => {
+                undelivered.delivered(); // It is gone.
+                Err(error)
+            }
+        }
     }
 }
 
@@ -71,16 +79,18 @@ async fn started(session: &Session) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A session whose name nobody knows yet. Dropped, it is ended.
-struct Unclaimed(Option<Arc<Session>>);
+/// A session whose client does not know its name yet, if it is one. Dropped, it is ended.
+#[derive(Debug)]
+pub struct Undelivered(Option<Arc<Session>>);
 
-impl Unclaimed {
-    fn claimed(mut self) {
+impl Undelivered {
+    /// The client has the answer.
+    pub fn delivered(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unclaimed {
+impl Drop for Undelivered {
     fn drop(&mut self) {
         let Some(session) = self.0.take() else { return };
         // Without a runtime the engine is at its end, and with it all sessions.

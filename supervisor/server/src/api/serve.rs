@@ -25,6 +25,7 @@ use vivarium_metrics::families::http::Closed;
 
 use super::body::PAUSE_AT_MOST;
 use super::connections::{Activity, Connections, Peer, Tracked};
+use super::delivery::Delivery;
 use super::departure::Departure;
 use super::guard::Local;
 use super::write_timeout::WriteTimeout;
@@ -207,9 +208,12 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), hyper::Error> {
     let router = TowerToHyperService::new(router);
+    let delivery = Delivery::default();
+    let stream = WriteTimeout::new(stream, PAUSE_AT_MOST, delivery.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(local);
         request.extensions_mut().insert(activity.clone());
+        request.extensions_mut().insert(delivery.clone());
         let request = request.map(|body| Tracked::request(body, activity.clone()));
         let (answering, activity) = (router.call(request), activity.clone());
         async move { Ok::<_, Infallible>(answering.await?.map(|body| Tracked::answer(body, activity))) }
@@ -223,7 +227,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(MAX_READ_BYTES)
-        .serve_connection(TokioIo::new(WriteTimeout::new(stream, PAUSE_AT_MOST)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         result = connection.as_mut() => Some(result),

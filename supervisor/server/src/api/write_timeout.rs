@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::allowed_for;
+use super::delivery::Delivery;
 
 /// A stream whose writes fail after waiting for `limit` at once, or in total for longer than
 /// [`allowed_for`] the bytes written.
@@ -27,12 +28,13 @@ pub(super) struct WriteTimeout<S> {
     /// The duration of all earlier waits.
     waited: Duration,
     written: u64,
+    delivery: Delivery,
 }
 
 impl<S> WriteTimeout<S> {
-    pub(super) const fn new(stream: S, limit: Duration) -> Self {
+    pub(super) const fn new(stream: S, limit: Duration, delivery: Delivery) -> Self {
         let (timer, since, waited, written) = (None, None, Duration::ZERO, 0);
-        Self { stream, limit, timer, since, waited, written }
+        Self { stream, limit, timer, since, waited, written, delivery }
     }
 
     /// The result of an attempt to write, or an error once the time is up.
@@ -68,6 +70,7 @@ impl<S> WriteTimeout<S> {
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &attempt {
             self.written += *bytes as u64;
+            self.delivery.written();
         }
         self.judge(context, attempt)
     }
@@ -125,7 +128,7 @@ mod tests {
     #[tokio::test]
     async fn peer_that_reads_gets_everything() {
         let (ours, mut theirs) = duplex(4);
-        let mut ours = WriteTimeout::new(ours, Duration::from_secs(3600));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(3600), Delivery::default());
         let writing = tokio::spawn(async move { ours.write_all(&[7; 100]).await });
         let mut bytes = [0; 100];
         theirs.read_exact(&mut bytes).await.unwrap();
@@ -136,7 +139,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn peer_that_trickles_is_disconnected() {
         let (ours, mut theirs) = duplex(4);
-        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30), Delivery::default());
         let reading = tokio::spawn(async move {
             while theirs.read_u8().await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(10)).await;
@@ -151,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn peer_that_reads_nothing_is_disconnected() {
         let (ours, _theirs) = duplex(4);
-        let mut ours = WriteTimeout::new(ours, Duration::from_millis(20));
+        let mut ours = WriteTimeout::new(ours, Duration::from_millis(20), Delivery::default());
         let error = ours.write_all(&[7; 100]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -1,9 +1,9 @@
 //! Sessions.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{KeepaliveReply, Page, ResetReply, SessionInfo, SessionPage, SessionSpec};
@@ -11,6 +11,7 @@ use vivarium_engine::Created;
 
 use super::ApiResult;
 use crate::api::auth::Caller;
+use crate::api::delivery::Delivery;
 use crate::api::extract::{Id, Params};
 use crate::api::run_body::{self, Keyed};
 use crate::api::{Problem, Shared};
@@ -30,10 +31,12 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 async fn create(
     State(api): State<Shared>,
     Caller(tenant): Caller,
+    Extension(delivery): Extension<Delivery>,
     Keyed(spec, key, _reserved): Keyed<SessionSpec>,
 ) -> Result<Response, Problem> {
-    // Nothing may be waited for between this and the answer: the session has its owner now.
-    let Created { info, is_replay } = api.engine.create_once(&tenant, spec, key).await?;
+    let created = api.engine.create_once(&tenant, spec, key).await?;
+    let Created { info, is_replay, undelivered } = created;
+    delivery.delivers(undelivered);
     Ok(run_body::replayed((StatusCode::CREATED, Answer(info)).into_response(), is_replay))
 }
 
