@@ -253,7 +253,10 @@ fn first_of_listing_and_upload(session: &mut Session) -> &'static str {
     };
     let (listing, _socket) = session.begin(list);
     let (upload, socket) = session.begin(write("large"));
+    let mut end = socket.try_clone().unwrap();
     send_content(socket, &vec![7; 32 << 20]);
+    // Nothing of what the agent says is read before the upload is over, which closes its socket.
+    assert_eq!(end.read(&mut [0]).unwrap(), 0);
     session.done(upload).unwrap();
     let first = if session.has_done(listing) { "listing" } else { "upload" };
     session.done(listing).unwrap();
