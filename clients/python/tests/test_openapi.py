@@ -26,6 +26,7 @@ MODELS: dict[str, type] = {
     "HostInfo": models.HostInfo,
     "InspectReply": models.Inspection,
     "InterruptReply": models.Interrupt,
+    "IsCompleteReply": models.Completeness,
     "KernelInfo": models.Kernel,
     "LimitsInfo": models.Limits,
     "LimitsSpec": models.Limits,
@@ -45,10 +46,11 @@ MODELS: dict[str, type] = {
 
 NO_MODEL = {
     # Requests: the calls' parameters.
-    *("CommandRequest", "ExecuteRequest", "FileSpec", "OutputSpec", "ProbeRequest"),
-    *("RunRequest", "SessionSpec"),
+    *("CommandRequest", "ExecuteRequest", "FileSpec", "IsCompleteRequest", "OutputSpec"),
+    *("ProbeRequest", "RunRequest", "SessionSpec"),
     # Lists of models, a map, and strings.
-    *("BTreeMap", "FileFormat", "FileList", "Progress", "SessionPage", "SessionState"),
+    *("BTreeMap", "Completeness", "FileFormat", "FileList", "Progress"),
+    *("SessionPage", "SessionState"),
     # Errors, and replies without anything new.
     *("FilesWritten", "KeepaliveReply", "Problem", "ResetReply"),
     # For operators.
