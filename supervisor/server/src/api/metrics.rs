@@ -15,7 +15,7 @@ use super::{Problem, Shared};
 use crate::logging;
 
 /// Metrics for Prometheus
-#[utoipa::path(get, path = "/metrics", tag = "host",
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "host",
     responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"),
         (status = "default", body = Problem)))]
 pub(super) async fn show(State(api): State<Shared>) -> Result<Response, Problem> {
@@ -30,7 +30,7 @@ pub(super) async fn show(State(api): State<Shared>) -> Result<Response, Problem>
 }
 
 /// What every tenant uses
-#[utoipa::path(get, path = "/metrics/tenants", tag = "host",
+#[utoipa::path(get, path = "/metrics/tenants", operation_id = "list_tenants", tag = "host",
     responses((status = 200, body = TenantList), (status = "default", body = Problem)))]
 pub(super) async fn tenants(State(api): State<Shared>) -> Result<Answer<TenantList>, Problem> {
     let engine = api.engine.clone();

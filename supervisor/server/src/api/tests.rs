@@ -182,6 +182,14 @@ async fn openapi_describes_every_route() {
     ] {
         assert!(paths.contains_key(path), "{path}");
     }
+    // Generators make a function, or a type, of each operation's id.
+    let operations = paths.values().flat_map(|item| item.as_object().unwrap().values());
+    let mut ids: Vec<_> =
+        operations.filter_map(|operation| operation["operationId"].as_str()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(count > 20 && ids.len() == count, "{ids:?}");
     // Every reference leads somewhere.
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {

@@ -67,7 +67,8 @@ async fn run(
 }
 
 /// Show an execution, or follow its events
-#[utoipa::path(get, path = "/v1/sessions/{id}/executions/{execution_id}", tag = "executions",
+#[utoipa::path(get, path = "/v1/sessions/{id}/executions/{execution_id}",
+    operation_id = "show_execution", tag = "executions",
     params(("id" = String, Path), ("execution_id" = String, Path), events::Headers),
     responses(events::ShownOrFollowed, (status = "default", body = Problem)))]
 async fn show(

@@ -42,7 +42,7 @@ struct WriteParams {
 }
 
 /// List files
-#[utoipa::path(get, path = "/v1/sessions/{id}/files", tag = "files",
+#[utoipa::path(get, path = "/v1/sessions/{id}/files", operation_id = "list_files", tag = "files",
     params(("id" = String, Path), FilePage),
     responses((status = 200, body = FileList), (status = "default", body = Problem)))]
 async fn list(
@@ -206,7 +206,8 @@ async fn write(
 }
 
 /// Remove a file, or a directory with all that is in it
-#[utoipa::path(delete, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
+#[utoipa::path(delete, path = "/v1/sessions/{id}/files/{*path}",
+    operation_id = "delete_file", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir")),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete(

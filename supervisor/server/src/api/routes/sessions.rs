@@ -41,7 +41,8 @@ async fn create(
 }
 
 /// List sessions
-#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(Page),
+#[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions",
+    tag = "sessions", params(Page),
     responses((status = 200, body = SessionPage), (status = "default", body = Problem)))]
 async fn list(
     State(api): State<Shared>,
@@ -52,7 +53,8 @@ async fn list(
 }
 
 /// Show a session
-#[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/v1/sessions/{id}", operation_id = "show_session",
+    tag = "sessions", params(("id" = String, Path)),
     responses((status = 200, body = SessionInfo), (status = "default", body = Problem)))]
 async fn show(
     State(api): State<Shared>,
@@ -63,7 +65,8 @@ async fn show(
 }
 
 /// End a session
-#[utoipa::path(delete, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/v1/sessions/{id}", operation_id = "delete_session",
+    tag = "sessions", params(("id" = String, Path)),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete(
     State(api): State<Shared>,
