@@ -21,7 +21,8 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
+        let is_foreign = name == "target" || name == "node_modules" || name.starts_with('.');
+        if path.is_dir() && !is_foreign {
             found.extend(files(&path, extension));
         } else if path.extension().is_some_and(|other| other == extension) {
             found.push(path);

@@ -1,0 +1,104 @@
+/** Turns a stream's messages into events, and the events into an outcome. */
+
+import { UnexpectedAnswer } from "../errors.js";
+import type { Display, Event, ErrorEvent, Result } from "../events.js";
+import { Outcome } from "../outcome.js";
+import { object, parseObject, string } from "./json.js";
+import type { Message } from "./sse.js";
+
+type Shown = { id?: string; mime: Display["mime"] };
+
+/** Reads messages in order, and keeps what the outcome needs. */
+export class Collector {
+  readonly #text = { stdout: [] as string[], stderr: [] as string[] };
+  readonly #pictures = {
+    image: [] as { mime_type: string; data: string }[],
+    video_frame: [] as { mime_type: string; data: string }[],
+  };
+  #displays: Shown[] = [];
+  #result: Result["value"] | null = null;
+  #exception: ErrorEvent["exception"] | null = null;
+
+  event(number: number, message: Message): Event {
+    const what = `event ${message.event}`;
+    const read = () => parseObject(message.data, what);
+    switch (message.event) {
+      case "started": {
+        const fields = read();
+        const execution_id = string(fields, "execution_id", what);
+        const session_id = string(fields, "session_id", what);
+        return { ...fields, type: "started", number, execution_id, session_id };
+      }
+      case "stdout":
+      case "stderr": {
+        const fields = read();
+        const text = string(fields, "text", what);
+        this.#text[message.event].push(text);
+        return { ...fields, type: message.event, number, text };
+      }
+      case "display": {
+        const fields = read();
+        const kind = string(fields, "kind", what) as Display["kind"];
+        const mime = object(fields["mime"], `${what}'s mime`) as Display["mime"];
+        const shown = typeof fields["id"] === "string" ? { id: fields["id"], mime } : { mime };
+        this.#show(kind, { ...shown });
+        return { type: "display", number, kind, ...shown };
+      }
+      case "result": {
+        const fields = read();
+        string(fields, "repr", what);
+        this.#result = fields as Result["value"];
+        return { type: "result", number, value: this.#result };
+      }
+      case "error": {
+        const fields = read();
+        for (const name of ["type", "message", "traceback"]) {
+          string(fields, name, what);
+        }
+        this.#exception = fields as ErrorEvent["exception"];
+        return { type: "error", number, exception: this.#exception };
+      }
+      case "done":
+        return { type: "done", number, outcome: this.#outcome(read()) };
+      default:
+        return { type: "other", number, kind: message.event, data: message.data };
+    }
+  }
+
+  #show(kind: Display["kind"], shown: Shown): void {
+    if (kind === "image" || kind === "video_frame") {
+      const pictures = Object.entries(shown.mime);
+      this.#pictures[kind].push(...pictures.map(([mime_type, data]) => ({ mime_type, data })));
+    } else if (kind === "clear") {
+      this.#displays = [];
+    } else if (kind === "update") {
+      for (const display of this.#displays.filter((one) => one.id === shown.id)) {
+        display.mime = shown.mime;
+      }
+    } else if (kind === "display") {
+      this.#displays.push(shown);
+    }
+  }
+
+  /** `done` is the outcome without what the other events have told. */
+  #outcome(fields: object): Outcome {
+    return new Outcome({
+      ...fields,
+      stdout: this.#text.stdout.join(""),
+      stderr: this.#text.stderr.join(""),
+      displays: this.#displays,
+      images: this.#pictures.image,
+      video_frames: this.#pictures.video_frame,
+      result: this.#result,
+      exception: this.#exception,
+    });
+  }
+}
+
+export function eventNumber(message: Message): number {
+  if (!/^\d{1,15}$/.test(message.id)) {
+    const shown = JSON.stringify(message.id.slice(0, 40));
+    throw new UnexpectedAnswer(`${shown} is no number of an event`);
+  }
+  return Number(message.id);
+}

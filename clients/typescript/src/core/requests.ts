@@ -1,0 +1,196 @@
+/** The API's calls as requests. Arguments that are not given are not sent. */
+
+import { randomKey } from "#platform";
+import type { Limits, Network, OutputSpec } from "../documents.js";
+import type { CallOptions } from "./calls.js";
+import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
+import { filePath, get, path, post, type Patience, type Request, streamed } from "./request.js";
+
+/** A program with its arguments, or a line for `/bin/sh -c`. */
+export type Command = readonly string[] | { readonly shell: string };
+
+/** What every call that runs something takes. */
+export interface WorkOptions extends CallOptions {
+  /** Milliseconds that the code may run, from when a kernel gets it. */
+  timeoutMs?: number | undefined;
+  /** Files to write into the working directory first, by path. A string is text. */
+  files?: InputFiles | undefined;
+  /** Files to return, by path in the working directory. */
+  outputs?: Iterable<string | OutputSpec> | undefined;
+  /** Interrupt the code when this client disconnects; by default it runs on. */
+  cancelOnDisconnect?: boolean | undefined;
+  /** Another call with the same key returns the outcome of the first. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface ExecuteOptions extends WorkOptions {
+  /** Create the session if it does not exist. */
+  create?: boolean | undefined;
+}
+
+export interface CommandOptions extends WorkOptions {
+  /** Standard input. */
+  stdin?: string | Bytes | undefined;
+  /** Working directory, relative to the session's. */
+  cwd?: string | undefined;
+}
+
+/** What `Client.session` and `Client.run` take. */
+interface Confinement {
+  /** Name of a configured environment. */
+  environment?: string | undefined;
+  /** Limits; they may only be tighter than the configured ones. */
+  limits?: Limits | undefined;
+  /** `none`, `loopback`, or whatever else the operator allows. */
+  network?: Network | undefined;
+  /** Environment variables. */
+  env?: Readonly<Record<string, string>> | undefined;
+}
+
+/** `stdin` and `cwd` are a command's. */
+export interface RunOptions extends CommandOptions, Confinement {}
+
+export interface SessionOptions extends CallOptions, Confinement {
+  /** 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given. */
+  id?: string | undefined;
+  /** Milliseconds without use after which the daemon deletes the session. */
+  idleTimeoutMs?: number | undefined;
+  /** Strings that `Session.info` returns. */
+  metadata?: Readonly<Record<string, string>> | undefined;
+  /**
+   * Another call with the same key returns the session of the first. With a key, a call whose
+   * connection broke is retried.
+   */
+  idempotencyKey?: string | undefined;
+}
+
+/** POST /v1/sessions */
+export function createSession(options: SessionOptions): Request {
+  const { id, environment, limits, network, env, metadata, idempotencyKey: key } = options;
+  const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
+  const fields = { id, environment, limits, network, env, metadata, idle_timeout_ms };
+  // No key but the caller's: with one that nobody knows the daemon would keep a session that
+  // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.
+  return post(path("sessions"), json(fields), {
+    headers: key === undefined ? {} : { "Idempotency-Key": key },
+    idempotent: key !== undefined,
+    patience: "work",
+  });
+}
+
+/** POST /v1/sessions/{id}/execute */
+export async function execute(
+  sessionId: string,
+  code: string,
+  options: ExecuteOptions,
+): Promise<Request> {
+  const where = path("sessions", sessionId, "execute") + (options.create ? "?create=true" : "");
+  return work(where, { code, ...(await common(options)) }, options);
+}
+
+/** POST /v1/sessions/{id}/commands */
+export async function command(
+  sessionId: string,
+  command: Command,
+  options: CommandOptions,
+): Promise<Request> {
+  const fields = { ...commandFields(command, options), ...(await common(options)) };
+  return work(path("sessions", sessionId, "commands"), fields, options);
+}
+
+/** POST /v1/run */
+export async function run(program: string | Command, options: RunOptions): Promise<Request> {
+  const { limits, network, env, environment } = options;
+  const what =
+    typeof program === "string"
+      ? { code: program, ...stdinFields(options.stdin), cwd: options.cwd }
+      : commandFields(program, options);
+  const fields = { ...what, limits, network, env, environment, ...(await common(options)) };
+  return work(path("run"), fields, options);
+}
+
+/** GET /v1/sessions/{id}/executions/{execution_id} */
+export function execution(sessionId: string, executionId: string): Request {
+  return get(path("sessions", sessionId, "executions", executionId));
+}
+
+/** As `execution`, answered by the events after number `after`. */
+export function events(sessionId: string, executionId: string, after: number): Request {
+  // Without it the daemon would begin with the first that is kept, whatever went before.
+  return streamed(execution(sessionId, executionId), { "Last-Event-ID": `${after}` });
+}
+
+/** POST /v1/sessions/{id}/complete and others that ask about code. */
+export function question(sessionId: string, call: string, fields: object): Request {
+  const options = { idempotent: true, patience: "call" as const };
+  return post(path("sessions", sessionId, call), json(fields), options);
+}
+
+/** POST /v1/sessions/{id}/interrupt, /reset and /keepalive */
+export function control(sessionId: string, call: "interrupt" | "reset" | "keepalive"): Request {
+  // A second interrupt or reset could hit what came after the first.
+  const options = { idempotent: call === "keepalive", patience: "work" as const };
+  return post(path("sessions", sessionId, call), null, options);
+}
+
+/** GET /v1/sessions/{id}/files/{path} */
+export function getFile(
+  sessionId: string,
+  name: string,
+  offset = 0,
+  length: number | undefined = undefined,
+): Request {
+  const isPart = (value: number, least: number) => Number.isSafeInteger(value) && value >= least;
+  if (!isPart(offset, 0) || (length !== undefined && !isPart(length, 1))) {
+    throw new RangeError("offset is a whole number, at least 0, and length at least 1");
+  }
+  const request = get(filePath(sessionId, name));
+  if (offset === 0 && length === undefined) {
+    return request;
+  }
+  const last = length === undefined ? "" : offset + length - 1;
+  return { ...request, headers: { ...request.headers, Range: `bytes=${offset}-${last}` } };
+}
+
+/** Returns a request that runs something, with a key by which the daemon recognises a retry. */
+function work(where: string, fields: object, options: WorkOptions): Request {
+  const headers = { "Idempotency-Key": options.idempotencyKey ?? randomKey() };
+  const patience: Patience = "work";
+  return post(where, json(fields), { headers, idempotent: true, patience });
+}
+
+async function common(options: WorkOptions): Promise<object> {
+  if (typeof options.outputs === "string") {
+    throw new TypeError("outputs is a list of names");
+  }
+  const files = await inputFiles(options.files);
+  const outputs = Array.from(options.outputs ?? [], (one) =>
+    typeof one === "string" ? { name: one } : one,
+  );
+  return {
+    timeout_ms: milliseconds(options.timeoutMs),
+    files: files.length ? files : undefined,
+    outputs: outputs.length ? outputs : undefined,
+    cancel_on_disconnect: options.cancelOnDisconnect || undefined,
+  };
+}
+
+function commandFields(command: Command, options: CommandOptions): object {
+  if (typeof command === "string") {
+    throw new TypeError("a command is a list; for a line of shell, give { shell }");
+  }
+  const what = "shell" in command ? { shell: command.shell } : { argv: command };
+  return { ...what, ...stdinFields(options.stdin), cwd: options.cwd };
+}
+
+/** JSON knows no Infinity: it would become null, which is no limit. */
+function milliseconds(time: number | undefined): number | undefined {
+  if (time !== undefined && !Number.isFinite(time)) {
+    throw new RangeError("a time is a finite number of milliseconds");
+  }
+  return time === undefined ? undefined : Math.ceil(time);
+}
+
+function json(fields: object) {
+  return sourceOf(JSON.stringify(fields));
+}

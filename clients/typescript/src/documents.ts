@@ -1,0 +1,48 @@
+/**
+ * The API's documents, under the names that this package gives them. Their fields are called as in
+ * the HTTP API, and are typed by its OpenAPI document. A later daemon may send more fields, and
+ * more values where a field has a few: ignore what you do not know.
+ */
+
+import type { components } from "./openapi.js";
+
+type Schemas = components["schemas"];
+
+/** What a host offers. */
+export type HostInfo = Schemas["HostInfo"];
+/** A session: state, protection, limits, usage. */
+export type SessionInfo = Schemas["SessionInfo"];
+/** Limits of a session. A request may only tighten the configured ones. */
+export type Limits = Schemas["LimitsSpec"];
+/** The network that code finds. */
+export type Network = NonNullable<Schemas["SessionSpec"]["network"]>;
+/** How far an execution has come, and its outcome once it is over. */
+export type ExecutionInfo = Schemas["ExecutionInfo"];
+/** The outcome of an execution, as the API sends it. */
+export type OutcomeDocument = Schemas["Outcome"];
+/** An uncaught exception. */
+export type ExceptionInfo = NonNullable<OutcomeDocument["exception"]>;
+/** The value of a final expression. */
+export type Value = Schemas["ValueInfo"];
+/** An object passed to `display()`. */
+export type DisplayData = Schemas["Display"];
+/** An image, such as a figure: `decodeBase64(image.data)` has its bytes. */
+export type Image = Schemas["EncodedImage"];
+/** A file to return. */
+export type OutputSpec = Schemas["OutputSpec"];
+/** A file that was requested in `outputs`. */
+export type OutputFile = Schemas["OutputFile"];
+/** A file of the working directory, or a directory, or a link. */
+export type FileInfo = Schemas["FileInfo"];
+/** What an upload has written. */
+export type FilesWritten = Schemas["FilesWritten"];
+/** Completions at a cursor. */
+export type Completions = Schemas["CompleteReply"];
+/** A description of the name at a cursor. */
+export type Inspection = Schemas["InspectReply"];
+/** Whether an interrupt found running code. */
+export type InterruptReply = Schemas["InterruptReply"];
+/** The execution that a reset ended. */
+export type ResetReply = Schemas["ResetReply"];
+/** When the idle timeout expires. */
+export type KeepaliveReply = Schemas["KeepaliveReply"];

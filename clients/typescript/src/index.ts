@@ -1,0 +1,34 @@
+/**
+ * Client of Vivarium, which runs untrusted Python in confined sessions.
+ *
+ * ```ts
+ * import { Client } from "vivarium-client";
+ *
+ * await using session = await new Client().session();
+ * await session.execute("x = 6");
+ * console.log((await session.execute("x * 7")).value?.repr);
+ * ```
+ *
+ * Whatever code prints, returns or writes is untrusted data, which this package never runs.
+ */
+
+export { Client, type ClientOptions } from "./client.js";
+export { decodeBase64 } from "./core/base64.js";
+export type { CallOptions } from "./core/calls.js";
+export type { Bytes, Content, InputFiles } from "./core/content.js";
+export type {
+  Command,
+  CommandOptions,
+  ExecuteOptions,
+  RunOptions,
+  SessionOptions,
+  WorkOptions,
+} from "./core/requests.js";
+export type * from "./documents.js";
+export * from "./errors.js";
+export type * from "./events.js";
+export { Files, type PartOptions, RemoteFile } from "./files.js";
+export type { components, operations, paths } from "./openapi.js";
+export { type Execution, Outcome } from "./outcome.js";
+export { type CursorOptions, Session } from "./session.js";
+export { EventStream } from "./stream.js";

@@ -1,0 +1,173 @@
+/** A session: a live Python, its files, and what runs beside it. */
+
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import type { Calls, CallOptions } from "./core/calls.js";
+import { type Fields, object, string } from "./core/json.js";
+import { get, path, remove, streamed } from "./core/request.js";
+import * as requests from "./core/requests.js";
+import type { Command, CommandOptions, ExecuteOptions } from "./core/requests.js";
+import type {
+  Completions,
+  Inspection,
+  InterruptReply,
+  KeepaliveReply,
+  ResetReply,
+  SessionInfo,
+} from "./documents.js";
+import { NotFound } from "./errors.js";
+import { Files } from "./files.js";
+import { type Execution, Outcome } from "./outcome.js";
+import { EventStream } from "./stream.js";
+
+export interface CursorOptions extends CallOptions {
+  /** Where in `code`, as its string is indexed; the end if not given. */
+  cursor?: number | undefined;
+}
+
+/**
+ * A live kernel with a working directory. Variables, imports and files survive from one call to
+ * the next. Get a session from `Client.session` or `Client.attach`.
+ */
+export class Session {
+  /** The working directory. */
+  readonly files: Files;
+  readonly #calls: Calls;
+  readonly #deletesItself: boolean;
+
+  /** @internal */
+  constructor(
+    calls: Calls,
+    readonly id: string,
+    deletesItself: boolean,
+  ) {
+    if (!id) {
+      throw new TypeError("a session has an id");
+    }
+    this.files = new Files(calls, id);
+    this.#calls = calls;
+    this.#deletesItself = deletesItself;
+  }
+
+  /**
+   * Runs code and waits for its outcome, whose `value` is that of a final expression. An exception
+   * of the code is part of the outcome: see `Outcome.raiseForStatus`.
+   */
+  async execute(code: string, options: ExecuteOptions = {}): Promise<Outcome> {
+    const request = await requests.execute(this.id, code, options);
+    return new Outcome(await this.#calls.fetch(request, options));
+  }
+
+  /** Runs like `execute`, and yields the events as they happen. */
+  stream(code: string, options: ExecuteOptions = {}): EventStream {
+    const request = async () => streamed(await requests.execute(this.id, code, options));
+    return new EventStream(this.#calls, request, options.signal);
+  }
+
+  /** Runs a program or a line of shell beside the kernel, and waits for its outcome. */
+  async command(command: Command, options: CommandOptions = {}): Promise<Outcome> {
+    const request = await requests.command(this.id, command, options);
+    return new Outcome(await this.#calls.fetch(request, options));
+  }
+
+  /** Runs like `command`, and yields the events as they happen. */
+  streamCommand(command: Command, options: CommandOptions = {}): EventStream {
+    const request = async () => streamed(await requests.command(this.id, command, options));
+    return new EventStream(this.#calls, request, options.signal);
+  }
+
+  /** Returns the state of an execution. Throws `NotFound` if the daemon no longer keeps it. */
+  async execution(executionId: string, options: CallOptions = {}): Promise<Execution> {
+    const request = requests.execution(this.id, executionId);
+    const fields = await this.#calls.fetch(request, options);
+    string(fields, "state", "an execution");
+    const outcome = fields["outcome"] ?? null;
+    const known = outcome === null ? null : new Outcome(object(outcome, "an outcome"));
+    return { ...(fields as unknown as Execution), outcome: known };
+  }
+
+  /**
+   * Follows an existing execution from the event after number `after`. The outcome at the end has
+   * only the output and displays of these events. Throws `EventsGone` if they are no longer kept.
+   */
+  events(executionId: string, options: CallOptions & { after?: number } = {}): EventStream {
+    const { after = 0, signal } = options;
+    const existing = { sessionId: this.id, executionId, after };
+    const request = async () => requests.events(this.id, executionId, after);
+    return new EventStream(this.#calls, request, signal, existing);
+  }
+
+  /**
+   * Returns completions at a cursor; `start` and `end` index the string as well. Throws `Conflict`
+   * if the session is busy.
+   */
+  async complete(code: string, options: CursorOptions = {}): Promise<Completions> {
+    const reply = (await this.#ask("complete", code, options)) as unknown as Completions;
+    return { ...reply, start: unitsOf(code, reply.start), end: unitsOf(code, reply.end) };
+  }
+
+  /** Describes the name at a cursor. Throws `Conflict` if the session is busy. */
+  async inspect(code: string, options: CursorOptions = {}): Promise<Inspection> {
+    return (await this.#ask("inspect", code, options)) as unknown as Inspection;
+  }
+
+  /** Raises KeyboardInterrupt in the running code. Variables are kept. */
+  async interrupt(options: CallOptions = {}): Promise<InterruptReply> {
+    const request = requests.control(this.id, "interrupt");
+    return (await this.#calls.fetch(request, options)) as unknown as InterruptReply;
+  }
+
+  /** Replaces the kernel; files stay. */
+  async reset(options: CallOptions = {}): Promise<ResetReply> {
+    const request = requests.control(this.id, "reset");
+    return (await this.#calls.fetch(request, options)) as ResetReply;
+  }
+
+  /** Restarts the idle timeout. */
+  async keepalive(options: CallOptions = {}): Promise<KeepaliveReply> {
+    const request = requests.control(this.id, "keepalive");
+    return (await this.#calls.fetch(request, options)) as unknown as KeepaliveReply;
+  }
+
+  /** Returns state, protection, limits and usage. */
+  async info(options: CallOptions = {}): Promise<SessionInfo> {
+    const fields = await this.#calls.fetch(get(path("sessions", this.id)), options);
+    string(fields, "id", "a session");
+    return fields as unknown as SessionInfo;
+  }
+
+  /** Deletes the session. Returns, once nothing of it is left, whether it existed. */
+  async delete(options: CallOptions = {}): Promise<boolean> {
+    try {
+      // Answered when all its processes are gone.
+      await this.#calls.do(remove(path("sessions", this.id), "work"), options);
+      return true;
+    } catch (error) {
+      if (error instanceof NotFound) {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  /** Deletes a session that `Client.session` has created; an attached one stays. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#deletesItself) {
+      await this.delete();
+    }
+  }
+
+  #ask(call: string, code: string, options: CursorOptions): Promise<Fields> {
+    const cursor = options.cursor === undefined ? undefined : charactersOf(code, options.cursor);
+    return this.#calls.fetch(requests.question(this.id, call, { code, cursor }), options);
+  }
+}
+
+// Python counts characters where JavaScript counts UTF-16 code units.
+function charactersOf(code: string, units: number): number {
+  return Array.from(code.slice(0, units)).length;
+}
+
+function unitsOf(code: string, characters: number): number {
+  return Array.from(code).slice(0, characters).join("").length;
+}

@@ -1,0 +1,243 @@
+/** Against a real daemon: sessions, executions, results and errors. */
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+
+import * as vivarium from "vivarium-client";
+
+import { daemon, needsDaemon, real } from "./daemon.js";
+import { committed, generated } from "./generate.js";
+
+test("the generated types are those of the daemon's document", needsDaemon, async () => {
+  const isFresh = (await generated(await daemon())) === (await committed());
+  assert(isFresh, "run: npm run generate");
+});
+
+test("the host says what it offers", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  const host = await client.host();
+  assert.equal(host.layers.length, 9);
+  assert.equal(host.environments[0]?.name, "default");
+});
+
+test("a run has output, value and times", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  const code = "import sys; print('out'); print('err', file=sys.stderr); 6 * 7";
+  const outcome = await client.run(code);
+  assert.deepEqual([outcome.ok, outcome.status, outcome.state], [true, "ok", "preserved"]);
+  assert.deepEqual([outcome.text, outcome.stderr], ["out\n", "err\n"]);
+  assert.deepEqual([outcome.value?.repr, outcome.value?.type], ["42", "int"]);
+  assert(outcome.duration_ms > 0);
+  assert.equal(outcome.raiseForStatus(), outcome);
+});
+
+test("a run takes everything that it documents", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  const outcome = await client.run(
+    "import os\n(open('a').read(), open('d/b', 'rb').read(), open('c').read(), os.environ['E'])",
+    {
+      files: { a: "é\n", "d/b": new Uint8Array([0, 255]), c: new Blob(["blob"]) },
+      env: { E: "1" },
+      limits: { max_procs: 8, cpu_cores: 0.5 },
+      network: "none",
+      environment: "default",
+      timeoutMs: 20_000,
+      idempotencyKey: randomUUID(),
+    },
+  );
+  assert.equal(outcome.value?.repr, String.raw`('é\n', b'\x00\xff', 'blob', '1')`);
+});
+
+test("a run takes a command, a line of shell and standard input", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  assert.equal((await client.run(["echo", "-n", "a b"])).text, "a b");
+  assert.equal((await client.run({ shell: "sort -r | head -1" }, { stdin: "a\nb\n" })).text, "b\n");
+  const bytes = { stdin: new Uint8Array([1, 2, 3]) };
+  assert.equal((await session.command(["wc", "-c"], bytes)).text.trim(), "3");
+  await session.command(["mkdir", "sub"]);
+  assert.equal((await session.command(["pwd"], { cwd: "sub" })).text.trim().split("/").at(-1), "sub");
+});
+
+test("variables survive from call to call, and a reset loses them", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  await session.execute("x = 41");
+  assert.equal((await session.execute("x + 1")).value?.repr, "42");
+  await session.reset();
+  assert.equal((await session.execute("x")).exception?.type, "NameError");
+});
+
+test("an exception is an outcome, and raiseForStatus throws it", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const outcome = await session.execute("def f():\n    return 1 / 0\n\nf()");
+  assert.throws(
+    () => outcome.raiseForStatus(),
+    (error) => {
+      assert(error instanceof vivarium.CodeError);
+      assert.equal(error.exception.type, "ZeroDivisionError");
+      assert.match(error.message, /^ZeroDivisionError: division by zero\n[^]*return 1 \/ 0/);
+      return error.outcome === outcome;
+    },
+  );
+});
+
+test("each end of code has an error of its own", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const late = await session.execute("while True: pass", { timeoutMs: 200 });
+  assert.throws(() => late.raiseForStatus(), vivarium.TimedOut);
+  const dead = await session.execute("import os; os.kill(os.getpid(), 9)");
+  assert.throws(() => dead.raiseForStatus(), vivarium.Killed);
+  assert.deepEqual([dead.cause, dead.state], ["signal", "lost"]);
+  const failed = await session.command({ shell: "echo why >&2; exit 3" });
+  assert.throws(() => failed.raiseForStatus(), /^CommandFailed: exit code 3: why$/);
+  const next = await session.execute("1");
+  assert.deepEqual([next.kernel?.generation, next.kernel?.previous_end?.cause], [2, "signal"]);
+});
+
+test("a session is as it was asked for, and gone when deleted", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  const session = await client.session({
+    id: "as-asked",
+    limits: { max_memory_mb: 256 },
+    network: "none",
+    env: { A: "b" },
+    idleTimeoutMs: 600_000,
+    metadata: { for: "a test" },
+  });
+  const info = await session.info();
+  assert.deepEqual([info.id, info.network, info.metadata], ["as-asked", "none", { for: "a test" }]);
+  assert.equal((await session.execute("import os; os.environ['A']")).value?.repr, "'b'");
+  assert((await session.keepalive()).expires_at >= info.expires_at);
+  assert.equal((await session.interrupt()).interrupted, false);
+  await assert.rejects(client.session({ id: "as-asked" }), vivarium.Conflict);
+  const ids: string[] = [];
+  for await (const one of client.sessions()) {
+    ids.push(one.id);
+  }
+  assert(ids.includes("as-asked"));
+  assert.equal(await session.delete(), true);
+  assert.equal(await session.delete(), false);
+  await assert.rejects(session.info(), vivarium.NotFound);
+});
+
+test("disposal deletes what session() made, and nothing else", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  await client.attach(session.id)[Symbol.asyncDispose]();
+  assert.equal((await session.info()).id, session.id);
+  const own = await client.session();
+  await own[Symbol.asyncDispose]();
+  await assert.rejects(own.info(), vivarium.NotFound);
+});
+
+test("await using deletes a session", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  let id: string;
+  {
+    await using session = await client.session();
+    id = session.id;
+  }
+  await assert.rejects(client.attach(id).info(), vivarium.NotFound);
+});
+
+test("the first execution may create the session", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  const attached = client.attach("made-by-execute");
+  await assert.rejects(attached.execute("1"), { code: "unknown_session", status: 404 });
+  assert.equal((await attached.execute("1", { create: true })).session_created, true);
+  assert.equal(await attached.delete(), true);
+});
+
+test("a refusal names the field", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  const cases: [() => Promise<unknown>, string][] = [
+    [() => client.session({ limits: { max_memory_mb: "unlimited" } }), "limits.max_memory_mb"],
+    [() => client.session({ network: "full" }), "network"],
+    [() => client.session({ id: "a/b" }), "id"],
+    [() => session.execute("1", { timeoutMs: 0 }), "timeout_ms"],
+    [() => session.execute("1", { files: { "../a": "" } }), "files[0].name"],
+  ];
+  for (const [refused, field] of cases) {
+    await assert.rejects(refused(), (error) => {
+      assert(error instanceof vivarium.InvalidRequest);
+      assert.deepEqual([error.code, error.field], ["invalid_field", field]);
+      return true;
+    });
+  }
+});
+
+test("a second request with a key is the first", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  await session.execute("n = 0");
+  const idempotencyKey = randomUUID();
+  const first = await session.execute("n += 1; n", { idempotencyKey });
+  assert.deepEqual(await session.execute("n += 1; n", { idempotencyKey }), first);
+  const again = session.execute("n += 2", { idempotencyKey });
+  await assert.rejects(again, { code: "idempotency_key_reused" });
+  const creation = { idempotencyKey: randomUUID() };
+  const made = await client.session(creation);
+  assert.equal((await client.session(creation)).id, made.id);
+  await made.delete();
+});
+
+test("outputs come back as bytes and as text", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const outcome = await session.execute(
+    String.raw`open('a.txt', 'w').write('é'); open('b.bin', 'wb').write(b'\xff\0')`,
+    { outputs: ["a.txt", { name: "b.bin", format: "base64" }, "gone"] },
+  );
+  assert.equal(outcome.fileText("a.txt"), "é");
+  assert.deepEqual(outcome.fileBytes("b.bin"), new Uint8Array([255, 0]));
+  assert.throws(() => outcome.fileBytes("gone"), /^OutputFileError: gone: /);
+  assert.throws(() => outcome.fileBytes("other"), vivarium.OutputFileError);
+  assert.deepEqual(outcome.files_changed.map((file) => file.name).sort(), ["a.txt", "b.bin"]);
+});
+
+test("completion and inspection index the string as JavaScript does", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  await session.execute("def twice(number):\n    'Twice as much.'\n    return 2 * number\n");
+  // Two code units of JavaScript, one character of Python.
+  const code = "'🐍'; twi";
+  const { start, end, matches } = await session.complete(code);
+  assert.equal(code.slice(start, end), "twi");
+  assert(matches.some((match) => match.text.startsWith("twice")));
+  const before = await session.complete(`${code} + 1`, { cursor: code.length });
+  assert.deepEqual([before.start, before.end], [start, end]);
+  const inspection = await session.inspect("twice(", { cursor: 3 });
+  assert.deepEqual([inspection.found, inspection.docstring], [true, "Twice as much."]);
+});
+
+test("an aborted call ends at once, and its code if that was asked", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const running = new AbortController();
+  const stream = session.stream("print('on', flush=True)\nwhile True: pass", {
+    cancelOnDisconnect: true,
+    signal: running.signal,
+  });
+  for await (const event of stream) {
+    if (event.type === "stdout") {
+      break;
+    }
+  }
+  const { executionId } = stream;
+  assert(executionId);
+  const waiting = new AbortController();
+  const call = session.execute("1", { signal: waiting.signal });
+  waiting.abort();
+  await assert.rejects(call, { name: "AbortError" });
+  // To follow the execution would make it one with a client again.
+  let execution = await session.execution(executionId);
+  while (execution.state !== "done") {
+    execution = await session.execution(executionId);
+  }
+  assert.equal(execution.outcome?.status, "interrupted");
+});
+
+test("calls in parallel are answered each with its own", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  await session.execute("x = 0");
+  const runs = [0, 1, 2].map((n) => client.run(`print(${n})`));
+  const executions = [0, 1, 2].map(() => session.execute("x += 1; x"));
+  assert.deepEqual((await Promise.all(runs)).map((run) => run.text), ["0\n", "1\n", "2\n"]);
+  const values = (await Promise.all(executions)).map((one) => one.value?.repr);
+  assert.deepEqual(values.sort(), ["1", "2", "3"]);
+});
