@@ -9,7 +9,7 @@ import { array, string } from "./core/json.js";
 import { get, path, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import type { Command, RunOptions, SessionOptions } from "./core/requests.js";
-import type { HostInfo, SessionInfo } from "./documents.js";
+import type { HostInfo, SessionInfo, TenantInfo } from "./documents.js";
 import { Outcome } from "./outcome.js";
 import { Session } from "./session.js";
 import { EventStream } from "./stream.js";
@@ -103,6 +103,12 @@ export class Client {
     const fields = await this.#calls.fetch(get(path("host")), options);
     string(fields, "version", "a host");
     return fields as unknown as HostInfo;
+  }
+
+  /** Returns what every tenant uses, for operators: `GET /metrics/tenants`. */
+  async tenants(options: CallOptions = {}): Promise<TenantInfo[]> {
+    const fields = await this.#calls.fetch(get("/metrics/tenants"), options);
+    return array(fields, "tenants", "a list of tenants") as TenantInfo[];
   }
 
   /** Closes idle connections, which do not keep a program from ending either. */

@@ -40,6 +40,10 @@ export type FilesWritten = Schemas["FilesWritten"];
 export type Completions = Schemas["CompleteReply"];
 /** A description of the name at a cursor. */
 export type Inspection = Schemas["InspectReply"];
+/** Whether code can be executed, or needs another line. */
+export type Completeness = Schemas["IsCompleteReply"];
+/** What a tenant uses. */
+export type TenantInfo = Schemas["TenantInfo"];
 /** Whether an interrupt found running code. */
 export type InterruptReply = Schemas["InterruptReply"];
 /** The execution that a reset ended. */

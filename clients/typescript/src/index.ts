@@ -17,6 +17,7 @@ export { decodeBase64 } from "./core/base64.js";
 export type { CallOptions } from "./core/calls.js";
 export type { Bytes, Content, InputFiles } from "./core/content.js";
 export type {
+  CodeOptions,
   Command,
   CommandOptions,
   ExecuteOptions,

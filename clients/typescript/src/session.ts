@@ -8,6 +8,7 @@ import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import type { Command, CommandOptions, ExecuteOptions } from "./core/requests.js";
 import type {
+  Completeness,
   Completions,
   Inspection,
   InterruptReply,
@@ -109,6 +110,14 @@ export class Session {
   /** Describes the name at a cursor. Throws `Conflict` if the session is busy. */
   async inspect(code: string, options: CursorOptions = {}): Promise<Inspection> {
     return (await this.#ask("inspect", code, options)) as unknown as Inspection;
+  }
+
+  /**
+   * Tells whether code can be executed or needs another line, as a prompt asks at every Enter.
+   * Throws `Conflict` if the session is busy.
+   */
+  async isComplete(code: string, options: CallOptions = {}): Promise<Completeness> {
+    return (await this.#ask("is_complete", code, options)) as unknown as Completeness;
   }
 
   /** Raises KeyboardInterrupt in the running code. Variables are kept. */

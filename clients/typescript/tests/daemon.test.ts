@@ -206,6 +206,23 @@ test("completion and inspection index the string as JavaScript does", needsDaemo
   assert.deepEqual([inspection.found, inspection.docstring], [true, "Twice as much."]);
 });
 
+test("code has a file's name, and a prompt knows when it is complete", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  const options = { filename: "sub/script.py", files: { "sub/beside.py": "x = 7" } };
+  const named = await client.run("import beside; beside.x / 0", {
+    ...options,
+    files: { ...options.files, "sub/script.py": "" },
+  });
+  assert.match(named.exception?.traceback ?? "", /sub\/script\.py", line 1/);
+  assert.equal(named.exception?.type, "ZeroDivisionError");
+  const failed = await session.execute("1 / 0", { filename: "cell.py" });
+  assert.match(failed.exception?.traceback ?? "", /cell\.py", line 1/);
+  assert.deepEqual(await session.isComplete("if x:"), { status: "incomplete", indent: "    " });
+  assert.equal((await session.isComplete("1")).status, "complete");
+  const [tenant] = await client.tenants();
+  assert.equal(tenant?.name, "default");
+});
+
 test("an aborted call ends at once, and its code if that was asked", needsDaemon, async (t) => {
   const { session } = await real(t);
   const running = new AbortController();

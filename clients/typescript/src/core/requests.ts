@@ -23,7 +23,16 @@ export interface WorkOptions extends CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-export interface ExecuteOptions extends WorkOptions {
+/** What calls that run code take. */
+export interface CodeOptions {
+  /**
+   * Name of the code in tracebacks. If it is a file in the working directory, `__file__` is its
+   * path, and modules beside it can be imported.
+   */
+  filename?: string | undefined;
+}
+
+export interface ExecuteOptions extends WorkOptions, CodeOptions {
   /** Create the session if it does not exist. */
   create?: boolean | undefined;
 }
@@ -47,8 +56,8 @@ interface Confinement {
   env?: Readonly<Record<string, string>> | undefined;
 }
 
-/** `stdin` and `cwd` are a command's. */
-export interface RunOptions extends CommandOptions, Confinement {}
+/** `filename` is for code; `stdin` and `cwd` are for a command. */
+export interface RunOptions extends CommandOptions, CodeOptions, Confinement {}
 
 export interface SessionOptions extends CallOptions, Confinement {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given. */
@@ -85,7 +94,8 @@ export async function execute(
   options: ExecuteOptions,
 ): Promise<Request> {
   const where = path("sessions", sessionId, "execute") + (options.create ? "?create=true" : "");
-  return work(where, { code, ...(await common(options)) }, options);
+  const { filename } = options;
+  return work(where, { code, filename, ...(await common(options)) }, options);
 }
 
 /** POST /v1/sessions/{id}/commands */
@@ -100,12 +110,13 @@ export async function command(
 
 /** POST /v1/run */
 export async function run(program: string | Command, options: RunOptions): Promise<Request> {
-  const { limits, network, env, environment } = options;
+  const { filename, limits, network, env, environment } = options;
   const what =
     typeof program === "string"
       ? { code: program, ...stdinFields(options.stdin), cwd: options.cwd }
       : commandFields(program, options);
-  const fields = { ...what, limits, network, env, environment, ...(await common(options)) };
+  const confinement = { limits, network, env, environment };
+  const fields = { ...what, filename, ...confinement, ...(await common(options)) };
   return work(path("run"), fields, options);
 }
 
