@@ -74,16 +74,25 @@ export const EVENTS = [
 export class Fake {
   readonly seen: Seen[] = [];
   answers: Answer[];
+  /** Answers before the request has ended. */
+  answersEarly = false;
+  /** Reads no request's content, and answers none. */
+  readsNothing = false;
   readonly #server: Server;
 
   /** Gives these answers, one after the other; the last one for ever. */
   constructor(...answers: Answer[]) {
     this.answers = answers;
     this.#server = createServer(async (request, response) => {
+      if (this.readsNothing) {
+        return;
+      }
       const parts: Buffer[] = [];
       request.on("error", () => {});
       request.on("data", (part) => parts.push(part));
-      await Promise.race([once(request, "end"), once(request, "close")]).catch(() => {});
+      if (!this.answersEarly) {
+        await Promise.race([once(request, "end"), once(request, "close")]).catch(() => {});
+      }
       const { method = "", url: target = "", headers } = request;
       const seen = { method, target, headers, body: Buffer.concat(parts) };
       this.seen.push(seen);

@@ -33,7 +33,7 @@ function socketPathOf(url: string): string | null {
   }
   // unix:/PATH and unix:///PATH are the same path.
   const path = url.slice("unix:".length).replace(/^\/\/(?=\/)/, "");
-  if (!/^\/[^\0]+$/.test(path)) {
+  if (!/^\/+[^/\0][^\0]*$/.test(path)) {
     throw new TypeError(`${JSON.stringify(url)} has no absolute path of a Unix socket`);
   }
   return path;

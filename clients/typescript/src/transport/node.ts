@@ -11,6 +11,7 @@ import type { Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setImmediate } from "node:timers/promises";
 
 import type { Address } from "../core/address.js";
 import type { Request } from "../core/request.js";
@@ -122,6 +123,7 @@ class Exchange {
   #connected(socket: Socket): void {
     this.#reached = true;
     socket.setKeepAlive(true, AGENT.keepAliveMsecs);
+    outliveWriting(socket);
     this.#awaitAnswer();
   }
 
@@ -156,6 +158,8 @@ class Exchange {
         if (sending()) {
           this.silence.disarm();
         }
+        // Writes that are done at once would let nothing be read.
+        await setImmediate();
       }
       if (sending()) {
         this.silence.arm(this.silence.timeoutMs, true);
@@ -193,6 +197,33 @@ class Exchange {
     return new TransportError(words, { cause: error, reached: this.#reached });
   }
 }
+
+type Written = (error?: Error | null) => void;
+
+/**
+ * Keeps a socket to which nothing can be written any more until it has been read: a daemon that
+ * refuses an upload answers, and closes the connection before it has read everything. Node would
+ * destroy the socket with the answer in it.
+ */
+function outliveWriting(socket: Socket & { [OUTLIVES]?: true }): void {
+  if (socket[OUTLIVES]) {
+    return;
+  }
+  socket[OUTLIVES] = true;
+  const kept = (written: Written) => (error?: Error | null) => {
+    const isClosed = error && "code" in error && CLOSED.includes(error.code);
+    written(isClosed ? null : error);
+  };
+  const { _write, _writev } = socket;
+  socket._write = (chunk, encoding, written) => _write.call(socket, chunk, encoding, kept(written));
+  if (_writev) {
+    socket._writev = (chunks, written) => _writev.call(socket, chunks, kept(written));
+  }
+}
+
+const CLOSED: unknown[] = ["EPIPE", "ECONNRESET"];
+
+const OUTLIVES = Symbol("outlives writing");
 
 class NodeBody implements Body {
   readonly status: number;

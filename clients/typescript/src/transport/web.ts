@@ -53,7 +53,6 @@ export class WebTransport implements Transport {
         signal: exchange.controller.signal,
         redirect: "manual",
         cache: "no-store",
-        credentials: "same-origin",
         referrerPolicy: "no-referrer",
       });
       // A browser shows nothing of it, not even the status.
