@@ -1,4 +1,4 @@
-// Written by `npm run generate` from /openapi.json: change the daemon's types instead.
+// Written by `npm run generate` from /openapi.json.
 
 export interface paths {
     "/healthz": {

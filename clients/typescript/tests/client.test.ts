@@ -152,7 +152,7 @@ test("an upload that nobody takes ends in the client's time, a slow source does 
   });
   async function* slow() {
     for (let n = 0; n < 3; n += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await new Promise((resolve) => setTimeout(resolve, 300));
       yield new Uint8Array(1);
     }
   }

@@ -15,7 +15,7 @@ import { Client, type Session } from "vivarium-client";
 const BINARY = process.env["VIVARIUM_BIN"];
 
 /** Options of a test that needs a daemon: without one it is skipped, or fails if required. */
-export const needsDaemon = { skip: BINARY ? false : lacks("the path of a built vivarium in VIVARIUM_BIN") };
+export const needsDaemon = { skip: BINARY ? false : lacks("a built vivarium in VIVARIUM_BIN") };
 
 function lacks(what: string): string {
   const required = (process.env["VIVARIUM_TEST_REQUIRE"] ?? "").split(",");

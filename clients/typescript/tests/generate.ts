@@ -9,7 +9,7 @@ import openapi, { astToString } from "openapi-typescript";
 import { Daemon } from "./daemon.js";
 
 const GENERATED = new URL("../src/openapi.ts", import.meta.url);
-const HEAD = "// Written by `npm run generate` from /openapi.json: change the daemon's types instead.\n\n";
+const HEAD = "// Written by `npm run generate` from /openapi.json.\n\n";
 
 /** Returns what a daemon's document makes of the file. */
 export async function generated(daemon: Daemon): Promise<string> {

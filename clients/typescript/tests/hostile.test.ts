@@ -119,7 +119,8 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
 
   test(`${name}: a refusal without a problem has the status and the text`, async (t) => {
     const page: Answer = (response) => {
-      response.writeHead(502, { "Content-Type": "text/html" }).end(`<h1>Bad gateway</h1>${"x".repeat(5000)}`);
+      const text = `<h1>Bad gateway</h1>${"x".repeat(5000)}`;
+      response.writeHead(502, { "Content-Type": "text/html" }).end(text);
     };
     const { client } = await fake(t, [page], transport);
     await assert.rejects(client.host(), (error: Error & { detail?: string }) => {
@@ -201,7 +202,8 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
     await assert.rejects(client.stream("1", { signal: done }).wait(), reason);
     assert.equal(server.seen.length, 0);
     const call = new AbortController();
-    const calls = [client.run("1", { signal: call.signal }), client.stream("1", { signal: call.signal }).wait()];
+    const options = { signal: call.signal };
+    const calls = [client.run("1", options), client.stream("1", options).wait()];
     setTimeout(() => call.abort(reason), 50);
     for (const one of await Promise.allSettled(calls)) {
       assert(one.status === "rejected" && one.reason === reason);
@@ -225,7 +227,8 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
   });
 
   test(`${name}: what is no HTTP is a broken connection`, async (t) => {
-    for (const bytes of ["SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}", "\0".repeat(100)]) {
+    const short = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}";
+    for (const bytes of ["SSH-2.0-OpenSSH\r\n", short, "\0".repeat(100)]) {
       const server = createServer((socket) => {
         socket.on("error", () => {});
         socket.end(bytes);

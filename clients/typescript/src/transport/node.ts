@@ -96,6 +96,7 @@ class Exchange {
   /** Whether the request may have reached the daemon. */
   #reached = false;
   #ended = false;
+  #waitsForSource = false;
   /** What ended it on this side. */
   #own: { error: unknown } | null = null;
 
@@ -109,7 +110,7 @@ class Exchange {
     this.silence = new Silence(timeoutMs, (error) => this.end(error));
     this.silence.arm(timeoutMs, false);
     signal?.addEventListener("abort", this.#abort, { once: true });
-    sent.on("finish", () => this.#awaitAnswer());
+    sent.on("finish", () => this.#watch());
     sent.on("socket", (socket) => {
       if (!socket.connecting) {
         this.#connected(socket);
@@ -124,12 +125,18 @@ class Exchange {
     this.#reached = true;
     socket.setKeepAlive(true, AGENT.keepAliveMsecs);
     outliveWriting(socket);
-    this.#awaitAnswer();
+    this.#watch();
   }
 
-  #awaitAnswer(): void {
-    if (this.#reached && this.sent.writableFinished && !this.answered && !this.#ended) {
+  /** Limits the silence of whoever's turn it is, until there is an answer. */
+  #watch(): void {
+    if (!this.#reached || this.answered || this.#ended) {
+      return;
+    }
+    if (this.sent.writableFinished) {
       this.silence.await(this.request);
+    } else {
+      this.silence.arm(this.#waitsForSource ? null : this.silence.timeoutMs, true);
     }
   }
 
@@ -148,22 +155,20 @@ class Exchange {
 
   /** Hands chunks on: each is waited for as long as it takes, and goes in the client's time. */
   async *#chunks(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
-    const sending = () => this.#reached && !this.answered && !this.#ended;
+    const waitForSource = (waits: boolean) => {
+      this.#waitsForSource = waits;
+      this.#watch();
+    };
     try {
+      waitForSource(true);
       for await (const chunk of chunks) {
-        if (sending()) {
-          this.silence.arm(this.silence.timeoutMs, true);
-        }
+        waitForSource(false);
         yield chunk;
-        if (sending()) {
-          this.silence.disarm();
-        }
         // Writes that are done at once would let nothing be read.
         await setImmediate();
+        waitForSource(true);
       }
-      if (sending()) {
-        this.silence.arm(this.silence.timeoutMs, true);
-      }
+      waitForSource(false);
     } catch (error) {
       this.end(error);
       throw error;

@@ -44,7 +44,9 @@ export class WebTransport implements Transport {
     signal?.throwIfAborted();
     const body = await bodyOf(request);
     const exchange = new Exchange(request, this.#timeoutMs, signal);
-    exchange.silence.arm(request.patience === "call" ? this.#timeoutMs : null, true);
+    // How an upload gets on is not told.
+    const isLimited = request.patience === "call" && request.method !== "PUT";
+    exchange.silence.arm(isLimited ? this.#timeoutMs : null, true);
     try {
       const response = await this.#fetch(this.#address.base + request.target, {
         method: request.method,
