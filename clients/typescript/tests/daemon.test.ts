@@ -6,8 +6,9 @@ import { test } from "node:test";
 
 import * as vivarium from "vivarium-client";
 
-import { daemon, needsDaemon, real } from "./daemon.js";
+import { needsDaemon } from "./daemon.js";
 import { committed, generated } from "./generate.js";
+import { daemon, real } from "./real.js";
 
 test("the generated types are those of the daemon's document", needsDaemon, async () => {
   const isFresh = (await generated(await daemon())) === (await committed());

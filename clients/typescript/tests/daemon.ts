@@ -8,9 +8,6 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { after, type TestContext } from "node:test";
-
-import { Client, type Session } from "vivarium-client";
 
 const BINARY = process.env["VIVARIUM_BIN"];
 
@@ -78,24 +75,6 @@ export class Daemon {
     await rm(this.directory, { recursive: true });
     assert.equal(code, 0, this.log.join("\n"));
   }
-}
-
-let running: Promise<Daemon> | undefined;
-
-/** Returns this file's daemon, which ends after its tests. */
-export function daemon(): Promise<Daemon> {
-  running ??= Daemon.start();
-  return running;
-}
-
-after(async () => (await running)?.stop());
-
-/** Returns a client of the daemon, and a session that ends with the test. */
-export async function real(test: TestContext): Promise<{ client: Client; session: Session }> {
-  const client = new Client({ url: (await daemon()).url });
-  const session = await client.session();
-  test.after(() => session[Symbol.asyncDispose]());
-  return { client, session };
 }
 
 /**

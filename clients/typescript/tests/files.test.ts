@@ -10,8 +10,9 @@ import { test } from "node:test";
 
 import { ApiError, Client, InvalidRequest, NotFound } from "vivarium-client";
 
-import { daemon, needsDaemon, real, Relay } from "./daemon.js";
+import { needsDaemon, Relay } from "./daemon.js";
 import { noPauses } from "./fake.js";
+import { daemon, real } from "./real.js";
 
 const LARGE = new Uint8Array(5_000_000).map((_, index) => index * 7);
 

@@ -13,7 +13,8 @@ import ts from "typescript";
 import * as vivarium from "vivarium-client";
 
 import { VERSION } from "../dist/transport/transport.js";
-import { daemon, needsDaemon } from "./daemon.js";
+import { needsDaemon } from "./daemon.js";
+import { daemon } from "./real.js";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const run = promisify(execFile);

@@ -5,8 +5,9 @@ import { test } from "node:test";
 
 import { Client, type Event, EventsGone, NotFound } from "vivarium-client";
 
-import { daemon, needsDaemon, real, Relay } from "./daemon.js";
+import { needsDaemon, Relay } from "./daemon.js";
 import { noPauses } from "./fake.js";
+import { daemon, real } from "./real.js";
 
 const COUNT = "for n in range(2000): print(n, 'x' * 50)";
 const COUNTED = Array.from({ length: 2000 }, (_, n) => `${n} ${"x".repeat(50)}\n`).join("");
