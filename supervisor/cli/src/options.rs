@@ -9,6 +9,7 @@ use vivarium_protocol::policy::Network;
 use vivarium_server::config::{self, Config, Host, Sources};
 
 use super::exit::{Exit, Failure};
+use super::print;
 
 /// Flags of the configuration, which parses their values itself and reports their errors with its
 /// own.
@@ -103,9 +104,14 @@ impl ConfigOptions {
     }
 }
 
-/// The configuration of these sources, or all of its errors.
+/// The configuration of these sources, or all of its errors. Prints its warnings.
 pub(super) fn resolve(sources: &Sources) -> Result<Config, Failure> {
-    config::resolve(sources).map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
+    let config = config::resolve(sources)
+        .map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))?;
+    for warning in &config.warnings {
+        print::note(&format!("warning: {warning}"));
+    }
+    Ok(config)
 }
 
 /// The environment variables. Bytes that are not UTF-8 are replaced, which makes a value invalid

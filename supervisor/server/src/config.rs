@@ -75,6 +75,8 @@ pub struct Config {
     pub settings: Settings,
     /// Every key, in the order of the file.
     pub entries: Vec<Entry>,
+    /// What is most likely a mistake, and changes nothing.
+    pub warnings: Vec<ConfigError>,
 }
 
 /// Merges the sources and checks everything.
@@ -90,6 +92,7 @@ pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
     let mut merge = Merge::new(&sources.host, &parsed);
     for source in parsed {
         merge.errors.extend(source.errors);
+        merge.warnings.extend(source.warnings);
         for given in source.settings {
             merge.apply(given);
         }
@@ -101,6 +104,7 @@ struct Merge {
     settings: Settings,
     entries: Vec<Entry>,
     errors: Vec<ConfigError>,
+    warnings: Vec<ConfigError>,
 }
 
 impl Merge {
@@ -110,7 +114,8 @@ impl Merge {
             parsed.iter().flat_map(|source| &source.environments).map(String::as_str);
         let environments: BTreeSet<_> = environments.chain([DEFAULT_ENVIRONMENT]).collect();
         let tenants: BTreeSet<_> = parsed.iter().flat_map(|source| &source.tenants).collect();
-        let mut merge = Self { settings: keys::blank(), entries: vec![], errors: vec![] };
+        let (entries, errors, warnings) = (vec![], vec![], vec![]);
+        let mut merge = Self { settings: keys::blank(), entries, errors, warnings };
         for key in keys::all() {
             if !matches!(key.section(), Section::Environments | Section::Tenant) {
                 merge.set_default(host, key, None);
@@ -187,7 +192,7 @@ impl Merge {
             }
         }
         if self.errors.is_empty() {
-            Ok(Config { settings: self.settings, entries: self.entries })
+            Ok(Config { settings: self.settings, entries: self.entries, warnings: self.warnings })
         } else {
             Err(ConfigErrors(self.errors))
         }

@@ -12,7 +12,7 @@ pub(super) const HELP: &str = "\
 :session         shows the session and what it uses
 :keep            keeps the session at the end
 :help            shows this
-:quit, Ctrl-D    quits
+:quit, Ctrl-D    quits; so do exit and quit
 
 Tab completes. Alt-Enter starts a new line, an empty line ends a block. Ctrl-C interrupts the
 code, or discards the input. _ is the last value.
@@ -75,6 +75,7 @@ pub(super) fn parse(typed: &str) -> Input<'_> {
     }
     match text {
         "?" => Input::Help,
+        "exit" | "quit" | "exit()" | "quit()" => Input::Quit,
         _ => Input::Code(typed),
     }
 }
@@ -100,6 +101,9 @@ mod tests {
         assert_eq!(parse("x = 'what?'"), Input::Code("x = 'what?'"));
         assert_eq!(parse("x # why?"), Input::Code("x # why?"));
         assert_eq!(parse("?"), Input::Help);
+        assert_eq!(parse(" quit\n"), Input::Quit);
+        assert_eq!(parse("exit()"), Input::Quit);
+        assert_eq!(parse("exit(3)"), Input::Code("exit(3)"));
         assert_eq!(parse(":files"), Input::Files(""));
         assert_eq!(parse(":files sub"), Input::Files("sub"));
         assert_eq!(parse(":put a b"), Input::Put { file: "a", name: Some("b") });

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use vivarium_api_types::{SessionInfo, SessionPage};
 use vivarium_client::{ApiRequest, Client, ClientError, Method, Remote};
+use vivarium_protocol::error_chain;
 
 use crate::exit::{Exit, Failure};
 use crate::options;
@@ -86,7 +87,13 @@ impl From<ClientError> for Failure {
                 };
                 return Self::says(Exit::Usage, format!("the daemon refused: {about}"));
             }
-            ClientError::Connect { .. } | ClientError::Http { .. } => Exit::Unavailable,
+            ClientError::Connect { .. } => {
+                let why = error_chain(&error);
+                let hint = "is the daemon running? `vivarium serve` starts one; without --url and \
+                            VIVARIUM_URL, `run` and `repl` need none";
+                return Self::says(Exit::Unavailable, format!("{why}; {hint}"));
+            }
+            ClientError::Http { .. } => Exit::Unavailable,
             ClientError::Problem { status, .. } if [429, 503].contains(&status.as_u16()) => {
                 Exit::Unavailable
             }

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 use vivarium_protocol::outcome::{Cause, Exception, KernelEnd};
-use vivarium_protocol::policy::Limits;
+use vivarium_protocol::policy::{Limits, Network};
 
 use crate::cgroup::{CgroupEventCounts, OomOrigin};
 
@@ -72,6 +72,7 @@ pub(super) fn explain(end: &KernelEnd, limits: &Limits, evidence: Evidence) -> (
 pub(super) fn explain_error(
     exception: Option<&Exception>,
     limits: &Limits,
+    network: Network,
     forks_refused: u64,
 ) -> (Option<Cause>, String) {
     if forks_refused > 0 {
@@ -89,7 +90,19 @@ pub(super) fn explain_error(
         );
         return (Some(Cause::DiskLimit), detail);
     }
+    if network != Network::Full && exception.is_some_and(is_of_network) {
+        let network: &str = network.into();
+        return (None, format!("code reaches no other host: the session's network is {network}"));
+    }
     (None, String::new())
+}
+
+/// Whether code met the lack of a network. Libraries raise exceptions of their own for it, whose
+/// causes are in the traceback.
+fn is_of_network(exception: &Exception) -> bool {
+    exception.traceback.lines().any(|line| {
+        line.starts_with("socket.gaierror: ") || line.contains("[Errno 101] Network is unreachable")
+    })
 }
 
 /// `str()` of Python's OSError for ENOSPC begins so.
@@ -169,24 +182,45 @@ mod tests {
         }
     }
 
+    fn exception(type_name: &str, message: &str) -> Exception {
+        let (type_name, message) = (type_name.to_owned(), message.to_owned());
+        Exception { type_name, message, traceback: String::new() }
+    }
+
+    fn explained(exception: &Exception, forks_refused: u64) -> (Option<Cause>, String) {
+        explain_error(Some(exception), &limits(), Network::Loopback, forks_refused)
+    }
+
     #[test]
     fn errors_of_a_limit_are_told_from_others() {
-        let exception = |type_name: &str, message: &str| Exception {
-            type_name: type_name.to_owned(),
-            message: message.to_owned(),
-            traceback: String::new(),
-        };
         let full = exception("OSError", "[Errno 28] No space left on device: 'big'");
-        let (cause, detail) = explain_error(Some(&full), &limits(), 0);
+        let (cause, detail) = explained(&full, 0);
         assert_eq!(cause, Some(Cause::DiskLimit));
         assert!(detail.contains("max_disk_mb 1, max_inodes 64"), "{detail}");
         let refused = exception("BlockingIOError", "[Errno 11] Resource temporarily unavailable");
-        let (cause, detail) = explain_error(Some(&refused), &limits(), 2);
+        let (cause, detail) = explained(&refused, 2);
         assert_eq!(cause, Some(Cause::PidsLimit));
         assert!(detail.contains("2 times a new process was refused (max_procs 8)"), "{detail}");
         for other in [refused, exception("ValueError", "[Errno 28]")] {
-            assert_eq!(explain_error(Some(&other), &limits(), 0), (None, String::new()));
+            assert_eq!(explained(&other, 0), (None, String::new()));
         }
+    }
+
+    #[test]
+    fn exceptions_for_want_of_a_network_say_which_the_session_has() {
+        let lookup =
+            "socket.gaierror: [Errno -3] Temporary failure in name resolution\n\nDuring ...";
+        let connect = "requests.ConnectionError: [Errno 101] Network is unreachable";
+        for traceback in [lookup, connect] {
+            let raised = Exception { traceback: traceback.into(), ..exception("URLError", "") };
+            let (cause, detail) = explained(&raised, 0);
+            assert_eq!(cause, None);
+            assert_eq!(detail, "code reaches no other host: the session's network is loopback");
+            let full = explain_error(Some(&raised), &limits(), Network::Full, 0);
+            assert_eq!(full, (None, String::new()));
+        }
+        let other = Exception { traceback: "x: socket.gaierror: ".into(), ..exception("x", "") };
+        assert_eq!(explained(&other, 0), (None, String::new()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The configuration's variables: `VIVARIUM_<SECTION>_<KEY>`.
 
-use crate::config::error::Origin;
+use crate::config::error::{ConfigError, Origin};
 use crate::config::key::Section;
 use crate::config::raw_setting::{self, DEFAULT_ENVIRONMENT, ParsedSource};
 use crate::config::{keys, suggest};
@@ -19,8 +19,8 @@ pub(crate) const OTHERS: [(&str, &str); 5] = [
     ("VIVARIUM_AGENT", "the `vivarium-agent` to use instead of the one next to `vivarium`"),
 ];
 
-/// Reads the variables. An unknown one with our prefix is an error: a misspelt limit would
-/// otherwise be a limit that is not there.
+/// Reads the variables. An unknown one with our prefix is a warning: it may be a misspelt limit, or
+/// belong to another program of this family.
 pub(crate) fn read(variables: &[(String, String)]) -> ParsedSource {
     let mut parsed = ParsedSource::default();
     for (name, text) in variables {
@@ -32,7 +32,8 @@ pub(crate) fn read(variables: &[(String, String)]) -> ParsedSource {
             parsed.settings.push(raw_setting::from_text(key, environment.as_deref(), text, origin));
             parsed.environments.extend(environment);
         } else {
-            parsed.error(&origin, format!("no such variable{}", suggest::hint(name, known())));
+            let message = format!("no such variable{}", suggest::hint(name, known()));
+            parsed.warnings.push(ConfigError { origin, message });
         }
     }
     // The short form first, so that the full name overrides it.

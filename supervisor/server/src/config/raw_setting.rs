@@ -22,6 +22,7 @@ pub(crate) struct ParsedSource {
     pub(crate) environments: Vec<String>,
     pub(crate) tenants: Vec<String>,
     pub(crate) errors: Vec<ConfigError>,
+    pub(crate) warnings: Vec<ConfigError>,
 }
 
 impl ParsedSource {

@@ -41,6 +41,7 @@ impl Actor {
             exception: running.collector.exception(),
             forks_refused,
             limits: &self.session.identity.limits,
+            network: self.session.identity.network,
         };
         let mut verdict = known.verdict();
         // An order to replace the kernel may be on its way to the agent.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use vivarium_protocol::message::Completion;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
-use vivarium_protocol::policy::Limits;
+use vivarium_protocol::policy::{Limits, Network};
 
 use super::Stop;
 use crate::session::cause;
@@ -34,6 +34,7 @@ pub(super) struct Known<'a> {
     /// What the scope has counted meanwhile.
     pub(super) forks_refused: u64,
     pub(super) limits: &'a Limits,
+    pub(super) network: Network,
 }
 
 impl Known<'_> {
@@ -52,8 +53,9 @@ impl Known<'_> {
             }
             // Nobody asked for it: the code raised KeyboardInterrupt itself.
             (_, Completion::Error | Completion::Interrupted) => {
+                let Self { exception, limits, network, forks_refused, .. } = *self;
                 let (cause, detail) =
-                    cause::explain_error(self.exception, self.limits, self.forks_refused);
+                    cause::explain_error(exception, limits, network, forks_refused);
                 (Status::Error, cause, detail)
             }
             (_, Completion::Exited(_)) if self.forks_refused > 0 => {
@@ -144,6 +146,7 @@ mod tests {
             exception: None,
             forks_refused: 0,
             limits: &limits,
+            network: Network::Loopback,
         }
         .verdict()
     }
