@@ -33,8 +33,8 @@ pub enum Requirement {
     SharedPython,
     /// `prometheus` and `promtool`, as Debian's package `prometheus` has them.
     Prometheus,
-    /// `schemathesis` (tests/requirements.txt), in the directory that `VIVARIUM_TEST_TOOLS` names
-    /// or on PATH.
+    /// `schemathesis` and `openapi-spec-validator` (tests/requirements.txt), in the directory that
+    /// `VIVARIUM_TEST_TOOLS` names or on PATH.
     Schemathesis,
     /// pandas and pyarrow (tests/requirements.txt), for the `python` of that directory.
     PythonArrow,
@@ -82,7 +82,9 @@ impl Requirement {
             Self::Prometheus => ["prometheus", "promtool"]
                 .iter()
                 .all(|name| Path::new("/usr/bin").join(name).exists()),
-            Self::Schemathesis => tool("schemathesis").is_some(),
+            Self::Schemathesis => {
+                ["schemathesis", "openapi-spec-validator"].iter().all(|name| tool(name).is_some())
+            }
             Self::PythonArrow => tools_have_modules("pandas pyarrow"),
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
             Self::Ipykernel => ipykernel().is_some(),

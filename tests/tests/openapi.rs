@@ -1,4 +1,4 @@
-//! The API is what its OpenAPI document says, whatever it is sent: schemathesis makes requests from
+//! The OpenAPI document is valid, and the API is what it says, whatever it is sent: schemathesis makes requests from
 //! the document, right ones and wrong ones, and compares the answers with it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -10,6 +10,31 @@ use vivarium_tests::{Setup, program};
 
 /// Requests for each operation and kind of request.
 const EXAMPLES: &str = "25";
+
+#[test]
+fn the_document_is_valid() {
+    if !host::has(&[Requirement::Schemathesis]) {
+        return;
+    }
+    let daemon = Setup::default().start();
+    let dir = program::temp_dir();
+    let document = daemon.request("GET", "/openapi.json", None).expect_success();
+    let valid = |document: &serde_json::Value| {
+        let file = dir.path().join("openapi.json");
+        std::fs::write(&file, document.to_string()).unwrap();
+        let validator = host::tool("openapi-spec-validator").unwrap();
+        let output = Command::new(validator).arg(file).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (is_valid, said) = valid(&document);
+    assert!(is_valid, "{said}");
+    // The control: one response without the description that OpenAPI 3.1 requires.
+    let mut wrong = document;
+    let response = &mut wrong["paths"]["/healthz"]["get"]["responses"]["200"];
+    response.as_object_mut().unwrap().remove("description").unwrap();
+    assert!(!valid(&wrong).0);
+    daemon.stop_and_check();
+}
 
 #[test]
 fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {

@@ -33,6 +33,7 @@ pub struct DisplayEvent<'a> {
     pub kind: DisplayKind,
     /// The `display_id`, if the code gave one.
     pub id: Option<Cow<'a, str>>,
+    #[schema(schema_with = schema::mime_bundle)]
     pub mime: MimeBundle,
 }
 

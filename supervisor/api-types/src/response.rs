@@ -100,6 +100,7 @@ pub struct ValueInfo {
     /// Name of the class.
     #[serde(rename = "type")]
     pub type_name: String,
+    #[schema(schema_with = schema::mime_bundle)]
     pub mime: MimeBundle,
 }
 
@@ -108,6 +109,7 @@ pub struct Display {
     /// The `display_id`, if the code gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    #[schema(schema_with = schema::mime_bundle)]
     pub mime: MimeBundle,
 }
 

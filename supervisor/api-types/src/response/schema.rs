@@ -54,6 +54,16 @@ pub(crate) fn protection() -> Schema {
     ArrayBuilder::new().items(report).into()
 }
 
+/// [`crate::MimeBundle`]
+pub(crate) fn mime_bundle() -> Schema {
+    let about = "Representations by MIME type: text as it is, everything else in base64";
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some(about))
+        .additional_properties(Some(Schema::from(text())))
+        .into()
+}
+
 /// [`vivarium_protocol::units::Limit`]
 pub(crate) fn limit() -> Schema {
     number_or_unlimited(Type::Integer, 1.0)

@@ -74,6 +74,53 @@ impl Modify for Problems {
     }
 }
 
+/// What a document has to say of every response and parameter, for those of which the routes say
+/// nothing more.
+struct Descriptions;
+
+impl Modify for Descriptions {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        for operation in document.paths.paths.values_mut().flat_map(operations) {
+            for (status, response) in &mut operation.responses.responses {
+                if let RefOr::T(response) = response
+                    && response.description.is_empty()
+                {
+                    response.description = of_status(status).to_owned();
+                }
+            }
+            for parameter in operation.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter
+                    && parameter.description.is_none()
+                {
+                    parameter.description = of_parameter(&parameter.name).map(str::to_owned);
+                }
+            }
+        }
+    }
+}
+
+fn of_status(status: &str) -> &'static str {
+    match status {
+        "200" => "The answer",
+        "204" => "Done",
+        "413" => "The content is larger than a file may be",
+        "416" => "The file has no such range",
+        "503" => "The daemon does not accept work now",
+        "507" => "The session has no room for the content",
+        _ => "The request failed; `code` says why",
+    }
+}
+
+fn of_parameter(name: &str) -> Option<&'static str> {
+    match name {
+        "id" => Some("Id of the session"),
+        "execution_id" => Some("Id of the execution"),
+        "If-Range" => Some("The `ETag` of an earlier answer: without it the whole file is sent"),
+        "If-None-Match" => Some("The `ETag` of an earlier answer: 304 if the file is the same"),
+        _ => None,
+    }
+}
+
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, head, put, post, patch, delete, .. } = item;
     [get, head, put, post, patch, delete].into_iter().flatten()
@@ -89,6 +136,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
         paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     Bearer.modify(&mut document);
     Problems.modify(&mut document);
+    Descriptions.modify(&mut document);
     document
 }
 
@@ -96,4 +144,30 @@ pub fn document() -> utoipa::openapi::OpenApi {
 pub(super) fn json() -> &'static str {
     static JSON: OnceLock<String> = OnceLock::new();
     JSON.get_or_init(|| document().to_json().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_response_and_parameter_is_described() {
+        let mut document = document();
+        let mut responses = 0;
+        for (path, item) in &mut document.paths.paths {
+            for operation in operations(item) {
+                assert!(operation.summary.is_some(), "{path}");
+                for (status, response) in &operation.responses.responses {
+                    let RefOr::T(response) = response else { panic!("{path} {status}") };
+                    assert!(!response.description.is_empty(), "{path} {status}");
+                    responses += 1;
+                }
+                for parameter in operation.parameters.iter().flatten() {
+                    let RefOr::T(parameter) = parameter else { panic!("{path}") };
+                    assert!(parameter.description.is_some(), "{path} {}", parameter.name);
+                }
+            }
+        }
+        assert!(responses > 40, "{responses}");
+    }
 }

@@ -22,8 +22,12 @@ pub struct Reloaded {
 /// # Errors
 /// [`ConfigErrors`] if old and new values do not fit together; nothing is to be changed then.
 pub fn reload(running: &Settings, old: &Config, new: &Config) -> Result<Reloaded, ConfigErrors> {
-    let mut merge =
-        Merge { settings: running.clone(), entries: old.entries.clone(), errors: Vec::new() };
+    let mut merge = Merge {
+        settings: running.clone(),
+        entries: old.entries.clone(),
+        errors: Vec::new(),
+        warnings: new.warnings.clone(),
+    };
     let (mut changed, mut kept) = (Vec::new(), Vec::new());
     for entry in new.entries.iter().filter(|entry| !is_whole(entry)) {
         let path = entry.path();
