@@ -333,9 +333,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        BTreeMap: {
-            [key: string]: string;
-        };
         Capacity: {
             /** @description CPUs that the daemon may use. */
             cpus: number;
@@ -400,7 +397,10 @@ export interface components {
         Display: {
             /** @description The `display_id`, if the code gave one. */
             id?: string | null;
-            mime: components["schemas"]["BTreeMap"];
+            /** @description Representations by MIME type: text as it is, everything else in base64 */
+            mime: {
+                [key: string]: string;
+            };
         };
         /** @description `display`: a display, figure or frame. */
         DisplayEvent: {
@@ -408,7 +408,10 @@ export interface components {
             id?: string | null;
             /** @enum {string} */
             kind: "display" | "update" | "clear" | "image" | "video_frame";
-            mime: components["schemas"]["BTreeMap"];
+            /** @description Representations by MIME type: text as it is, everything else in base64 */
+            mime: {
+                [key: string]: string;
+            };
         };
         /** @description `done`: the execution is over. The outcome, without the content of earlier events. */
         DoneEvent: {
@@ -1048,7 +1051,10 @@ export interface components {
             tenants: components["schemas"]["TenantInfo"][];
         };
         ValueInfo: {
-            mime: components["schemas"]["BTreeMap"];
+            /** @description Representations by MIME type: text as it is, everything else in base64 */
+            mime: {
+                [key: string]: string;
+            };
             repr: string;
             /** @description Name of the class. */
             type: string;
@@ -1071,6 +1077,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1090,6 +1097,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1098,6 +1106,7 @@ export interface operations {
                     "text/plain; version=0.0.4": string;
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1117,6 +1126,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1125,6 +1135,7 @@ export interface operations {
                     "application/json": components["schemas"]["TenantList"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1144,6 +1155,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1152,6 +1164,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description The daemon does not accept work now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1171,6 +1184,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1179,6 +1193,7 @@ export interface operations {
                     "application/json": components["schemas"]["HostInfo"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1222,6 +1237,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1246,6 +1262,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1254,6 +1271,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionPage"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1294,6 +1312,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1309,12 +1328,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1323,6 +1344,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1338,18 +1360,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1373,6 +1398,7 @@ export interface operations {
                 "Last-Event-ID"?: number | null;
             };
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
@@ -1395,6 +1421,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1410,6 +1437,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
@@ -1420,6 +1448,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1428,6 +1457,7 @@ export interface operations {
                     "application/json": components["schemas"]["CompleteReply"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1454,6 +1484,7 @@ export interface operations {
                 "Last-Event-ID"?: number | null;
             };
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
@@ -1476,6 +1507,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1494,7 +1526,9 @@ export interface operations {
                 "Last-Event-ID"?: number | null;
             };
             path: {
+                /** @description Id of the session */
                 id: string;
+                /** @description Id of the execution */
                 execution_id: string;
             };
             cookie?: never;
@@ -1511,6 +1545,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1535,12 +1570,14 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1549,6 +1586,7 @@ export interface operations {
                     "application/json": components["schemas"]["FileList"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1567,6 +1605,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
@@ -1577,6 +1616,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1585,6 +1625,7 @@ export interface operations {
                     "application/json": components["schemas"]["FilesWritten"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1601,10 +1642,13 @@ export interface operations {
             header?: {
                 /** @description One range of bytes */
                 Range?: string | null;
+                /** @description The `ETag` of an earlier answer: without it the whole file is sent */
                 "If-Range"?: string | null;
+                /** @description The `ETag` of an earlier answer: 304 if the file is the same */
                 "If-None-Match"?: string | null;
             };
             path: {
+                /** @description Id of the session */
                 id: string;
                 /** @description Relative to the workdir */
                 path: string;
@@ -1638,6 +1682,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description The file has no such range */
             416: {
                 headers: {
                     [name: string]: unknown;
@@ -1646,6 +1691,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1664,6 +1710,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
                 /** @description Relative to the workdir */
                 path: string;
@@ -1695,6 +1742,7 @@ export interface operations {
                     "application/json": components["schemas"]["FilesWritten"];
                 };
             };
+            /** @description The content is larger than a file may be */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -1703,6 +1751,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The session has no room for the content */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -1711,6 +1760,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1726,6 +1776,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
                 /** @description Relative to the workdir */
                 path: string;
@@ -1734,12 +1785,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1755,6 +1808,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
@@ -1765,6 +1819,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1773,6 +1828,7 @@ export interface operations {
                     "application/json": components["schemas"]["InspectReply"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1788,12 +1844,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1802,6 +1860,7 @@ export interface operations {
                     "application/json": components["schemas"]["InterruptReply"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1817,6 +1876,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
@@ -1827,6 +1887,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1835,6 +1896,7 @@ export interface operations {
                     "application/json": components["schemas"]["IsCompleteReply"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1850,12 +1912,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1864,6 +1928,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeepaliveReply"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -1879,12 +1944,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the session */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The answer */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1893,6 +1960,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResetReply"];
                 };
             };
+            /** @description The request failed; `code` says why */
             default: {
                 headers: {
                     [name: string]: unknown;
