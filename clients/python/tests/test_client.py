@@ -112,6 +112,7 @@ def test_everything_that_can_be_given(fake: Fake, client: Client, tmp_path: Path
     client.run(
         shell="cat",
         stdin=b"\0",
+        cwd="d",
         files={"a": "text é", "b": b"\0", "c": local, "d": io.BytesIO(b"d")},
         outputs=["a", {"name": "b", "format": "base64"}],
         limits={"max_memory_mb": 512, "max_procs": "unlimited"},
@@ -129,6 +130,7 @@ def test_everything_that_can_be_given(fake: Fake, client: Client, tmp_path: Path
     assert fake.seen[0].json() == {
         "shell": "cat",
         "stdin_base64": encoded["stdin"],
+        "cwd": "d",
         "files": [
             {"name": "a", "text": "text é"},
             {"name": "b", "data": encoded["b"]},

@@ -46,6 +46,13 @@ def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:
     assert str(outcome.value) == str(("é\n", b"\0", b"\xff\0", "1"))
 
 
+def test_a_command_that_runs_once_may_have_a_directory(real: Client) -> None:
+    files = {"d/a": "there"}
+    assert real.run(shell="cat a", cwd="d", files=files).text == "there"
+    with real.stream(argv=["cat", "a"], cwd="d", files=files) as stream:
+        assert stream.wait().text == "there"
+
+
 def test_code_may_have_a_file_name(session: Session, real: Client) -> None:
     code = "print(__file__)\n1/0"
     for run in (session.execute, real.run):

@@ -83,6 +83,7 @@ class AsyncClient:
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
+        cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
@@ -102,6 +103,7 @@ class AsyncClient:
             argv: A program and its arguments.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input of a command.
+            cwd: Working directory of a command, in the session's.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
@@ -123,6 +125,7 @@ class AsyncClient:
             argv=argv,
             shell=shell,
             stdin=stdin,
+            cwd=cwd,
             files=files,
             outputs=outputs,
             limits=limits,
@@ -143,6 +146,7 @@ class AsyncClient:
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
+        cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
@@ -160,6 +164,7 @@ class AsyncClient:
             argv=argv,
             shell=shell,
             stdin=stdin,
+            cwd=cwd,
             files=files,
             outputs=outputs,
             limits=limits,

@@ -84,6 +84,7 @@ class Client:
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
+        cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
@@ -103,6 +104,7 @@ class Client:
             argv: A program and its arguments.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input of a command.
+            cwd: Working directory of a command, in the session's.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
@@ -124,6 +126,7 @@ class Client:
             argv=argv,
             shell=shell,
             stdin=stdin,
+            cwd=cwd,
             files=files,
             outputs=outputs,
             limits=limits,
@@ -144,6 +147,7 @@ class Client:
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
+        cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
@@ -161,6 +165,7 @@ class Client:
             argv=argv,
             shell=shell,
             stdin=stdin,
+            cwd=cwd,
             files=files,
             outputs=outputs,
             limits=limits,
