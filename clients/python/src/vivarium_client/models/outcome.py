@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Optional, TypeVar
 
-from .. import _notebook, errors
+from .. import _notebook, _text, errors
 from .._core.reading import Reader
 from .media import ChangedFile, DisplayData, Image, OutputFile, Value
 
@@ -87,11 +87,15 @@ class Kernel:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """The outcome of an execution. An exception of the code is an outcome like any other.
 
-    In a notebook it shows itself: output, displays, images, value and traceback.
+    In a notebook it shows itself: output, displays, images, value and traceback. `str(outcome)`
+    says the same in text: stdout, stderr, displays, the value or the traceback, and then in
+    brackets how it ended, if not ok, and its images and files by name, type and size. Control
+    characters are spelt out, so that printing it cannot drive a terminal. Code may print lines in
+    brackets as well: a program reads `status` and the other fields.
     """
 
     execution_id: str
@@ -111,27 +115,27 @@ class Outcome:
     """Whether this call created the session."""
     exit_code: Optional[int]
     """None for code, and for a command that was killed."""
-    stdout: str = field(repr=False)
-    stdout_truncated: bool = field(repr=False)
+    stdout: str
+    stdout_truncated: bool
     """Whether there was more than the limit."""
-    stderr: str = field(repr=False)
-    stderr_truncated: bool = field(repr=False)
+    stderr: str
+    stderr_truncated: bool
     """Whether there was more than the limit."""
     exception: Optional[ExceptionInfo]
     """The uncaught exception."""
     value: Optional[Value]
     """The value of the final expression (`result` in the API)."""
-    displays: tuple[DisplayData, ...] = field(repr=False)
+    displays: tuple[DisplayData, ...]
     """Objects passed to `display()`."""
-    images: tuple[Image, ...] = field(repr=False)
+    images: tuple[Image, ...]
     """Figures shown, saved or left open."""
-    video_frames: tuple[Image, ...] = field(repr=False)
+    video_frames: tuple[Image, ...]
     """Frames of animations."""
-    files: Mapping[str, OutputFile] = field(repr=False)
+    files: Mapping[str, OutputFile]
     """The files requested in `outputs`, by name."""
-    files_changed: tuple[ChangedFile, ...] = field(repr=False)
+    files_changed: tuple[ChangedFile, ...]
     """Files that the execution created or changed."""
-    files_changed_more: bool = field(repr=False)
+    files_changed_more: bool
     """Whether there are more."""
     duration_ms: float
     """From when a ready kernel got the code to the end."""
@@ -146,6 +150,21 @@ class Outcome:
     def text(self) -> str:
         """The same as `stdout`."""
         return self.stdout
+
+    def __str__(self) -> str:
+        return _text.described(self)
+
+    def __repr__(self) -> str:
+        fields = {
+            "status": self.status,
+            "cause": self.cause,
+            "execution_id": self.execution_id,
+            "session_id": self.session_id,
+            "value": None if self.value is None else self.value.type,
+            "exception": None if self.exception is None else self.exception.type,
+        }
+        told = (f"{name}={value!r:.60}" for name, value in fields.items() if value is not None)
+        return f"{type(self).__name__}({', '.join(told)})"
 
     def raise_for_status(self: Self) -> Self:
         """Returns itself if ok.
