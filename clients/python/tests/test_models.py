@@ -193,9 +193,10 @@ def test_images_are_pillows_on_request(tmp_path: Path) -> None:
     image = outcome(images=[{"mime_type": "image/png", "data": PNG_BASE64}]).images[0]
     assert image.pil().convert("RGB").getpixel((0, 0)) == (255, 0, 0)
     assert image.save(tmp_path / "a.png").read_bytes() == image.bytes
-    broken = outcome(images=[{"mime_type": "image/png", "data": "%"}]).images[0]
-    with pytest.raises(errors.UnexpectedAnswer, match="base64"):
-        _ = broken.bytes
+    for data in ("%", "é"):
+        broken = outcome(images=[{"mime_type": "image/png", "data": data}]).images[0]
+        with pytest.raises(errors.UnexpectedAnswer, match="base64"):
+            _ = broken.bytes
 
 
 def test_a_session() -> None:

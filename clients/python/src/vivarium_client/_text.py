@@ -43,13 +43,13 @@ def line(text: str) -> str:
     return visible(text).replace("\n", "\\n")
 
 
-def described(outcome: Outcome, max_chars: Optional[int] = None) -> str:
-    """Returns what happened: what the code printed and returned, and then how it ended.
+def described(outcome: Outcome, max_chars: Optional[int] = None, *notes: str) -> str:
+    """Returns what happened: what the code printed and returned, then how it ended, and notes.
 
     Over `max_chars` characters, the middle of the former is left out.
     """
     body = "".join(f"{part}\n" for part in _body(outcome))
-    end = "".join(f"[{part}]\n" for part in _end(outcome))
+    end = "".join(f"[{part}]\n" for part in (*_end(outcome), *notes))
     if max_chars is not None:
         if max_chars < LEAST_CHARS:
             raise ValueError(f"max_chars is at least {LEAST_CHARS}")

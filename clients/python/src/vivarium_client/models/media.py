@@ -6,7 +6,6 @@ All of it comes from tenant code. Nothing here runs it, renders it or trusts its
 from __future__ import annotations
 
 import base64
-import binascii
 import builtins
 import io
 import os
@@ -185,7 +184,7 @@ def decode(text: str, what: str) -> bytes:
     """Decodes base64."""
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise UnexpectedAnswer(f"{what} is no base64: {error}") from error
 
 

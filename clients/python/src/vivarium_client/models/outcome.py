@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Optional, TypeVar
+from typing import Any, Literal, Optional, TypeVar, Union, overload
 
-from .. import _notebook, _text, errors
+from .. import _notebook, _text, _tool, errors
 from .._core.reading import Reader
 from .media import ChangedFile, DisplayData, Image, OutputFile, Value
 
@@ -188,6 +188,50 @@ class Outcome:
         message = ": ".join(part for part in (self.status, self.cause, self.detail) if part)
         kind = _ERRORS.get(self.status, errors.ExecutionError)
         return kind(message, self)
+
+    @overload
+    def as_tool_result(
+        self, format: Literal["text"] = "text", *, max_chars: int = ..., max_images: int = ...
+    ) -> str: ...
+
+    @overload
+    def as_tool_result(
+        self, format: Literal["mcp"], *, max_chars: int = ..., max_images: int = ...
+    ) -> dict[str, Any]: ...
+
+    @overload
+    def as_tool_result(
+        self,
+        format: Literal["openai-chat", "openai-responses", "anthropic"],
+        call_id: str,
+        *,
+        max_chars: int = ...,
+        max_images: int = ...,
+    ) -> dict[str, Any]: ...
+
+    def as_tool_result(
+        self,
+        format: _tool.ToolFormat = "text",
+        call_id: Optional[str] = None,
+        *,
+        max_chars: int = 20_000,
+        max_images: int = 4,
+    ) -> Union[str, dict[str, Any]]:
+        """Returns the outcome as the result of a language model's tool call.
+
+        The text is that of `str(outcome)`. What failed is marked as an error where the API can.
+        Images are attached where it takes them, if they are images, of at most 5 MB in base64.
+
+        Args:
+            format: `text`: a string. `openai-chat`: a message of role `tool`, without images.
+                `openai-responses`: a `function_call_output`. `anthropic`: a `tool_result` block.
+                `mcp`: a `CallToolResult` of the Model Context Protocol.
+            call_id: The id of the model's tool call; `text` and `mcp` have none.
+            max_chars: The longest text. Of a longer one the middle is left out, which it says; how
+                the code ended stays.
+            max_images: At most so many images are attached.
+        """
+        return _tool.tool_result(self, format, call_id, max_chars, max_images)
 
     def show(self, *, trusted: bool = False) -> None:
         """Shows output, displays, images, value and traceback in the running notebook cell.
