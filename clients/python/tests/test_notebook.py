@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import subprocess
 import sys
 from typing import Any, Optional
@@ -11,6 +12,7 @@ import pytest
 
 from samples import EXCEPTION, PNG_BASE64
 from test_models import outcome
+from vivarium_client._latex import typeset
 from vivarium_client._notebook import plain, present, safe_bundle
 
 ATTACKS = [
@@ -76,6 +78,91 @@ def test_what_is_neither_text_nor_an_image_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "formula",
+    [
+        r"$\displaystyle x^{2} + \frac{1}{2}$",
+        r"$$\left[\begin{matrix}1 & 0\\0 & \alpha_{1}\end{matrix}\right]$$",
+        r"$\begin{cases} 1 & \text{for}\: x \geq 0 \\ \mathtt{\text{a}} & \text{b} \end{cases}$",
+        "\\begin{align*}a &= b\\\\\nc &= d\\end{align*}\n",
+        r"$\sum_{\substack{0 \leq i\\i \leq n}} \operatorname{asin}{\left(x \right)} 5\% \$$",
+    ],
+)
+def test_formulas_are_typeset(formula: str) -> None:
+    mime = {"text/plain": "x", "text/latex": formula}
+    assert safe_bundle(mime) == {"text/plain": "x", "text/latex": formula.strip()}
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        r"$\href{javascript:steal()}{x}$",
+        r"$x \\\href{javascript:steal()}{x}$",
+        r"$\require{html}\style{background: url(//example.org)}{x}$",
+        r"$\class{button}{x}$",
+        r"$\cssId{x}{x}$",
+        r"$\def\x{y}\x$",
+        r"$\csname hr\endcsname ef$",
+        r"$\unicode{x41}$",
+        r"$\begin{html}x\end{html}$",
+        r"$\begin {html}x\end{html}$",
+        r"$\begin\alpha{html}x$",
+        r"$\mmlToken{mi}[href='javascript:steal()']{x}$",
+        r"$\bbox[url(x)]{x}$",
+        r"$x$ <script>steal()</script> $x$",
+        r"$x$ [x](javascript:steal()) $x$",
+        r"$x [x](javascript:steal())$",
+        r"$x$ \(\href{javascript:steal()}{x}\)",
+        r"[x](javascript:steal())",
+        "$`x`$",
+        "$x\x1b[2J$",
+        "$x\u202ey$",
+        "$x\\",
+        "$\\$",
+        "$$",
+        "",
+        f"${'x' * 10**6}$",
+        f"${'{' * 10**4}\\href$",
+    ],
+)
+def test_other_latex_is_shown_as_its_source(attack: str) -> None:
+    assert safe_bundle({"text/latex": attack}) == {"text/plain": plain(attack)}
+
+
+def test_markup_in_a_formula_is_an_operator() -> None:
+    assert typeset("$a<img src=x onerror=steal()>b$") == (r"$a\lt img src=x onerror=steal()\gt b$")
+
+
+def test_no_command_outside_the_list_is_typeset() -> None:
+    for number in range(0x80):
+        command = f"\\{chr(number)}"
+        kept = typeset(f"$x {command} x$")
+        assert kept is None or chr(number) in " ,;:!{}|\\_%&#$", command
+    assert typeset(r"$\alphahref{x}$") is None
+
+
+def test_markdown_is_shown_as_its_source() -> None:
+    mime = {"text/plain": "<Markdown object>", "text/markdown": f"# x\x1b]0;t\x07 {ATTACKS[0]}"}
+    assert safe_bundle(mime) == {"text/plain": f"# x {ATTACKS[0]}"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("application/vnd.plotly.v1+json", "plotly"),
+        ("application/vnd.vegalite.v5+json", "vegalite"),
+        ("application/vnd.vega.v5+json", "vega"),
+        ("application/vnd.bokehjs_exec.v0+json", "bokehjs_exec"),
+    ],
+)
+def test_figures_that_scripts_draw_are_told_of(kind: str, name: str) -> None:
+    mime = {kind: "{}", "text/plain": "Figure({…})", "text/html": "<script>draw()</script>"}
+    assert safe_bundle(mime) == {"text/plain": f"A figure of {name}: show(trusted=True) draws it"}
+    # A picture of it says more.
+    pictured = safe_bundle({**mime, "image/png": PNG_BASE64})
+    assert pictured == {"text/plain": "Figure({…})", "image/png": PNG_BASE64}
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("a\tb\r\nc\b", "a\tb\r\nc\b"),
@@ -125,8 +212,17 @@ def test_failures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_who_trusts_the_code_sees_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    mime = {"text/html": ATTACKS[0], "application/vnd.plotly.v1+json": "{}"}
-    assert mime in shown(capsys, trusted=True, displays=[{"mime": mime}])
+    figure = '{"data": [{"y": [1, 2]}], "layout": {}}'
+    mime = {
+        "text/html": ATTACKS[0],
+        "text/markdown": "# Title",
+        "text/latex": r"$\href{x}{y}$",
+        "application/vnd.plotly.v1+json": figure,
+        "application/json": "no JSON",
+    }
+    # Notebooks want objects of JSON types: a renderer cannot draw a string.
+    wanted = {**mime, "application/vnd.plotly.v1+json": json.loads(figure)}
+    assert wanted in shown(capsys, trusted=True, displays=[{"mime": mime}])
 
 
 def test_in_ipython(capsys: pytest.CaptureFixture[str]) -> None:

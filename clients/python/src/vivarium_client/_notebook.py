@@ -4,7 +4,16 @@ Everything shown comes from tenant code, and a notebook runs the scripts of HTML
 user's rights, including over its own kernel. So HTML goes into a frame without scripts (HTML
 standard, `sandbox`) and without network (Content Security Policy), SVG into an `<img>`, where it
 has neither, and everything that is not plainly an image or text is left out. Nothing here may
-hand tenant markup to the page itself unless the user has said `trusted`.
+hand tenant markup to the page itself unless the user has said `trusted`. A notebook trusts what a
+cell shows that was just run, so it sanitises none of the following:
+
+- Markdown has HTML and `javascript:` links in it. It is shown as its source.
+- LaTeX may have links, styles and macros. A formula of known commands is typeset, and all else is
+  shown as its source: see `_latex`.
+- A figure of plotly is data, but texts in it are HTML of a kind, its properties have been a way to
+  pollute prototypes (CVE-2023-46308 in plotly.js before 2.25.2; links in 2.2.1 and 1.58.5), and it
+  names addresses to load maps and pictures from. Which plotly.js the page has is not known here.
+  It is told of, as figures of Vega and Bokeh are; their HTML would be an empty frame.
 """
 
 from __future__ import annotations
@@ -12,10 +21,13 @@ from __future__ import annotations
 import base64
 import html
 import importlib
+import json
 import re
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable
+
+from ._latex import typeset
 
 if TYPE_CHECKING:
     from .models.outcome import Outcome
@@ -32,7 +44,12 @@ _CONTROL = re.compile(
     re.DOTALL,
 )
 
-Bundle = Mapping[str, str]
+# Drawn by a script of the page.
+_SCRIPTED = re.compile(
+    r"application/vnd\.(plotly|vegalite|vega|bokehjs_exec|bokehjs_load|holoviews_exec)\b.*"
+)
+
+Bundle = Mapping[str, Any]
 
 
 def plain(text: str) -> str:
@@ -40,16 +57,42 @@ def plain(text: str) -> str:
     return _CONTROL.sub(lambda match: match[1] or "", text)
 
 
-def safe_bundle(mime: Bundle) -> dict[str, str]:
+def safe_bundle(mime: Mapping[str, str]) -> dict[str, str]:
     """Returns a MIME bundle that a page can show without running any of it."""
     bundle = {kind: data for kind, data in mime.items() if kind in _RASTER}
+    pictured = bool(bundle)
+    scripted = next(filter(None, map(_SCRIPTED.fullmatch, mime)), None)
     if "text/plain" in mime:
         bundle["text/plain"] = plain(mime["text/plain"])
-    if "text/html" in mime:
+    if scripted is not None:
+        if not pictured:
+            bundle["text/plain"] = f"A figure of {scripted[1]}: show(trusted=True) draws it"
+    elif "text/html" in mime:
         bundle["text/html"] = _framed(mime["text/html"])
-    elif "image/svg+xml" in mime and not bundle.keys() & set(_RASTER):
+    elif "image/svg+xml" in mime and not pictured:
         bundle["text/html"] = _svg(mime["image/svg+xml"])
+    elif "text/latex" in mime and (formula := typeset(mime["text/latex"])) is not None:
+        bundle["text/latex"] = formula
+    elif not pictured:
+        for kind in ("text/markdown", "text/latex"):
+            if kind in mime:
+                bundle["text/plain"] = plain(mime[kind])
+                break
     return bundle
+
+
+def full_bundle(mime: Mapping[str, str]) -> dict[str, Any]:
+    """Returns a MIME bundle as notebooks want it: everything, with JSON as objects."""
+    return {kind: _parsed(kind, data) for kind, data in mime.items()}
+
+
+def _parsed(kind: str, data: str) -> object:
+    if kind != "application/json" and not kind.endswith("+json"):
+        return data
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data
 
 
 def _framed(content: str) -> str:
@@ -81,7 +124,7 @@ def show(outcome: Outcome, *, trusted: bool) -> None:
 
 def present(outcome: Outcome, publish: Callable[[Bundle], None], *, trusted: bool) -> None:
     """Writes text to standard output and error, and passes everything else to `publish`."""
-    dress = dict if trusted else safe_bundle
+    dress: Callable[[Mapping[str, str]], Bundle] = full_bundle if trusted else safe_bundle
     sys.stdout.write(plain(outcome.stdout))
     sys.stderr.write(plain(outcome.stderr))
     for shown in outcome.displays:

@@ -237,8 +237,10 @@ class Outcome:
         """Shows output, displays, images, value and traceback in the running notebook cell.
 
         HTML is shown in a frame without scripts and network, because a page from tenant code could
-        otherwise use the notebook's own kernel. `trusted` shows everything as it is: plotly needs
-        that, and whoever wrote the code can then do whatever the notebook's user can.
+        otherwise use the notebook's own kernel. For the same reason Markdown is shown as its
+        source, and LaTeX is typeset only if it is plainly a formula. `trusted` shows everything as
+        it is: Markdown and figures of plotly need that, and whoever wrote the code can then do
+        whatever the notebook's user can.
         """
         _notebook.show(self, trusted=trusted)
 
