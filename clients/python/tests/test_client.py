@@ -105,6 +105,14 @@ def test_what_is_not_given_is_not_sent(fake: Fake, client: Client) -> None:
     assert len({*keys}) == 4
 
 
+def test_a_checker_knows_what_the_api_does_not(fake: Fake, client: Client) -> None:
+    fake.answer = lambda seen: js(OUTCOME)
+    # mypy reports a needless `ignore`, so these are errors to it; the daemon refuses them itself.
+    client.run("1", network="lan")  # type: ignore[arg-type]
+    client.run("1", outputs=[{"name": "a", "format": "json"}])  # type: ignore[list-item]
+    assert len(fake.seen) == 2
+
+
 def test_everything_that_can_be_given(fake: Fake, client: Client, tmp_path: Path) -> None:
     fake.answer = lambda seen: js(SESSION if seen.target == "/v1/sessions" else OUTCOME)
     local = tmp_path / "local"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import httpx
 import pytest
 
 from daemon import Daemon
-from vivarium_client import events, models
+from vivarium_client import AsyncClient, AsyncSession, Client, Session, events, models
+from vivarium_client.models import names
 
 MODELS: dict[str, type] = {
     "Capacity": models.Capacity,
@@ -103,3 +105,84 @@ def test_schemas_without_a_name_have_models(schemas: dict[str, Any]) -> None:
 def test_a_field_that_a_model_lacks_is_found() -> None:
     assert missing("PoolInfo", ["ready", "new"], models.Pool) == {"new"}
     assert missing("ValueInfo", ["mime", "repr", "new"], models.Value) == {"new"}
+
+
+REQUESTS: list[tuple[str, Any]] = [
+    ("RunRequest", Client.run),
+    ("RunRequest", Client.stream),
+    ("RunRequest", AsyncClient.run),
+    ("RunRequest", AsyncClient.stream),
+    ("SessionSpec", Client.session),
+    ("SessionSpec", AsyncClient.session),
+    ("ExecuteRequest", Session.execute),
+    ("ExecuteRequest", Session.stream),
+    ("ExecuteRequest", AsyncSession.execute),
+    ("ExecuteRequest", AsyncSession.stream),
+    ("CommandRequest", Session.command),
+    ("CommandRequest", Session.stream_command),
+    ("CommandRequest", AsyncSession.command),
+    ("CommandRequest", AsyncSession.stream_command),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), REQUESTS)
+def test_a_call_takes_every_field_of_its_request(
+    schemas: dict[str, Any], name: str, call: Any
+) -> None:
+    fields = {
+        field.removesuffix("_ms").removesuffix("_base64") for field in schemas[name]["properties"]
+    }
+    assert fields - set(inspect.signature(call).parameters) == set()
+
+
+NAMES: list[tuple[str, Any]] = [
+    ("RunRequest.network", names.Network),
+    ("SessionSpec.network", names.Network),
+    ("SessionInfo.network", names.Network),
+    ("FileFormat", names.Format),
+    ("Outcome.status", names.Status),
+    ("Outcome.cause", names.Cause),
+    ("Outcome.state", names.Survival),
+    ("PreviousEnd.cause", names.Cause),
+    ("Progress", names.ExecutionState),
+    ("SessionState", names.SessionState),
+    ("SessionInfo.kernel_origin", names.KernelOrigin),
+    ("FileInfo.kind", names.FileKind),
+    ("Completeness", names.CodeStatus),
+    ("DisplayEvent.kind", names.DisplayKind),
+]
+
+
+def literals(kind: Any) -> set[str]:
+    """The strings that a type lists."""
+    if get_origin(kind) is Literal:
+        return set(get_args(kind))
+    return {name for part in get_args(kind) for name in literals(part)}
+
+
+@pytest.mark.parametrize(("where", "kind"), NAMES)
+def test_types_list_the_names_of_the_document(
+    schemas: dict[str, Any], where: str, kind: Any
+) -> None:
+    schema, _, field = where.partition(".")
+    found = schemas[schema]["properties"][field] if field else schemas[schema]
+    assert literals(kind) == set(found["enum"]) - {None}
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        (models.Outcome, "status"),
+        (models.Outcome, "cause"),
+        (models.Outcome, "state"),
+        (models.SessionInfo, "state"),
+        (models.SessionInfo, "network"),
+        (models.FileEntry, "kind"),
+        (events.Display, "kind"),
+    ],
+)
+def test_answers_may_have_names_of_later_versions(model: type, field: str) -> None:
+    kind = get_type_hints(model)[field]
+    assert get_origin(kind) is Union
+    assert str in get_args(kind)
+    assert literals(kind)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from .models.media import Representations, Value
+from .models.names import DisplayKind
 from .models.outcome import ExceptionInfo, Outcome
 
 
@@ -42,7 +43,7 @@ class Display:
     """A display, figure or animation frame."""
 
     number: int
-    kind: str
+    kind: DisplayKind
     """`display`: show it. `update`: replace the display with this id. `clear`: drop everything
     shown so far. `image`: a figure. `video_frame`: a frame of an animation."""
     id: Optional[str]

@@ -15,7 +15,7 @@ from .._core.content import InputFiles
 from .._core.listing import session_page
 from .._core.requests import Outputs
 from .._core.stream import Stream
-from ..models import HostInfo, Limits, Outcome, SessionInfo
+from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
 from .session import AsyncSession, Opening
 from .stream import AsyncEventStream
 from .transport import AwaitedTransport
@@ -87,7 +87,7 @@ class AsyncClient:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
-        network: Optional[str] = None,
+        network: Optional[Network] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -108,7 +108,7 @@ class AsyncClient:
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
             limits: Limits; they may only be tighter than the configured ones.
-            network: `none`, `loopback`, or whatever else the operator allows.
+            network: `none`, `loopback` or, where the operator allows it, `full`.
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
@@ -150,7 +150,7 @@ class AsyncClient:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
-        network: Optional[str] = None,
+        network: Optional[Network] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -183,7 +183,7 @@ class AsyncClient:
         *,
         environment: Optional[str] = None,
         limits: Optional[Limits] = None,
-        network: Optional[str] = None,
+        network: Optional[Network] = None,
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
         metadata: Optional[Mapping[str, str]] = None,
@@ -197,7 +197,7 @@ class AsyncClient:
             id: 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
             environment: Name of a configured environment.
             limits: Limits; they may only be tighter than the configured ones.
-            network: `none`, `loopback`, or whatever else the operator allows.
+            network: `none`, `loopback` or, where the operator allows it, `full`.
             env: Environment variables of the kernel.
             idle_timeout: Seconds without use after which the daemon deletes the session.
             metadata: Strings that `AsyncSession.info` returns.

@@ -6,8 +6,9 @@ import base64
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Optional, TypedDict, Union
+from typing import Any, Optional, TypedDict, Union
 
+from ..models.names import Format, Network
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, path, post
@@ -20,7 +21,7 @@ class _OutputName(TypedDict):
 class OutputSpec(_OutputName, total=False):
     """A file to return."""
 
-    format: Literal["text", "base64"]
+    format: Format
     """By default text if the content is text."""
 
 
@@ -33,7 +34,7 @@ def create_session(
     id: Optional[str],
     environment: Optional[str],
     limits: Optional[Limits],
-    network: Optional[str],
+    network: Optional[Network],
     env: Optional[Mapping[str, str]],
     idle_timeout: Optional[float],
     metadata: Optional[Mapping[str, str]],
@@ -110,7 +111,7 @@ def run(
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
     limits: Optional[Limits],
-    network: Optional[str],
+    network: Optional[Network],
     timeout: Optional[float],
     env: Optional[Mapping[str, str]],
     environment: Optional[str],

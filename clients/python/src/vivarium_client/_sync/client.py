@@ -16,7 +16,7 @@ from .._core.listing import session_page
 from .._core.requests import Outputs
 from .._core.stream import Stream
 from .._core.transport import run
-from ..models import HostInfo, Limits, Outcome, SessionInfo
+from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
 from .session import Session
 from .stream import EventStream
 from .transport import BlockingTransport
@@ -88,7 +88,7 @@ class Client:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
-        network: Optional[str] = None,
+        network: Optional[Network] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -109,7 +109,7 @@ class Client:
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
             limits: Limits; they may only be tighter than the configured ones.
-            network: `none`, `loopback`, or whatever else the operator allows.
+            network: `none`, `loopback` or, where the operator allows it, `full`.
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
@@ -151,7 +151,7 @@ class Client:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         limits: Optional[Limits] = None,
-        network: Optional[str] = None,
+        network: Optional[Network] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -184,7 +184,7 @@ class Client:
         *,
         environment: Optional[str] = None,
         limits: Optional[Limits] = None,
-        network: Optional[str] = None,
+        network: Optional[Network] = None,
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
         metadata: Optional[Mapping[str, str]] = None,
@@ -198,7 +198,7 @@ class Client:
             id: 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
             environment: Name of a configured environment.
             limits: Limits; they may only be tighter than the configured ones.
-            network: `none`, `loopback`, or whatever else the operator allows.
+            network: `none`, `loopback` or, where the operator allows it, `full`.
             env: Environment variables of the kernel.
             idle_timeout: Seconds without use after which the daemon deletes the session.
             metadata: Strings that `Session.info` returns.

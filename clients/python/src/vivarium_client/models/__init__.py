@@ -2,12 +2,14 @@
 
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
+from .names import Cause, Network, Status
 from .outcome import ExceptionInfo, Execution, Kernel, Outcome, PreviousEnd, Usage
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
 from .workspace import Completeness, Completion, Completions, FileEntry, Inspection
 
 __all__ = [
     "Capacity",
+    "Cause",
     "ChangedFile",
     "Completeness",
     "Completion",
@@ -26,6 +28,7 @@ __all__ = [
     "Limit",
     "Limits",
     "MemoryCapacity",
+    "Network",
     "Outcome",
     "OutputFile",
     "Pool",
@@ -33,6 +36,7 @@ __all__ = [
     "Representations",
     "SessionInfo",
     "SessionUsage",
+    "Status",
     "Template",
     "Usage",
     "Value",

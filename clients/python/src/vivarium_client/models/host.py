@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from .._core.reading import Reader
+from .names import SandboxMode, TemplateState
 from .session import LayerReport, Limit
 
 
@@ -29,7 +30,7 @@ class Pool:
 class Template:
     """A process that kernels are forked from."""
 
-    state: str
+    state: TemplateState
     """`off`, `building`, `ready`, or `unavailable`, in which case kernels are executed."""
     reason: Optional[str] = None
     """Why it is unavailable, else None."""
@@ -112,7 +113,7 @@ class HostInfo:
     version: str
     kernel: str
     """Release of the host's Linux kernel."""
-    mode: str
+    mode: SandboxMode
     """`sandbox.mode`: `auto`, `on` or `off`."""
     layers: tuple[LayerReport, ...]
     """Every sandbox layer, as a trial session reported it."""

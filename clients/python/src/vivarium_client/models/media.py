@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Optional, Union
 from .._core.reading import Reader
 from .._notebook import safe_bundle
 from ..errors import OutputFileError, UnexpectedAnswer
+from .names import Format
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -122,7 +123,7 @@ class OutputFile:
 
     name: str
     """Path relative to the working directory."""
-    format: str
+    format: Format
     """How `content` is encoded: `text` or `base64`."""
     mime_type: str
     """The daemon's guess."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Optional, TypeVar, Union, overload
 from .. import _notebook, _text, _tool, errors
 from .._core.reading import Reader
 from .media import ChangedFile, DisplayData, Image, OutputFile, Value
+from .names import Cause, ExecutionState, Status, Survival
 
 Self = TypeVar("Self", bound="Outcome")
 
@@ -55,7 +56,7 @@ class Usage:
 class PreviousEnd:
     """Why the previous kernel ended."""
 
-    cause: str
+    cause: Cause
     """Such as `signal`, `memory_limit`, `wall_time` or `reset`."""
     detail: str
     """The evidence, in words; may be empty."""
@@ -101,13 +102,13 @@ class Outcome:
     execution_id: str
     """Unique within the session."""
     session_id: str
-    status: str
+    status: Status
     """`ok`, `error`, `timed_out`, `interrupted`, `killed` or `rejected`."""
-    cause: Optional[str]
+    cause: Optional[Cause]
     """The reason, if the status alone does not say, such as `memory_limit` or `wall_time`."""
     detail: str
     """The evidence, in words; may be empty."""
-    state: str
+    state: Survival
     """Whether the session's variables and modules survived: `preserved` or `lost`."""
     kernel: Optional[Kernel]
     """The kernel that ran it; None if it was rejected before there was one."""
@@ -294,7 +295,7 @@ _ERRORS: dict[str, type[errors.ExecutionError]] = {
 class Execution:
     """The state of an execution."""
 
-    state: str
+    state: ExecutionState
     """`queued`, `running` or `done`."""
     outcome: Optional[Outcome]
     """None until done. For streamed executions it may have only the first 256 KiB each of stdout

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
 from .._core.reading import Reader
+from .names import KernelOrigin, LayerStatus, Network, SessionState
 
 Limit = Union[int, Literal["unlimited"]]
 """A positive integer or `"unlimited"`."""
@@ -44,7 +45,7 @@ class LayerReport:
 
     layer: str
     """Such as `seccomp`."""
-    status: str
+    status: LayerStatus
     """`enforced`, `partial`, `unavailable` or `off`."""
     detail: str
     """What it does, or what is missing."""
@@ -112,14 +113,14 @@ class SessionInfo:
     id: str
     tenant: str
     environment: str
-    state: str
+    state: SessionState
     """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
-    kernel_origin: Optional[str]
+    kernel_origin: Optional[KernelOrigin]
     """`forked` from a template, or `executed`; None before there is a kernel."""
     protection: tuple[LayerReport, ...]
     """Every sandbox layer, as read back from inside the session."""
     limits: Limits
-    network: str
+    network: Union[Network, str]
     """`none`, `loopback` or `full`."""
     usage: SessionUsage
     created_at: datetime

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Optional
 
 from .._core.reading import Reader
+from .names import CodeStatus, FileKind
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class FileEntry:
 
     path: str
     """Path relative to the working directory."""
-    kind: str
+    kind: FileKind
     """`file`, `directory`, `link` or `other`."""
     size_bytes: int
     modified_at: Optional[datetime]
@@ -66,7 +67,7 @@ class Completions:
 class Completeness:
     """Whether code can be executed."""
 
-    status: str
+    status: CodeStatus
     """`complete`, `incomplete` (needs another line) or `invalid` (no line makes it Python)."""
     indent: str
     """The indentation of the next line of incomplete code. From tenant code."""

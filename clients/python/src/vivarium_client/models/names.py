@@ -1,0 +1,70 @@
+"""Names that the API gives things.
+
+What the daemon answers may come from a later version, with names that are not listed here: these
+types are open, and a checker still knows the names of today. What a request says is closed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Union
+
+Network = Literal["none", "loopback", "full"]
+"""What a session can reach. The operator may forbid some."""
+
+Format = Literal["text", "base64"]
+"""How the content of a file is encoded."""
+
+Status = Union[
+    Literal["ok", "error", "timed_out", "interrupted", "killed", "rejected"],
+    str,
+]
+"""How an execution ended."""
+
+Cause = Union[
+    Literal[
+        "memory_limit",
+        "cpu_limit",
+        "pids_limit",
+        "disk_limit",
+        "wall_time",
+        "signal",
+        "exited",
+        "protocol",
+        "interrupt",
+        "reset",
+        "deleted",
+        "draining",
+        "queue_full",
+        "kernel_start",
+        "agent",
+        "unknown",
+    ],
+    str,
+]
+"""Why an execution or a kernel ended."""
+
+Survival = Union[Literal["preserved", "lost"], str]
+"""Whether variables survived an execution."""
+
+ExecutionState = Union[Literal["queued", "running", "done"], str]
+
+SessionState = Union[
+    Literal["starting", "idle", "running", "interrupting", "replacing", "closed"],
+    str,
+]
+
+KernelOrigin = Union[Literal["forked", "executed"], str]
+"""Whether a kernel is a fork of a template or was executed."""
+
+LayerStatus = Union[Literal["enforced", "partial", "unavailable", "off"], str]
+
+TemplateState = Union[Literal["off", "building", "ready", "unavailable"], str]
+
+SandboxMode = Union[Literal["auto", "on", "off"], str]
+
+FileKind = Union[Literal["file", "directory", "link", "other"], str]
+
+DisplayKind = Union[Literal["display", "update", "clear", "image", "video_frame"], str]
+
+CodeStatus = Union[Literal["complete", "incomplete", "invalid"], str]
+"""Whether code can be executed."""
