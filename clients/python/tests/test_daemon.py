@@ -10,6 +10,7 @@ import pytest
 
 from daemon import Daemon, requires_modules
 from vivarium_client import AsyncClient, Client, Outcome, Session, errors
+from vivarium_client._notebook import safe_bundle
 
 
 def test_the_host(real: Client) -> None:
@@ -240,6 +241,25 @@ def test_displays(session: Session) -> None:
     assert [shown.html for shown in outcome.displays] == ["<b>shown</b>"]
     assert outcome.value is not None
     assert (outcome.value.repr, outcome.value.html) == ("Shown()", "<b>shown</b>")
+
+
+def test_an_outcome_says_what_happened(session: Session) -> None:
+    shown = session.execute(
+        "import sys\n"
+        "from IPython.display import Latex, Markdown\n"
+        "print('\\x1b[2Jout'); print('err', file=sys.stderr)\n"
+        "open('a', 'w').write('x')\n"
+        "display(Markdown('# Title'))\n"
+        "Latex('$x^2$')"
+    )
+    assert str(shown).startswith("\\x1b[2Jout\n[stderr]\nerr\n# Title\n")
+    assert str(shown).endswith("\n[files changed: a (1 byte)]")
+    assert shown.value is not None
+    assert safe_bundle(shown.value.mime)["text/latex"] == "$x^2$"
+    failed = session.execute("1/0").as_tool_result("mcp")
+    assert failed["isError"]
+    text = failed["content"][0]["text"]
+    assert text.endswith("ZeroDivisionError: division by zero\n[error: ZeroDivisionError]")
 
 
 def test_a_plot_is_an_image(real: Client) -> None:
