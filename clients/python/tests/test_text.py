@@ -31,7 +31,8 @@ def test_sources_say_more_than_the_names_of_objects() -> None:
 
 
 def test_nothing_is_said_as_well() -> None:
-    assert str(outcome(stdout="", result=None)) == "[no output]"
+    for blank in ("", "\n", " \t\n\n", "\u2003"):
+        assert str(outcome(stdout=blank, result=None)) == "[no visible output]"
     assert str(outcome(stdout="", result=None, status="interrupted")) == "[interrupted]"
 
 

@@ -55,7 +55,9 @@ def described(outcome: Outcome, max_chars: Optional[int] = None, *notes: str) ->
             raise ValueError(f"max_chars is at least {LEAST_CHARS}")
         end = cut(end, max_chars // 2)
         body = cut(body, max_chars - len(end))
-    return (body + end).rstrip("\n")
+    text = (body + end).rstrip("\n")
+    # The APIs of models refuse texts of nothing but space.
+    return text if text.strip() else "[no visible output]"
 
 
 def cut(text: str, max_chars: int) -> str:
@@ -135,9 +137,6 @@ def _end(outcome: Outcome) -> Iterator[str]:
         )
         more = " and more" if outcome.files_changed_more else ""
         yield f"files changed: {_listed(changed)}{more}"
-    shown = (outcome.stdout, outcome.stderr, outcome.displays, outcome.value, pictures)
-    if outcome.ok and not any(shown):
-        yield "no output"
 
 
 def images(outcome: Outcome) -> list[Image]:
