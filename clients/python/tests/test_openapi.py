@@ -50,8 +50,8 @@ NO_MODEL = {
     # Requests: the calls' parameters.
     *("CommandRequest", "ExecuteRequest", "FileSpec", "IsCompleteRequest", "OutputSpec"),
     *("ProbeRequest", "RunRequest", "SessionSpec"),
-    # Lists of models, a map, and strings.
-    *("BTreeMap", "Completeness", "FileFormat", "FileList", "Progress"),
+    # Lists of models, and strings.
+    *("Completeness", "FileFormat", "FileList", "Progress"),
     *("SessionPage", "SessionState"),
     # Errors, and replies without anything new.
     *("FilesWritten", "KeepaliveReply", "Problem", "ResetReply"),
