@@ -48,13 +48,13 @@ def next_indent(source, flags):
         return call_timed(compile, source, NAME, "exec", flags | more_flags, True)
 
     last_line = lines_of(source)[-1]
-    if last_line.endswith("\\\n"):
-        return ""
     is_cell = source.lstrip().startswith("%%")
     try:
         compile_source(source)
         error = None
     except SyntaxError as caught:
+        if last_line.endswith("\\\n"):  # A command goes on like a statement.
+            return ""
         import syntax
 
         source, _, error = syntax.translate_all(source, caught, compile_source)

@@ -9,6 +9,8 @@ from programs import getoutput, run_program
 
 # Programs that run the cell.
 PROGRAMS = ("bash", "node", "perl", "ruby", "sh")
+# Their options that collect an output in a variable.
+COLLECTED = {"stdout": "--out", "stderr": "--err"}
 
 
 def shown_as(mime_type):
@@ -22,20 +24,15 @@ def script(line, body):
     """Runs the cell by a program, which reads it from its standard input."""
     program, options = script_options(line)
     subprocess = load("subprocess")
-    collected = {
-        name: subprocess.PIPE
-        for name, option in (("stdout", "--out"), ("stderr", "--err"))
-        if option in options
-    }
+    collected = {name: options[option] for name, option in COLLECTED.items() if option in options}
     if not program:
         raise UsageError("%%script needs the name of a program")
     try:
-        done = run_program(program, stdin=body + "\n", **collected)
+        done = run_program(program, stdin=body + "\n", collected=tuple(collected))
     except FileNotFoundError:
         raise UsageError("there is no program %s in this session" % program[0]) from None
-    for name, option in (("stdout", "--out"), ("stderr", "--err")):
-        if option in options:
-            vars(main_module)[options[option]] = getattr(done, name).decode("utf-8", "replace")
+    for name, variable in collected.items():
+        vars(main_module)[variable] = getattr(done, name).decode("utf-8", "replace")
     vars(main_module)["_exit_code"] = done.returncode
     if done.returncode and "--no-raise-error" not in options:
         raise subprocess.CalledProcessError(done.returncode, " ".join(program))
@@ -47,7 +44,7 @@ def script_options(line):
     program, words = words[:1], words[1:]
     while words[:1] and words[0].startswith("--"):
         name, sign, value = words.pop(0).partition("=")
-        if name in ("--out", "--err") and (sign or words):
+        if name in COLLECTED.values() and (sign or words):
             options[name] = value if sign else words.pop(0)
         elif name in ("--no-raise-error", "--bg"):
             options[name] = ""

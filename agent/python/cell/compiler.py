@@ -128,6 +128,8 @@ def is_silenced(source):
     if "#" not in line or ";" not in line:
         return line.endswith(";")
     tokenize = load("tokenize")
+    if tokenize is None:
+        return False
     try:
         tokens = list(tokenize.generate_tokens(iter(source.splitlines(True)).__next__))
     except (SyntaxError, tokenize.TokenError):  # Of a line in IPython's syntax.

@@ -47,25 +47,21 @@ def getoutput(command, split):
     return Lines(text.splitlines()) if split else text
 
 
-def run_program(program, stdin=None, stdout=None, stderr=None, **options):
-    """Runs a program. Its output goes where Python's does, even while user code collects that."""
+def run_program(program, stdin=None, collected=(), **options):
+    """Runs a program. Its output goes where Python's does, even while user code collects that.
+
+    `collected` names the streams that are for the caller alone.
+    """
     flush_in_use()
     subprocess = load("subprocess")
-    collected = {
-        name: subprocess.PIPE
-        for name in ("stdout", "stderr")
-        if not is_original(getattr(sys, name))
-    }
+    replaced = [name for name in ("stdout", "stderr") if not is_original(getattr(sys, name))]
+    options.update(dict.fromkeys([*replaced, *collected], subprocess.PIPE))
     if stdin is None:
         options["stdin"] = subprocess.DEVNULL
     else:
         options["input"] = stdin.encode("utf-8", "backslashreplace")
-    if stdout is not None:
-        collected["stdout"] = stdout
-    if stderr is not None:
-        collected["stderr"] = stderr
-    done = subprocess.run(program, **collected, **options)
-    for name, wanted in (("stdout", stdout), ("stderr", stderr)):
-        if wanted is None and getattr(done, name):
+    done = subprocess.run(program, **options)
+    for name in replaced:
+        if name not in collected:
             getattr(sys, name).write(getattr(done, name).decode("utf-8", "replace"))
     return done

@@ -250,6 +250,8 @@ class IsComplete(KernelTest):
                 "for x in y:\n    %time f(x)\n    if z:": "incomplete 8",
                 "%time x = (": "complete",
                 "%time x = \\": "incomplete",
+                "x # a comment \\": "complete",
+                "!echo \\": "incomplete",
                 "%nonsense": "complete",
                 "!ls\n)": "invalid",
                 "%%bash": "incomplete",

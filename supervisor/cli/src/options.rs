@@ -99,19 +99,19 @@ impl ConfigOptions {
         })
     }
 
+    /// For programs other than the daemon: prints the warnings.
     pub(super) fn load(&self, listen: &[String]) -> Result<Config, Failure> {
-        resolve(&self.sources(Host::look(), listen)?)
+        let config = resolve(&self.sources(Host::look(), listen)?)?;
+        for warning in &config.warnings {
+            print::note(&format!("warning: {warning}"));
+        }
+        Ok(config)
     }
 }
 
-/// The configuration of these sources, or all of its errors. Prints its warnings.
+/// The configuration of these sources, or all of its errors.
 pub(super) fn resolve(sources: &Sources) -> Result<Config, Failure> {
-    let config = config::resolve(sources)
-        .map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))?;
-    for warning in &config.warnings {
-        print::note(&format!("warning: {warning}"));
-    }
-    Ok(config)
+    config::resolve(sources).map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
 }
 
 /// The environment variables. Bytes that are not UTF-8 are replaced, which makes a value invalid

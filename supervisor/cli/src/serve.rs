@@ -32,6 +32,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let mut config = options::resolve(&args.config.sources(host.clone(), &args.listen)?)?;
     logging::init(config.settings.server.log_format, "info")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     let prepared = privilege::prepare(&mut config.settings, Purpose::Serve)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     let runtime = Builder::new_multi_thread()
