@@ -69,9 +69,13 @@ def expanded(text):
 
 def value_of(expression, names):
     """The text of an expression's value; None if it has no variable, or raises."""
-    expression, _, form = expression.partition(":")
+    form = ""
     try:
-        code = call_user(compile, expression.strip(), "<expression>", "eval")
+        try:
+            code = call_user(compile, expression.strip(), "<expression>", "eval")
+        except SyntaxError:  # A slice has a colon, too.
+            expression, _, form = expression.rpartition(":")
+            code = call_user(compile, expression.strip(), "<expression>", "eval")
         if not any(name in names for name in code.co_names):
             return None
         return call_user(format, call_user(eval, code, names), form)

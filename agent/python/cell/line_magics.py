@@ -11,8 +11,8 @@ from streams import write_note
 # They change how IPython behaves, or where plots appear: here these are always shown.
 NOTHING_TO_DO = """
     aimport alias_magic autocall automagic autoreload autosave clear colors config gui load_ext
-    logoff logon logstart logstop matplotlib notebook pdb pprint precision rehashx reload_ext reset_selective
-    unload_ext xmode
+    logoff logon logstart logstop matplotlib notebook pdb pprint precision rehashx reload_ext
+    reset_selective unload_ext xmode
 """
 # Programs that IPython makes available as magics.
 PROGRAMS = "cat cp head ln ls mkdir mv rm rmdir tail touch"

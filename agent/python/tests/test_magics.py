@@ -27,6 +27,7 @@ class Magics(KernelTest):
         for text, expected in (
             ("{name} $name $n", "x y x y 3"),
             ("{n + 1} {n:03d} {name.upper()}", "4 003 X Y"),
+            ("'{name[2:]} {name[2:]:>3}'", "y   y"),
             ("'$$n'", "$n"),
             ("a{1,2} ${HOME:+set} $UNSET.", "a{1,2} set ."),
             ("a b | awk '{print $2}'", "b"),
