@@ -20,8 +20,9 @@ from jupyter_client.manager import KernelManager
 SECONDS = 300
 
 
-def start(python, directory):
-    manager = KernelManager()
+def start(python, directory, sockets):
+    # Not TCP: another kernel or process may take a port between its choice and its use.
+    manager = KernelManager(transport="ipc", connection_file=os.path.join(sockets, "kernel.json"))
     argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     manager._kernel_spec = KernelSpec(argv=argv)
     manager.start_kernel(cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -59,8 +60,9 @@ def run(client, code):
 
 
 def outcome_of(python, file):
-    with tempfile.TemporaryDirectory() as directory:
-        manager, client = start(python, directory)
+    temporary = tempfile.TemporaryDirectory
+    with temporary() as directory, temporary() as sockets:
+        manager, client = start(python, directory, sockets)
         try:
             return run(client, file.read_text())
         finally:

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::{env, fs};
 
 use serde_json::{Value, json};
@@ -73,10 +73,10 @@ fn judge(scripts: &[PathBuf]) -> Value {
         .arg(PYTHON)
         .args(scripts)
         .env("PYTHONPATH", host::ipykernel().unwrap())
-        .stderr(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
