@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 41] = [
+const PARTS: [(&str, &str); 42] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -67,6 +67,7 @@ const PARTS: [(&str, &str); 41] = [
     ("show_hooks", include_str!("../python/display/show_hooks.py")),
     ("source_cache", include_str!("../python/core/source_cache.py")),
     ("streams", include_str!("../python/core/streams.py")),
+    ("surroundings", include_str!("../python/kernel/surroundings.py")),
     ("syntax", include_str!("../python/cell/syntax.py")),
     ("template", include_str!("../python/zygote/template.py")),
     ("timing", include_str!("../python/cell/timing.py")),

@@ -7,6 +7,7 @@
 //! the time of a dead child whose parent ignores SIGCHLD; RLIMIT_CPU ends such a child unless it
 //! has raised its own soft limit.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
@@ -46,16 +47,14 @@ impl Meter {
             .saturating_add(orphans_us())
     }
 
-    /// As [`Meter::cpu_us`], with every running process included.
-    pub(crate) fn cpu_of_all_us(&self) -> u64 {
-        let others = processes().into_iter().filter(|pid| *pid != self.pid);
-        others.fold(self.cpu_us(), |sum, pid| {
-            let waited = fs::read_to_string(format!("/proc/{pid}/stat"))
-                .ok()
-                .and_then(|text| waited_ticks(&text))
-                .unwrap_or(0);
-            sum.saturating_add(process_us(pid)).saturating_add(waited.saturating_mul(self.tick_us))
-        })
+    /// As [`Meter::cpu_us`], with every running process included that does not descend from one of
+    /// `others`.
+    pub(crate) fn cpu_of_all_us(&self, others: &[Pid]) -> u64 {
+        let excluded: BTreeSet<_> =
+            others.iter().flat_map(|pid| [vec![*pid], descendants(*pid)].concat()).collect();
+        let counted =
+            processes().into_iter().filter(|pid| *pid != self.pid && !excluded.contains(pid));
+        counted.fold(self.cpu_us(), |sum, pid| sum.saturating_add(cpu_with_waited_us(pid)))
     }
 
     /// The kernel's largest resident set so far (`VmHWM`), in bytes; 0 when it is gone.
@@ -63,6 +62,19 @@ impl Meter {
         let text = self.status.as_ref().and_then(read_at_start).unwrap_or_default();
         field_kib(&text, "VmHWM:").saturating_mul(1024)
     }
+}
+
+/// CPU time so far of a process, of its descendants, and of those that these waited for, in
+/// microseconds.
+pub(crate) fn cpu_of_tree_us(root: Pid) -> u64 {
+    let tree = descendants(root).into_iter().chain([root]);
+    tree.fold(0, |sum, pid| sum.saturating_add(cpu_with_waited_us(pid)))
+}
+
+fn cpu_with_waited_us(pid: Pid) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let waited = stat.and_then(|text| waited_ticks(&text)).unwrap_or(0);
+    process_us(pid).saturating_add(waited.saturating_mul(tick_us()))
 }
 
 /// The other processes of this pid namespace. Without a pid namespace, the descendants of the launcher,
@@ -156,26 +168,6 @@ fn field_kib(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether a process has been killed and its end is only a matter of time: it is a zombie, gone,
-/// or has a SIGKILL pending: proc_pid_status(5).
-pub(crate) fn is_dying(pid: Pid) -> bool {
-    if !proc_is_ours() {
-        return false;
-    }
-    fs::read_to_string(format!("/proc/{pid}/status")).map_or(true, |status| has_died(&status))
-}
-
-fn has_died(status: &str) -> bool {
-    const SIGKILL_BIT: u64 = 1 << (libc::SIGKILL - 1);
-    status.lines().filter_map(|line| line.split_once(':')).any(|(name, value)| match name {
-        "State" => value.trim_start().starts_with(['Z', 'X']),
-        "SigPnd" | "ShdPnd" => {
-            u64::from_str_radix(value.trim(), 16).is_ok_and(|set| set & SIGKILL_BIT != 0)
-        }
-        _ => false,
-    })
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessState {
     Running,
@@ -262,14 +254,6 @@ mod tests {
         assert_eq!(exit_status(&stat("S")), None);
         assert_eq!(state(getpid()), ProcessState::Running);
         assert_eq!(state(Pid::from_raw(i32::MAX)), ProcessState::Gone);
-    }
-
-    #[test]
-    fn a_process_with_a_pending_kill_counts_as_dying() {
-        assert!(has_died("Name:\tx\nState:\tZ (zombie)\n"));
-        assert!(has_died("State:\tR (running)\nSigPnd:\t0000000000000100\n"));
-        assert!(!has_died("State:\tS (sleeping)\nSigPnd:\t0000000000000002\nSigBlk:\tffff\n"));
-        assert!(!is_dying(getpid()));
     }
 
     #[test]

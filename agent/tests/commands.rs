@@ -5,8 +5,9 @@ mod harness;
 
 use harness::{Session, command, policy};
 use vivarium_protocol::layer::Plan;
-use vivarium_protocol::message::{Completion, FromAgent, InputFile, ToAgent, Work};
-use vivarium_protocol::outcome::KernelEnd;
+use vivarium_protocol::message::{
+    CommandSpec, Completion, FromAgent, InputFile, Stdin, ToAgent, Work,
+};
 use vivarium_protocol::units::Limit;
 
 /// Prints, and then waits for a signal. Not a shell: one that is about to start a program when it
@@ -72,8 +73,8 @@ fn a_command_that_can_not_be_executed_ends_with_a_shells_exit_code() {
         (&["true"], "data", 126, "data: there is something that is not a directory"),
     ];
     for (argv, cwd, code, said) in cases {
-        let Work::Command { argv, stdin, .. } = command(argv, b"") else { panic!() };
-        let work = Work::Command { argv, stdin, cwd: cwd.to_owned() };
+        let Work::Command(spec) = command(argv, b"") else { panic!() };
+        let work = Work::Command(CommandSpec { cwd: cwd.to_owned(), ..spec });
         session.start_work(work, vec![file("data", b"data")], &[]);
         let outcome = session.finish();
         assert_eq!(outcome.completion, exited(code), "{said}");
@@ -82,7 +83,8 @@ fn a_command_that_can_not_be_executed_ends_with_a_shells_exit_code() {
     // The controls: a program on PATH, one in the workdir, and a directory to be in.
     let chmod = "mkdir -p dir && printf '#!/bin/sh\\npwd' > dir/run && chmod +x dir/run && dir/run";
     assert_eq!(session.shell(chmod).text(), ("/workspace\n", ""));
-    let work = Work::Command { argv: vec!["./run".into()], stdin: vec![], cwd: "dir".into() };
+    let spec = CommandSpec::new(vec!["./run".into()]);
+    let work = Work::Command(CommandSpec { cwd: "dir".into(), ..spec });
     session.start_work(work, vec![], &[]);
     assert_eq!(session.finish().text(), ("/workspace/dir\n", ""));
 }
@@ -197,7 +199,7 @@ fn cpu_time_of_a_command_is_counted_and_limited() {
 }
 
 #[test]
-fn a_kernel_that_dies_takes_the_command_with_it() {
+fn a_kernel_that_dies_takes_commands_with_it() {
     let mut session = Session::launch(policy()).unwrap();
     session.execute(
         "import threading, os, time\n\
@@ -206,11 +208,111 @@ fn a_kernel_that_dies_takes_the_command_with_it() {
          \x20   os._exit(7)\n\
          threading.Thread(target=die).start()",
     );
+    let other = session.start_shell("setsid sleep 1000; echo never", b"");
     let outcome = session.shell("echo so far; touch now; sleep 1000");
-    assert_eq!(outcome.end, Some(KernelEnd::Exited(7)));
+    assert_eq!(outcome.completion, Some(Completion::Signaled(9)));
     assert_eq!(outcome.text(), ("so far\n", ""));
     assert_eq!(outcome.changed(), ["now"]);
-    assert_eq!(session.shell("echo next").text(), ("next\n", ""));
+    let outcome = session.finish_of(other);
+    assert_eq!((outcome.completion, outcome.text()), (Some(Completion::Signaled(9)), ("", "")));
+    assert_eq!(session.shell("echo next; ps -e 2>/dev/null | grep -c sleep").text().0, "next\n0\n");
+}
+
+#[test]
+fn commands_run_beside_code_and_one_another() {
+    let mut session = Session::launch(policy()).unwrap();
+    let code = session.start(
+        "import os, time\n\
+         while not os.path.exists('two'): time.sleep(0.001)\n\
+         open('three', 'w').close()\n'code'",
+        vec![],
+    );
+    let first = session.start_shell("until [ -e three ]; do sleep 0.01; done; echo first", b"");
+    let second = session.start_shell("touch two; echo second; exit 3", b"");
+    let outcome = session.finish_of(second);
+    assert_eq!((outcome.completion, outcome.text()), (exited(3), ("second\n", "")));
+    assert_eq!(session.finish_of(code).repr.as_deref(), Some("'code'"));
+    assert_eq!(session.finish_of(first).text(), ("first\n", ""));
+}
+
+#[test]
+fn what_changes_while_several_run_is_told_to_each() {
+    let mut session = Session::launch(policy()).unwrap();
+    session.shell("touch before");
+    let code = session.start(
+        "import os, time\n\
+         open('by-code', 'w').close()\n\
+         while not os.path.exists('go'): time.sleep(0.001)",
+        vec![],
+    );
+    // Reads what changed until then, which is the code's alone.
+    let waiting = "until [ -e by-code ]; do sleep 0.01; done";
+    session.shell(waiting);
+    let outcome = session.shell("touch by-command gone; rm gone");
+    assert_eq!(outcome.changed(), ["by-command"]);
+    session.shell("rm by-command; touch go");
+    assert_eq!(session.finish_of(code).changed(), ["by-code", "go"]);
+    let mut spec = CommandSpec::new(vec!["touch".into(), "quietly".into()]);
+    spec.background = true;
+    session.start_work(Work::Command(spec), vec![], &[]);
+    assert_eq!(session.finish().changed(), [""; 0]);
+}
+
+#[test]
+fn a_command_has_variables_of_its_own_beside_the_sessions() {
+    let mut session = Session::launch(policy()).unwrap();
+    let mut spec = CommandSpec::new(vec!["env".into()]);
+    spec.env = vec![("HOME".into(), "/elsewhere".into()), ("A".into(), "b=c".into())];
+    session.start_work(Work::Command(spec), vec![], &[]);
+    let outcome = session.finish();
+    let lines: Vec<_> = outcome.text().0.lines().collect();
+    assert!(lines.contains(&"HOME=/elsewhere") && lines.contains(&"A=b=c"), "{lines:?}");
+    assert!(lines.contains(&"MPLBACKEND=Agg") && !lines.contains(&"HOME=/workspace"), "{lines:?}");
+}
+
+#[test]
+fn a_command_reads_the_pipe_that_it_was_given() {
+    let mut session = Session::launch(policy()).unwrap();
+    let (read, write) = std::io::pipe().unwrap();
+    let mut spec = CommandSpec::new(vec!["cat".into()]);
+    spec.stdin = Stdin::Pipe;
+    let execution = session.start_with_pipe(Work::Command(spec), read.into());
+    let mut write = std::fs::File::from(std::os::fd::OwnedFd::from(write));
+    for _ in 0..3 {
+        std::io::Write::write_all(&mut write, b"line\n").unwrap();
+        session.wait_for_output();
+    }
+    drop(write);
+    assert_eq!(session.finish_of(execution).completion, exited(0));
+}
+
+#[test]
+fn signals_reach_the_process_group_of_a_command_and_no_other() {
+    let mut session = Session::launch(policy()).unwrap();
+    let trap = "trap 'echo got it; exit 5' USR1; echo go; while :; do sleep 0.01; done";
+    let other = session.start_shell("echo go; sleep 1000", b"");
+    session.wait_for_output();
+    let execution = session.start_shell(trap, b"");
+    session.wait_for_output();
+    session.send(&ToAgent::Signal { execution, signal: 10 });
+    let outcome = session.finish_of(execution);
+    assert_eq!((outcome.completion, outcome.text()), (exited(5), ("got it\n", "")));
+    session.send(&ToAgent::Signal { execution, signal: 9 }); // It is over.
+    session.send(&ToAgent::Signal { execution: other, signal: 15 });
+    assert_eq!(session.finish_of(other).completion, Some(Completion::Signaled(15)));
+}
+
+#[test]
+fn the_output_of_a_command_that_is_held_waits() {
+    let mut session = Session::launch(policy()).unwrap();
+    let held = session.start_shell("echo first; yes | head -c 300000; echo", b"");
+    session.wait_for_output();
+    session.send(&ToAgent::Hold { execution: held, held: true });
+    // The control: another goes on meanwhile, and this one waits for its pipe.
+    assert_eq!(session.shell("yes | head -c 300000 | wc -c").text().0.trim(), "300000");
+    assert!(!session.is_over(held));
+    session.send(&ToAgent::Hold { execution: held, held: false });
+    assert_eq!(session.finish_of(held).completion, exited(0));
 }
 
 #[test]

@@ -69,17 +69,13 @@ pub enum Work {
         /// The name that tracebacks give it, relative to the workdir if it is a file there; empty if
         /// it has none.
         filename: String,
+        /// The working directory while it runs, relative to the workdir; as it is if `None`.
+        cwd: Option<String>,
+        /// Variables of `os.environ` while it runs.
+        env: Vec<(String, String)>,
     },
     /// A process beside the kernel, under the same restrictions.
-    Command {
-        /// The program, looked for on PATH unless it has a slash, and its arguments.
-        argv: Vec<String>,
-        /// What it reads from its standard input.
-        #[serde(with = "serde_bytes")]
-        stdin: Vec<u8>,
-        /// Its working directory, relative to the workdir; the workdir if empty.
-        cwd: String,
-    },
+    Command(CommandSpec),
     /// A question to the kernel about code. Answered by a value of one part, JSON.
     Assist {
         /// What is asked.
@@ -95,7 +91,51 @@ impl Work {
     /// Code without a file name.
     #[must_use]
     pub const fn code(code: String) -> Self {
-        Self::Code { code, filename: String::new() }
+        Self::Code { code, filename: String::new(), cwd: None, env: Vec::new() }
+    }
+
+    /// Whether it runs beside the kernel.
+    #[must_use]
+    pub const fn is_command(&self) -> bool {
+        matches!(self, Self::Command(_))
+    }
+}
+
+/// A process beside the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandSpec {
+    /// The program, looked for on PATH unless it has a slash, and its arguments.
+    pub argv: Vec<String>,
+    /// What it reads from its standard input.
+    pub stdin: Stdin,
+    /// Its working directory, relative to the workdir; the workdir if empty.
+    pub cwd: String,
+    /// Variables of its environment, which come before the session's of the same names.
+    pub env: Vec<(String, String)>,
+    /// Whether nobody waits for it: the files that it changes are not reported.
+    pub background: bool,
+}
+
+impl CommandSpec {
+    /// A command that reads nothing.
+    #[must_use]
+    pub fn new(argv: Vec<String>) -> Self {
+        Self { argv, ..Self::default() }
+    }
+}
+
+/// The standard input of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stdin {
+    /// These bytes, and then its end.
+    Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// The read end of a pipe that comes with the message (`SCM_RIGHTS`).
+    Pipe,
+}
+
+impl Default for Stdin {
+    fn default() -> Self {
+        Self::Bytes(Vec::new())
     }
 }
 
@@ -127,7 +167,8 @@ pub enum Assist {
 /// Supervisor to agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// Run something. Only when a kernel is ready and nothing is running.
+    /// Run something: code only when a kernel is ready and runs none, a command at any time. With
+    /// [`Stdin::Pipe`] comes the pipe.
     Execute(Execute),
     /// Do something with the files of the workdir. At any time, also while something runs. A
     /// `Read`, `Write` or `Unpack` comes with one end of a stream socket (`SCM_RIGHTS`), over which
@@ -150,6 +191,20 @@ pub enum ToAgent {
     Kill {
         /// The number of the execution.
         execution: ExecutionNumber,
+    },
+    /// Send a signal to the process group of a command, if it is still running.
+    Signal {
+        /// The number of the execution.
+        execution: ExecutionNumber,
+        /// The signal's number: signal(7).
+        signal: i32,
+    },
+    /// Read no more of what a command prints, or go on reading: so it waits for who reads it.
+    Hold {
+        /// The number of the execution.
+        execution: ExecutionNumber,
+        /// Whether to hold it back.
+        held: bool,
     },
     /// Kill every process of the session but the agent, and start a fresh kernel.
     Replace,
@@ -194,6 +249,20 @@ pub struct Changes {
     pub files: Vec<FileEntry>,
     /// Whether there are more.
     pub more: bool,
+}
+
+impl Changes {
+    /// The most files of one report.
+    pub const FILES_MAX: usize = 1000;
+
+    /// Adds what changed later.
+    pub fn extend(&mut self, later: &Self) {
+        self.files.retain(|file| later.files.iter().all(|newer| newer.path != file.path));
+        self.files.extend(later.files.iter().cloned());
+        self.files.sort_by(|one, other| one.path.cmp(&other.path));
+        self.more |= later.more || self.files.len() > Self::FILES_MAX;
+        self.files.truncate(Self::FILES_MAX);
+    }
 }
 
 /// Agent to supervisor.
@@ -275,7 +344,7 @@ pub enum FromAgent {
         stderr_dropped: u64,
         /// What it used.
         usage: Usage,
-        /// Files of the workdir that were made or changed since the execution before.
+        /// Files of the workdir that were made or changed since the execution before, whoever did it.
         changes: Changes,
     },
     /// The answer to [`ToAgent::File`]: at once for what has no content to follow; for a `Read`
@@ -286,9 +355,9 @@ pub enum FromAgent {
         /// The result, or why there is none.
         reply: Result<FileReply, FileProblem>,
     },
-    /// A kernel is gone. If an execution was running it is over, and all it printed has been
-    /// sent. The agent starts the next kernel by itself, unless this one was
-    /// [`KernelEnd::NotStarted`].
+    /// A kernel is gone. If code was running it is over, and all it printed has been
+    /// sent. Commands are killed with it, and report their own ends. The agent starts the next kernel by
+    /// itself, unless this one was [`KernelEnd::NotStarted`].
     KernelExited {
         /// The number of the kernel.
         generation: Generation,
@@ -318,12 +387,36 @@ pub enum FromAgent {
     Pong,
 }
 
+impl FromAgent {
+    /// The execution that this is about. `None` for a kernel's end, whatever that ends.
+    #[must_use]
+    pub const fn execution(&self) -> Option<ExecutionNumber> {
+        match self {
+            Self::Started { execution }
+            | Self::FilesRefused { execution, .. }
+            | Self::Output { execution, .. }
+            | Self::Value { execution, .. }
+            | Self::Exception { execution, .. }
+            | Self::Display { execution, .. }
+            | Self::File { execution, .. }
+            | Self::Done { execution, .. }
+            | Self::CpuLimitReached { execution, .. } => Some(*execution),
+            Self::Failed(_)
+            | Self::KernelReady { .. }
+            | Self::FileDone { .. }
+            | Self::KernelExited { .. }
+            | Self::Described(_)
+            | Self::Pong => None,
+        }
+    }
+}
+
 /// The session as the agent sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// The kernel now in place, if one is ready.
     pub generation: Option<Generation>,
-    /// The execution now running.
+    /// The code now running.
     pub execution: Option<ExecutionNumber>,
     /// Processes of the session, the agent not counted.
     pub processes: u32,

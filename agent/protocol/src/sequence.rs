@@ -1,9 +1,11 @@
 //! Which message may come next from an agent. The supervisor refuses any other.
 
+use std::collections::BTreeMap;
+
 use crate::layer::{Layer, Report};
 use crate::message::{ExecutionNumber, FromAgent};
 
-/// What the agent is doing, as far as its messages say.
+/// What the agent is doing with its kernel, as far as its messages say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// No kernel yet, or the last one is gone.
@@ -18,6 +20,13 @@ enum Phase {
     Over,
 }
 
+/// What has come of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Sent,
+    Running,
+}
+
 /// A message that may not come now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the agent said {message} while {phase}")]
@@ -30,18 +39,25 @@ pub struct OutOfTurn {
 #[derive(Debug)]
 pub struct Sequence {
     phase: Phase,
+    /// Those that are not over; they run beside the kernel.
+    commands: BTreeMap<ExecutionNumber, Stage>,
 }
 
 impl Default for Sequence {
     fn default() -> Self {
-        Self { phase: Phase::Starting }
+        Self { phase: Phase::Starting, commands: BTreeMap::new() }
     }
 }
 
 impl Sequence {
-    /// Notes that `execution` has been sent.
+    /// Notes that `execution`, which the kernel is to run, has been sent.
     pub const fn sent(&mut self, execution: ExecutionNumber) {
         self.phase = Phase::Sent(execution);
+    }
+
+    /// Notes that the command `execution` has been sent.
+    pub fn sent_command(&mut self, execution: ExecutionNumber) {
+        self.commands.insert(execution, Stage::Sent);
     }
 
     /// Whether code may be sent now.
@@ -56,6 +72,12 @@ impl Sequence {
     /// [`OutOfTurn`] if it may not; the agent is then not to be believed any more.
     pub fn accept(&mut self, message: &FromAgent) -> Result<(), OutOfTurn> {
         use Phase::{Over, Ready, Running, Sent, Starting};
+        if self.phase != Over
+            && let Some(execution) = message.execution()
+            && let Some(stage) = self.commands.get(&execution).copied()
+        {
+            return self.accept_of_command(execution, stage, message);
+        }
         let next = match (self.phase, message) {
             (Over, _) => None,
             (phase, FromAgent::Described(_) | FromAgent::FileDone { .. } | FromAgent::Pong) => {
@@ -93,6 +115,36 @@ impl Sequence {
             message: name(message),
             phase: format!("{:?}", self.phase).to_lowercase(),
         })?;
+        Ok(())
+    }
+}
+
+impl Sequence {
+    fn accept_of_command(
+        &mut self,
+        execution: ExecutionNumber,
+        stage: Stage,
+        message: &FromAgent,
+    ) -> Result<(), OutOfTurn> {
+        match (stage, message) {
+            (Stage::Sent, FromAgent::Started { .. }) => {
+                self.commands.insert(execution, Stage::Running);
+            }
+            (Stage::Sent, FromAgent::FilesRefused { .. })
+            | (Stage::Running, FromAgent::Done { .. }) => {
+                self.commands.remove(&execution);
+            }
+            (
+                Stage::Running,
+                FromAgent::Output { .. }
+                | FromAgent::File { .. }
+                | FromAgent::CpuLimitReached { .. },
+            ) => {}
+            _ => {
+                let phase = format!("command {execution} is {stage:?}").to_lowercase();
+                return Err(OutOfTurn { message: name(message), phase });
+            }
+        }
         Ok(())
     }
 }
@@ -177,6 +229,39 @@ mod tests {
         sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
         let error = sequence.accept(&done(1)).unwrap_err();
         assert_eq!(error.to_string(), "the agent said done while running(2)");
+    }
+
+    #[test]
+    fn commands_run_beside_code_and_one_another() {
+        let mut sequence = Sequence::default();
+        sequence.accept(&ready()).unwrap();
+        sequence.sent(1);
+        sequence.sent_command(2);
+        sequence.sent_command(3);
+        for execution in [3, 1, 2] {
+            sequence.accept(&FromAgent::Started { execution }).unwrap();
+        }
+        sequence.accept(&done(2)).unwrap();
+        assert!(!sequence.is_ready(), "the code goes on");
+        sequence.accept(&done(1)).unwrap();
+        assert!(sequence.is_ready());
+        sequence.accept(&done(3)).unwrap();
+        assert!(sequence.accept(&done(3)).is_err(), "it is over");
+    }
+
+    #[test]
+    fn a_command_has_no_value_and_says_nothing_before_it_starts() {
+        let output = || FromAgent::Output { execution: 2, stream: Stream::Stdout, data: vec![] };
+        let value = Value { repr: String::new(), type_name: String::new(), mime: vec![] };
+        let value = FromAgent::Value { execution: 2, value };
+        let mut sequence = Sequence::default();
+        sequence.sent_command(2);
+        assert!(sequence.accept(&output()).is_err());
+        sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
+        sequence.accept(&output()).unwrap();
+        let error = sequence.accept(&value).unwrap_err();
+        assert_eq!(error.to_string(), "the agent said value while command 2 is running");
+        assert!(sequence.accept(&FromAgent::Started { execution: 2 }).is_err());
     }
 
     #[test]

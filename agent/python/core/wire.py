@@ -191,6 +191,25 @@ def accept(data, rest):
     vars(state).update(changes, inbox=inbox, read_counts=read_counts)
 
 
+def parse_execute(payload):
+    """File name, working directory, variables and source of an EXECUTE frame, without its number."""
+    filename, at = string_at(payload, 0)
+    cwd, at = string_at(payload, at)
+    variables = []
+    count, at = int.from_bytes(payload[at : at + 4], "little"), at + 4
+    for _ in range(count):
+        name, at = string_at(payload, at)
+        value, at = string_at(payload, at)
+        variables.append((name, value))
+    return filename, cwd, variables, string_at(payload, at)[0]
+
+
+def string_at(payload, at):
+    """The string at this place, and the place after it."""
+    end = at + 4 + int.from_bytes(payload[at : at + 4], "little")
+    return payload[at + 4 : end].decode(), end
+
+
 def buffer_with(data, size):
     """A buffer of at least `size` bytes that begins with `data`."""
     buffer = bytearray(max(size, len(data)))

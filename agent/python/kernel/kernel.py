@@ -142,9 +142,15 @@ def execute(execution, kind, number, request):
         send(wire.STARTED, number)
         if kind == wire.EXECUTE:
             wire.state.execution_number = number
-            size = int.from_bytes(request[:4], "little")
-            filename, source = request[4 : 4 + size].decode(), request[8 + size :].decode()
-            execution.value = run(int.from_bytes(number, "little"), filename, source)
+            filename, cwd, variables, source = wire.parse_execute(request)
+            number = int.from_bytes(number, "little")
+            if cwd or variables:
+                import surroundings
+
+                with surroundings.Surroundings(cwd, variables):
+                    execution.value = run(number, filename, source)
+            else:
+                execution.value = run(number, filename, source)
         else:
             cursor = int.from_bytes(request[:4], "little")
             execution.value = assist(kind, request[8:].decode(), cursor)

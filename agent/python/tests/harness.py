@@ -183,10 +183,16 @@ class Kernel:
                 data = os.read(fd, 1 << 20)
                 setattr(answer, name, getattr(answer, name) + data.decode("utf-8", "replace"))
 
-    def run(self, code, interrupts=0, filename=""):
+    def run(self, code, interrupts=0, filename="", cwd="", env=()):
         """Runs code; see `frame` for `interrupts`."""
-        name = filename.encode()
-        return self.ask(1, len(name).to_bytes(4, "little") + name, code, interrupts)
+
+        def string(text):
+            return len(text.encode()).to_bytes(4, "little") + text.encode()
+
+        variables = dict(env)
+        details = string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
+        details += b"".join(map(string, (text for pair in variables.items() for text in pair)))
+        return self.ask(1, details, code, interrupts)
 
     def ask(self, request, details, code, interrupts=0):
         self.count += 1

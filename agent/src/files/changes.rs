@@ -33,9 +33,6 @@ mod scan;
 
 pub(crate) use scan::WATCHES_MAX;
 
-/// The most files of one report.
-const REPORTED_MAX: usize = 1000;
-
 /// The most names kept: more than are reported, as some files are gone again at the end.
 const NAMES_MAX: usize = 4096;
 
@@ -190,7 +187,7 @@ impl ChangeTracker {
             if hidden.contains(&stat.st_ino) {
                 continue;
             }
-            if changes.files.len() == REPORTED_MAX {
+            if changes.files.len() == Changes::FILES_MAX {
                 changes.more = true;
                 break;
             }

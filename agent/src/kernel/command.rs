@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::discard;
-use vivarium_protocol::message::{Program, SpawnNumber, Stream};
+use vivarium_protocol::message::{CommandSpec, Program, SpawnNumber, Stdin, Stream};
 use vivarium_protocol::stream::StreamError;
 
 use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
@@ -45,25 +45,33 @@ struct Input {
 }
 
 impl Command {
-    /// Asks the launcher for a command that reads `stdin`. `output_cap` bounds each output stream.
+    /// Asks the launcher for a command, which reads `pipe` if that is its standard input.
+    /// `output_cap` bounds each output stream.
     ///
     /// # Errors
     /// [`StreamError::Frame`] if its arguments are too long, else its pipes could not be made
     /// or the launcher is gone.
     pub(crate) fn spawn(
-        program: Program,
-        stdin: Vec<u8>,
+        spec: CommandSpec,
+        pipe: Option<OwnedFd>,
         output_cap: Option<u64>,
         launcher: &mut LauncherClient,
     ) -> Result<Self, StreamError> {
+        let CommandSpec { argv, stdin, cwd, env, .. } = spec;
         let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
-        let (stdin_end, input) = channel()?;
+        let (stdin_end, input) = match (stdin, pipe) {
+            (Stdin::Pipe, Some(pipe)) => (pipe, None),
+            (Stdin::Bytes(bytes), _) => {
+                let (stdin_end, input) = channel()?;
+                fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
+                (stdin_end, (!bytes.is_empty()).then(|| Input::new(input, bytes)))
+            }
+            (Stdin::Pipe, None) => return Err(io::Error::other("no pipe came with it").into()),
+        };
         let (stdout, stdout_end) = channel()?;
         let (stderr, stderr_end) = channel()?;
-        fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
         let descriptors = [stdin_end.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()];
-        let pending = launcher.spawn(program, &descriptors)?;
-        let input = (!stdin.is_empty()).then(|| Input::new(input, stdin));
+        let pending = launcher.spawn(Program::Command { argv, cwd, env }, &descriptors)?;
         Ok(Self {
             outputs: [
                 Output::new(stdout, Stream::Stdout, output_cap)?,
@@ -86,6 +94,14 @@ impl Command {
         match &self.stage {
             CommandStage::Pending(pending) => Some(pending.as_fd()),
             CommandStage::Up(_) | CommandStage::Failed => None,
+        }
+    }
+
+    /// Its pid inside the session, while it runs.
+    pub(crate) const fn pid(&self) -> Option<Pid> {
+        match self.stage {
+            CommandStage::Up(pid) => Some(pid),
+            CommandStage::Pending(_) | CommandStage::Failed => None,
         }
     }
 
@@ -125,10 +141,6 @@ impl Command {
         }
     }
 
-    pub(crate) fn interrupt(&mut self) {
-        self.signal(Signal::SIGINT);
-    }
-
     /// Kills its process group, and the processes that descend from it as far as they can be
     /// found: a grandchild in a session of its own has to be an orphan to get away.
     pub(crate) fn kill(&mut self) {
@@ -153,7 +165,8 @@ impl Command {
         self.input = None;
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Sends a signal to its process group, now or as soon as it has been executed.
+    pub(crate) fn signal(&mut self, signal: Signal) {
         match self.stage {
             CommandStage::Up(pid) => {
                 discard(

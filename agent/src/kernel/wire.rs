@@ -7,7 +7,7 @@
 //!
 //! | from | type | name | payload |
 //! |---|---|---|---|
-//! | agent | 1 | EXECUTE | `u64` execution, string file name (empty: none), string code |
+//! | agent | 1 | EXECUTE | `u64` execution, string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string code |
 //! | agent | 2 | CONFIG | `u64` most bytes of results per execution |
 //! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
 //! | agent | 4 | INSPECT | the same |
@@ -104,9 +104,14 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 /// fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
     Some(match work {
-        Work::Code { code, filename } => {
-            let filename = [&length(filename.len()), filename.as_bytes()].concat();
-            encode_code(1, execution, &filename, code)
+        Work::Code { code, filename, cwd, env } => {
+            let cwd = cwd.as_ref().map(|path| if path.is_empty() { "." } else { path });
+            let mut details = [text(filename), text(cwd.unwrap_or_default())].concat();
+            details.extend(length(env.len()));
+            for (variable, value) in env {
+                details.extend([text(variable), text(value)].concat());
+            }
+            encode_code(1, execution, &details, code)
         }
         Work::Assist { kind, code, cursor } => {
             let kind = match kind {
@@ -116,12 +121,16 @@ pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec
             };
             encode_code(kind, execution, &cursor.to_le_bytes(), code)
         }
-        Work::Command { .. } => return None,
+        Work::Command(_) => return None,
     })
 }
 
 fn encode_code(kind: u8, execution: ExecutionNumber, details: &[u8], code: &str) -> Vec<u8> {
     encode(kind, &[&execution.to_le_bytes(), details, &length(code.len()), code.as_bytes()])
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [&length(text.len()), text.as_bytes()].concat()
 }
 
 /// A length in bytes, as a frame has it. None is cut: what the supervisor sends is far below.

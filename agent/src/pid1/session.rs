@@ -14,7 +14,7 @@ mod streams;
 mod transfers;
 mod wait;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -24,12 +24,14 @@ use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{
-    Description, Execute, Failure, FromAgent, FromLauncher, Generation, ToAgent,
+    Description, Execute, ExecutionNumber, Failure, FromAgent, FromLauncher, Generation, Stdin,
+    ToAgent, Work,
 };
-use vivarium_protocol::outcome::{KernelEnd, Usage};
+use vivarium_protocol::outcome::KernelEnd;
 
+use self::commands::RunningCommand;
 use self::control::Control;
-use self::execution::RunningExecution;
+use self::execution::{Pending, RunningExecution};
 use self::transfers::Transfers;
 use self::wait::Event;
 use crate::children::Children;
@@ -51,8 +53,10 @@ pub(crate) struct Session<'a> {
     launcher: LauncherClient,
     children: Children,
     kernel: Kernel,
+    /// What the kernel runs.
     running: Option<RunningExecution>,
-    pending: VecDeque<Execute>,
+    commands: BTreeMap<ExecutionNumber, RunningCommand>,
+    pending: VecDeque<Pending>,
     workdir: Workdir,
     transfers: Transfers,
     changes: ChangeTracker,
@@ -80,6 +84,7 @@ impl<'a> Session<'a> {
             children,
             kernel,
             running: None,
+            commands: BTreeMap::new(),
             pending: VecDeque::new(),
             workdir,
             transfers: Transfers::default(),
@@ -131,15 +136,11 @@ impl<'a> Session<'a> {
             Event::Launcher => self.recv_from_launcher()?,
             Event::Children => self.reap(),
             Event::KernelReport => self.read_kernel_report()?,
-            Event::CommandReport => self.read_command_report(false)?,
+            Event::CommandReport(execution) => self.read_command_report(execution, false)?,
             Event::Kernel { readable, writable } => self.serve_kernel(readable, writable)?,
             Event::Output => self.pass_output()?,
-            Event::Input => {
-                if let Some(command) = self.running.as_mut().and_then(RunningExecution::command_mut)
-                {
-                    command.write_input();
-                }
-            }
+            Event::CommandOutput(execution) => self.pass_command_output(execution)?,
+            Event::CommandInput(execution) => self.write_command_input(execution),
             Event::Changes => self.changes.schedule_read(),
             Event::Transfer(number) => self.step_transfer(number)?,
         }
@@ -154,15 +155,18 @@ impl<'a> Session<'a> {
         let wrong = |error| failure("read from the supervisor", error);
         while let Some(message) = self.control.next_message().map_err(wrong)? {
             match message {
-                ToAgent::Execute(request) => {
-                    self.pending.push_back(request);
-                    self.start_pending()?;
-                }
+                ToAgent::Execute(request) => self.accept(request)?,
                 ToAgent::File { transfer, operation } => {
                     self.begin_transfer(transfer, operation)?;
                 }
                 ToAgent::Interrupt { execution } => self.interrupt(execution),
                 ToAgent::Kill { execution } => self.kill_command(execution),
+                ToAgent::Signal { execution, signal } => {
+                    if let Ok(signal) = Signal::try_from(signal) {
+                        self.signal_command(execution, signal);
+                    }
+                }
+                ToAgent::Hold { execution, held } => self.hold_command(execution, held),
                 ToAgent::Replace => self.replace()?,
                 ToAgent::Describe => {
                     let description = self.describe();
@@ -173,6 +177,17 @@ impl<'a> Session<'a> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn accept(&mut self, request: Execute) -> Result<(), Failure> {
+        let pipe = match &request.work {
+            Work::Command(spec) if spec.stdin == Stdin::Pipe => {
+                Some(self.control.descriptor().or_failure("receive a command's pipe")?)
+            }
+            _ => None,
+        };
+        self.pending.push_back(Pending { request, pipe });
+        self.start_pending()
     }
 
     fn recv_from_launcher(&mut self) -> Result<(), Failure> {
@@ -250,7 +265,7 @@ impl<'a> Session<'a> {
                 self.drain_output()?;
                 self.control.send(&FromAgent::Exception { execution, exception })
             }
-            FromKernel::Done { completion, .. } => self.finish(completion, Usage::default()),
+            FromKernel::Done { completion, .. } => self.finish(completion),
         }
     }
 
@@ -298,7 +313,7 @@ impl<'a> Session<'a> {
         let is_up = matches!(self.kernel.stage, KernelStage::Up);
         Description {
             generation: is_up.then_some(self.kernel.generation),
-            execution: self.running.as_ref().map(|running| running.execution),
+            execution: self.running.as_ref().map(|running| running.due.execution),
             processes: u32::try_from(usage::processes().len()).unwrap_or(u32::MAX),
             agent_pss_bytes: usage::pss_bytes(getpid()),
             kernel_pss_bytes: self.kernel.pid().map_or(0, usage::pss_bytes),

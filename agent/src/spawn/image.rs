@@ -37,6 +37,8 @@ pub(super) enum Image {
         arguments: Vec<CString>,
         /// Its working directory, relative to the workdir.
         cwd: String,
+        /// Its own variables, as `NAME=value`.
+        environment: Vec<CString>,
     },
 }
 
@@ -52,14 +54,17 @@ impl Image {
                     arguments: inspect::arguments(&interpreter.version),
                 })
             }
-            Program::Command { argv, cwd } => {
+            Program::Command { argv, cwd, env } => {
                 let arguments: Result<Vec<_>, NulError> =
                     argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
                 let arguments = arguments.or_failure("pass the arguments")?;
                 if arguments.is_empty() {
                     return Err(failure("pass the arguments", "there are none"));
                 }
-                Ok(Self::Command { arguments, cwd: cwd.clone() })
+                let variables = env.iter().map(|(name, value)| format!("{name}={value}"));
+                let environment: Result<_, NulError> = variables.map(CString::new).collect();
+                let environment = environment.or_failure("pass the variables")?;
+                Ok(Self::Command { arguments, cwd: cwd.clone(), environment })
             }
         }
     }
@@ -72,13 +77,23 @@ impl Image {
                 let name = if name.exists() { name } else { path };
                 Err(become_python(path, name, arguments, environment))
             }
-            Self::Command { arguments, cwd } => {
-                let Err(refusal) = execute_command(arguments, cwd, environment);
+            Self::Command { arguments, cwd, environment: own } => {
+                let environment = with_own(environment, own);
+                let Err(refusal) = execute_command(arguments, cwd, &environment);
                 crate::log::print_line(&format!("{}: {}", refusal.what, refusal.why));
                 Ok(refusal.code)
             }
         }
     }
+}
+
+/// The session's variables, but for those that the command has of its own.
+fn with_own(environment: &[CString], own: &[CString]) -> Vec<CString> {
+    let name = |variable: &CString| {
+        variable.as_bytes().split(|byte| *byte == b'=').next().map(<[u8]>::to_vec)
+    };
+    let is_other = |variable: &&CString| own.iter().all(|mine| name(mine) != name(variable));
+    environment.iter().filter(is_other).chain(own).cloned().collect()
 }
 
 fn become_python(

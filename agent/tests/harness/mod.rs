@@ -1,8 +1,10 @@
 //! A session as the supervisor drives it.
 #![allow(dead_code)] // not every file of tests uses all of it
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,8 +18,8 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::message::{
-    Changes, Completion, Execute, FileOperation, FileProblem, FileReply, FromAgent, InputFile,
-    Launch, Stream, ToAgent, Work,
+    Changes, CommandSpec, Completion, Execute, FileOperation, FileProblem, FileReply, FromAgent,
+    InputFile, Launch, Stdin, Stream, ToAgent, Work,
 };
 use vivarium_protocol::outcome::{Display, KernelEnd, MimePart, OutputFile};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
@@ -89,6 +91,10 @@ pub(crate) struct Session {
     next_transfer: u64,
     /// What was said of transfers while something else was waited for.
     done: Vec<(u64, Result<FileReply, FileProblem>)>,
+    /// Of executions that are not over.
+    outcomes: BTreeMap<u64, Outcome>,
+    /// Of those that are, and were not asked for.
+    over: BTreeMap<u64, Outcome>,
 }
 
 /// What became of one execution.
@@ -144,6 +150,8 @@ impl Session {
             protection: vec![],
             next_transfer: 1,
             done: vec![],
+            outcomes: BTreeMap::new(),
+            over: BTreeMap::new(),
         };
         session.wait_until_ready().map(|()| session)
     }
@@ -171,6 +179,7 @@ impl Session {
                     return Ok(());
                 }
                 Some(FromAgent::KernelExited { .. }) => {}
+                Some(message) if message.execution().is_some() => self.note(message),
                 Some(FromAgent::Failed(failure)) => return Err(failure.to_string()),
                 other => return Err(format!("{other:?}")),
             }
@@ -189,10 +198,29 @@ impl Session {
     ) -> u64 {
         let execution = self.next;
         self.next += 1;
-        self.sequence.sent(execution);
+        if work.is_command() {
+            self.sequence.sent_command(execution);
+        } else {
+            self.sequence.sent(execution);
+        }
         let outputs = outputs.iter().map(|&name| name.to_owned()).collect();
         self.send(&ToAgent::Execute(Execute { execution, work, files, outputs }));
         execution
+    }
+
+    /// A command whose standard input is this pipe.
+    pub(crate) fn start_with_pipe(&mut self, work: Work, pipe: OwnedFd) -> u64 {
+        let execution = self.next;
+        self.next += 1;
+        self.sequence.sent_command(execution);
+        let execute = Execute { execution, work, files: vec![], outputs: vec![] };
+        send_with(&self.socket, &ToAgent::Execute(execute), &[pipe], MAX_FRAME_BYTES).unwrap();
+        execution
+    }
+
+    /// Whether it is known that an execution is over.
+    pub(crate) fn is_over(&self, execution: u64) -> bool {
+        self.over.contains_key(&execution)
     }
 
     pub(crate) fn start_shell(&mut self, line: &str, stdin: &[u8]) -> u64 {
@@ -208,48 +236,65 @@ impl Session {
         while !matches!(self.recv(), Some(FromAgent::Output { .. })) {}
     }
 
+    /// What comes of the execution that was started last.
     pub(crate) fn finish(&mut self) -> Outcome {
-        let mut outcome = Outcome::default();
+        self.finish_of(self.next - 1)
+    }
+
+    /// What comes of this execution; what is said of others meanwhile is kept for them.
+    pub(crate) fn finish_of(&mut self, execution: u64) -> Outcome {
         loop {
-            match self.recv().expect("the session ended") {
-                FromAgent::Started { .. } => {}
-                FromAgent::File { file, .. } => outcome.files.push(file),
-                FromAgent::CpuLimitReached { .. } => outcome.cpu_limit_reached = true,
-                FromAgent::FileDone { transfer, reply } => self.done.push((transfer, reply)),
-                FromAgent::Output { stream: Stream::Stdout, data, .. } => {
-                    outcome.stdout.extend(data);
-                }
-                FromAgent::Output { stream: Stream::Stderr, data, .. } => {
-                    outcome.stderr.extend(data);
-                }
-                FromAgent::Value { value, .. } => {
-                    outcome.repr = Some(value.repr);
-                    outcome.mime = value.mime;
-                }
-                FromAgent::Display { display, .. } => outcome.displays.push(display),
-                FromAgent::Exception { exception, .. } => {
-                    outcome.exception = Some(exception.type_name);
-                }
-                FromAgent::Done { completion, stdout_dropped, changes, usage, .. } => {
-                    outcome.changes = changes;
-                    outcome.cpu_us = usage.cpu_us;
-                    outcome.completion = Some(completion);
-                    outcome.stdout_dropped = stdout_dropped;
-                    return outcome;
-                }
-                FromAgent::KernelExited { end, changes, .. } => {
+            if let Some(outcome) = self.over.remove(&execution) {
+                return outcome;
+            }
+            let message = self.recv().expect("the session ended");
+            self.note(message);
+        }
+    }
+
+    fn note(&mut self, message: FromAgent) {
+        let number = message.execution().unwrap_or_default();
+        let outcome = self.outcomes.entry(number).or_default();
+        match message {
+            FromAgent::Started { .. } => {}
+            FromAgent::File { file, .. } => outcome.files.push(file),
+            FromAgent::CpuLimitReached { .. } => outcome.cpu_limit_reached = true,
+            FromAgent::FileDone { transfer, reply } => self.done.push((transfer, reply)),
+            FromAgent::Output { stream: Stream::Stdout, data, .. } => outcome.stdout.extend(data),
+            FromAgent::Output { stream: Stream::Stderr, data, .. } => outcome.stderr.extend(data),
+            FromAgent::Value { value, .. } => {
+                outcome.repr = Some(value.repr);
+                outcome.mime = value.mime;
+            }
+            FromAgent::Display { display, .. } => outcome.displays.push(display),
+            FromAgent::Exception { exception, .. } => outcome.exception = Some(exception.type_name),
+            FromAgent::Done { completion, stdout_dropped, changes, usage, .. } => {
+                outcome.changes = changes;
+                outcome.cpu_us = usage.cpu_us;
+                outcome.completion = Some(completion);
+                outcome.stdout_dropped = stdout_dropped;
+                self.end(number);
+            }
+            FromAgent::KernelExited { execution, end, changes, .. } => {
+                self.wait_until_ready().unwrap();
+                if let Some(number) = execution {
+                    let outcome = self.outcomes.entry(number).or_default();
                     outcome.changes = changes;
                     outcome.end = Some(end);
-                    self.wait_until_ready().unwrap();
-                    return outcome;
+                    self.end(number);
                 }
-                FromAgent::FilesRefused { reason, .. } => {
-                    outcome.refused = Some(reason);
-                    return outcome;
-                }
-                other => panic!("{other:?}"),
             }
+            FromAgent::FilesRefused { reason, .. } => {
+                outcome.refused = Some(reason);
+                self.end(number);
+            }
+            other => panic!("{other:?}"),
         }
+    }
+
+    fn end(&mut self, number: u64) {
+        let outcome = self.outcomes.remove(&number).unwrap_or_default();
+        self.over.insert(number, outcome);
     }
 
     pub(crate) fn execute(&mut self, code: &str) -> Outcome {
@@ -260,7 +305,8 @@ impl Session {
 
 pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
     let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
-    Work::Command { argv, stdin: stdin.to_owned(), cwd: String::new() }
+    let stdin = Stdin::Bytes(stdin.to_owned());
+    Work::Command(CommandSpec { stdin, ..CommandSpec::new(argv) })
 }
 
 impl Session {

@@ -12,6 +12,8 @@ use crate::register::Register;
 pub enum Refusal {
     /// The session's queue is full.
     QueueFull,
+    /// As many commands run in the session as may.
+    TooManyCommands,
     /// The maximum of sessions is reached.
     TooManySessions,
     /// The host has no memory for one more session.
@@ -31,8 +33,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::QueueFull,
+        Self::TooManyCommands,
         Self::TooManySessions,
         Self::NoCapacity,
         Self::NoDescriptors,
@@ -47,6 +50,7 @@ impl Refusal {
     const fn name(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",
+            Self::TooManyCommands => "too_many_commands",
             Self::TooManySessions => "too_many_sessions",
             Self::NoCapacity => "no_capacity",
             Self::NoDescriptors => "no_descriptors",
@@ -86,7 +90,7 @@ impl Family for Queue {
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
                 "Requests refused for lack of room, by the problem's `code`: `queue_full`, \
-                 `too_many_sessions`, `no_capacity`, `no_descriptors`, `too_many_transfers`, \
+                 `too_many_commands`, `too_many_sessions`, `no_capacity`, `no_descriptors`, `too_many_transfers`, \
                  `no_room`, `overloaded`, `too_many_requests`, `draining`.",
             )?,
         })

@@ -1,11 +1,13 @@
 //! Commands: processes beside the kernel, in the same sandbox.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{FileSpec, OutputSpec};
 
-/// A process to run in a session's sandbox: `argv` or `shell`.
+/// A process to run in a session's sandbox, beside its kernel: `argv` or `shell`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRequest {
@@ -24,7 +26,26 @@ pub struct CommandRequest {
     /// Its working directory, in the workdir; the workdir itself if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Milliseconds it may run; the configured time if not given.
+    /// Standard input is left open: write to it with `POST
+    /// /v1/sessions/{id}/executions/{execution_id}/stdin`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stdin_open: bool,
+    /// Variables for it alone, beside the session's.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "super::scalar::unique_map"
+    )]
+    pub env: BTreeMap<String, String>,
+    /// Answer at once with the execution's id, and let it run until its own `timeout_ms`, a reset or
+    /// the session's end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// Wait for its turn, behind the code that the session was sent before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+    /// Milliseconds it may run; if not given the configured time, and any time for one in the
+    /// background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Files to put into the workdir first.
@@ -44,4 +65,29 @@ pub struct CommandRequest {
     /// Interrupt it when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,
+}
+
+/// A command that runs in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackgroundReply {
+    pub session_id: String,
+    /// By which its state and events are found, and with which it is written to and signalled.
+    pub execution_id: String,
+}
+
+/// A signal for a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignalRequest {
+    /// Its name, as in signal(7): `SIGTERM`. `SIGKILL` also ends what the command has started.
+    pub signal: String,
+}
+
+/// What was written to a command's standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StdinReply {
+    /// How many bytes of the body.
+    pub written_bytes: u64,
+    /// Whether it was closed after them.
+    pub closed: bool,
 }

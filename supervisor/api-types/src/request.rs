@@ -120,6 +120,17 @@ pub struct ExecuteRequest {
     /// `__file__` is its path, and modules beside it can be imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
+    /// The working directory while it runs, in the workdir. If not given it is where the code before
+    /// has left it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Variables of `os.environ` while it runs.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "super::scalar::unique_map"
+    )]
+    pub env: BTreeMap<String, String>,
     /// Milliseconds it may run; the configured time if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -168,7 +179,7 @@ pub struct RunRequest {
     /// Standard input in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin_base64: Option<String>,
-    /// A command's working directory, in the workdir; the workdir itself if not given.
+    /// The working directory, in the workdir; the workdir itself if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Files to put into the workdir first.

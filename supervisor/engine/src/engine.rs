@@ -40,6 +40,7 @@ mod files;
 mod idempotency;
 mod kept;
 mod pools;
+mod processes;
 mod reaper;
 mod reload;
 mod request;
@@ -60,6 +61,7 @@ pub use error::{EngineError, StartError};
 pub use execute::{ExecutionHandle, ExecutionOptions, ResponseMode};
 pub use files::Upload;
 pub use idempotency::IdempotencyKey;
+pub use processes::Stdin;
 pub use request::is_valid_id;
 pub use request::too_low;
 pub use trial::below_floor;
@@ -207,7 +209,8 @@ impl Engine {
     pub async fn interrupt(&self, tenant: &str, id: &str) -> Result<InterruptReply, EngineError> {
         let session = self.find(tenant, id)?;
         let unknown = || EngineError::UnknownSession(id.to_owned());
-        let interrupted = session.ask(Command::Interrupt).await.ok_or_else(unknown)?;
+        let interrupt = |reply| Command::Interrupt(None, reply);
+        let interrupted = session.ask(interrupt).await.ok_or_else(unknown)?;
         let session_id = id.to_owned();
         let Some(interrupted) = interrupted else {
             let detail = "nothing was running".to_owned();

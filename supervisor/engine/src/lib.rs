@@ -25,6 +25,6 @@ pub mod template;
 pub use engine::testing;
 pub use engine::{
     Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Engine, EngineError, ExecutionHandle,
-    ExecutionOptions, IdempotencyKey, ResponseMode, StartError, Undelivered, Upload, below_floor,
-    is_valid_id, too_low,
+    ExecutionOptions, IdempotencyKey, ResponseMode, StartError, Stdin, Undelivered, Upload,
+    below_floor, is_valid_id, too_low,
 };

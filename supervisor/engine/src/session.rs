@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use nix::sys::signal::Signal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use vivarium_api_types::{SessionInfo, SessionState, SessionUsage};
@@ -36,16 +37,18 @@ mod processes;
 pub mod registry;
 mod results;
 mod state;
+mod stdin;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transfer;
 
-pub use actor::{from_pooled, spawn};
+pub use actor::{MAX_COMMANDS, from_pooled, spawn};
 pub use execution::{Interrupted, QueuedExecution, Refusal, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
 pub use output::mime_bundle;
 pub use pooled::PooledSession;
 pub use results::Results;
+pub use stdin::StdinPipe;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
 const COMMANDS: usize = 16;
@@ -82,8 +85,10 @@ pub struct Timing {
 #[derive(Debug)]
 pub enum Command {
     Execute(Box<QueuedExecution>),
-    /// Stop what is running; `None` if nothing is.
-    Interrupt(oneshot::Sender<Option<Interrupted>>),
+    /// Stop this execution, or what is running; `None` if nothing is.
+    Interrupt(Option<ExecutionNumber>, oneshot::Sender<Option<Interrupted>>),
+    /// Send a signal to a command; `false` if it is not running.
+    Signal(ExecutionNumber, Signal, oneshot::Sender<bool>),
     /// Replace the kernel; answers with the execution that was ended by it.
     Reset(oneshot::Sender<Option<ExecutionNumber>>),
     Describe(oneshot::Sender<Description>),
@@ -105,6 +110,18 @@ pub(crate) struct SessionStatus {
     pub(crate) last_used_at: Timestamp,
     /// Whether the reaper has taken it up.
     pub(crate) reaped: bool,
+    /// Commands that run and that somebody waits for.
+    pub(crate) foreground_commands: usize,
+}
+
+impl SessionStatus {
+    /// The state of the session as a whole: that of its kernel, unless only commands run.
+    pub(crate) fn state(&self) -> SessionState {
+        match self.state {
+            SessionState::Idle if self.foreground_commands > 0 => SessionState::Running,
+            state => state,
+        }
+    }
 }
 
 /// Everybody's hold on a session.
@@ -137,6 +154,7 @@ impl Session {
             last_used: created,
             last_used_at: created_at,
             reaped: false,
+            foreground_commands: 0,
         };
         let session = Self {
             identity,
@@ -222,7 +240,7 @@ impl Session {
     /// When it is due to be reaped, from now.
     fn expires_in(&self, status: &SessionStatus) -> Duration {
         let now = Instant::now();
-        let idle_end = if status.state == SessionState::Idle { status.last_used } else { now };
+        let idle_end = if status.state() == SessionState::Idle { status.last_used } else { now };
         let idle = (idle_end + self.timing.idle_timeout).saturating_duration_since(now);
         let lifetime = self.timing.max_lifetime;
         lifetime.map_or(idle, |max| idle.min((self.created + max).saturating_duration_since(now)))
@@ -260,7 +278,7 @@ impl Session {
             id: self.identity.id.clone(),
             tenant: self.identity.tenant.clone(),
             environment: self.identity.environment.clone(),
-            state: status.state,
+            state: status.state(),
             kernel_origin: status.origin,
             protection: status.protection.to_vec(),
             limits: self.identity.limits.clone().into(),

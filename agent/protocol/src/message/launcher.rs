@@ -21,6 +21,8 @@ pub enum Program {
         argv: Vec<String>,
         /// Its working directory, relative to the workdir; the workdir if empty.
         cwd: String,
+        /// Variables of its environment, which come before the session's of the same names.
+        env: Vec<(String, String)>,
     },
 }
 

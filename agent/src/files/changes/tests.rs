@@ -115,11 +115,11 @@ fn nothing_is_watched_before_an_execution_finds_files() {
 #[test]
 fn files_over_the_maximum_of_a_report_are_not_reported_later() {
     let mut fixture = Fixture::empty();
-    for number in 0..REPORTED_MAX + 10 {
+    for number in 0..Changes::FILES_MAX + 10 {
         fixture.write(&format!("{number:06}"));
     }
     let (names, more) = fixture.take();
-    assert_eq!((names.len(), more), (REPORTED_MAX, true));
+    assert_eq!((names.len(), more), (Changes::FILES_MAX, true));
     fixture.tracker.begin(&fixture.workdir);
     assert_eq!(fixture.names(), [""; 0]);
     fixture.write("later");
@@ -209,7 +209,7 @@ fn changes_over_the_maximum_are_reported_as_more() {
         fixture.write(&format!("{number:06}"));
     }
     let (names, more) = fixture.take();
-    assert_eq!((names.len(), more), (REPORTED_MAX, true));
+    assert_eq!((names.len(), more), (Changes::FILES_MAX, true));
     assert_eq!(fixture.names(), [""; 0]);
 }
 
@@ -254,7 +254,7 @@ fn directories_over_the_maximum_of_watches_are_scanned() {
         fixture.write(&format!("{number}/f"));
     }
     let (names, more) = fixture.take();
-    assert_eq!((names.len(), more), (REPORTED_MAX, true));
+    assert_eq!((names.len(), more), (Changes::FILES_MAX, true));
 }
 
 #[test]

@@ -6,6 +6,8 @@ use vivarium_protocol::frame::TooLarge;
 use vivarium_protocol::outcome::{DisplayKind, MimePart};
 
 use super::parse::TEXT_MAX_BYTES;
+use vivarium_protocol::message::CommandSpec;
+
 use super::*;
 
 const MAX: usize = 4 << 20;
@@ -121,11 +123,20 @@ fn encoded_requests_match_the_documented_frames() {
     assert_eq!(assist(Assist::Inspect, "a"), inspect);
     let is_complete = b"\x12\0\0\0\x06\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
     assert_eq!(assist(Assist::IsComplete, "a"), is_complete);
-    let code = Work::Code { code: "é".into(), filename: "f".into() };
-    let frame = b"\x14\0\0\0\x01\x07\0\0\0\0\0\0\0\x01\0\0\0f\x02\0\0\0\xc3\xa9";
-    assert_eq!(encoded(code), frame);
-    let command = Work::Command { argv: vec![], stdin: vec![], cwd: String::new() };
-    assert_eq!(encode_work(7, &command), None);
+    let code = |cwd: Option<&str>, env| Work::Code {
+        code: "é".into(),
+        filename: "f".into(),
+        cwd: cwd.map(Into::into),
+        env,
+    };
+    let frame = b"\x1c\0\0\0\x01\x07\0\0\0\0\0\0\0\x01\0\0\0f\0\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9";
+    assert_eq!(encoded(code(None, vec![])), frame);
+    let frame = [
+        b"\x28\0\0\0\x01\x07\0\0\0\0\0\0\0\x01\0\0\0f\x01\0\0\0.".as_slice(),
+        b"\x01\0\0\0\x01\0\0\0a\x02\0\0\0bc\x02\0\0\0\xc3\xa9",
+    ];
+    assert_eq!(encoded(code(Some(""), vec![("a".into(), "bc".into())])), frame.concat());
+    assert_eq!(encode_work(7, &Work::Command(CommandSpec::default())), None);
     assert_eq!(encode_shown(7), b"\x09\0\0\0\x05\x07\0\0\0\0\0\0\0");
     assert_eq!(encode_config(Some(258)), b"\x09\0\0\0\x02\x02\x01\0\0\0\0\0\0");
     assert_eq!(encode_config(None), b"\x09\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff");

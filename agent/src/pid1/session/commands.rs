@@ -1,110 +1,189 @@
-//! A command, from its request to its end.
+//! Commands, each from its request to its end. They run beside the kernel and one another.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::FrameError;
 use vivarium_protocol::message::{
-    Completion, ExecutionNumber, Failure, FromAgent, Program, SpawnNumber, Stream, Work,
+    Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::stream::StreamError;
 
 use super::Session;
-use super::execution::{Runner, RunningExecution};
+use super::results::Due;
+use super::streams::{drain, read_once};
 use crate::failure::failure;
 use crate::kernel::command::Command;
 use crate::kernel::launcher_client::SpawnProgress;
 use crate::spawn::NOT_EXECUTABLE;
-use crate::usage;
+
+#[derive(Debug)]
+pub(super) struct RunningCommand {
+    pub(super) due: Due,
+    pub(super) command: Command,
+    /// When CPU time is next checked; `None` when it is not limited, its end was reported already, or
+    /// it has not begun.
+    pub(super) next_cpu_check: Option<Instant>,
+    /// Whether its output waits.
+    pub(super) held: bool,
+}
 
 impl Session<'_> {
     /// Asks the launcher for a command. Its start is reported once it has been executed.
     pub(super) fn start_command(
         &mut self,
-        mut running: RunningExecution,
+        due: Due,
         work: Work,
+        pipe: Option<OwnedFd>,
     ) -> Result<(), Failure> {
-        let Work::Command { argv, stdin, cwd } = work else {
+        let Work::Command(spec) = work else {
             return Ok(());
         };
+        let execution = due.execution;
         let output_cap = self.context.policy.limits.max_output_bytes.get();
-        let program = Program::Command { argv, cwd };
-        match Command::spawn(program, stdin, output_cap, &mut self.launcher) {
+        match Command::spawn(spec, pipe, output_cap, &mut self.launcher) {
             Ok(command) => {
-                running.runner = Runner::Command(Box::new(command));
-                self.running = Some(running);
+                let running = RunningCommand { due, command, next_cpu_check: None, held: false };
+                self.commands.insert(execution, running);
                 Ok(())
             }
             Err(StreamError::Frame(FrameError::TooLarge(_))) => {
-                self.running = Some(running);
-                self.report_start_failure("the arguments are too long")?;
-                self.finish(Completion::Exited(NOT_EXECUTABLE), Usage::default())
+                self.report_start_failure(execution, "the arguments are too long")?;
+                self.send_done(due, Completion::Exited(NOT_EXECUTABLE), [0, 0], Usage::default())
             }
             Err(error) => Err(failure("ask for a command", error)),
         }
     }
 
-    /// Reads the command's report: to its end, once the launcher has said that it is `gone`.
-    pub(super) fn read_command_report(&mut self, gone: bool) -> Result<(), Failure> {
-        let command = self.running.as_mut().and_then(RunningExecution::command_mut);
-        match command.map(|command| command.read_report(gone)) {
-            None | Some(SpawnProgress::Pending) => Ok(()),
-            Some(SpawnProgress::Started(_)) => {
-                let Some(mut running) = self.running.take() else {
-                    return Ok(());
-                };
-                self.begin_counting(&mut running);
-                let execution = running.execution;
-                self.running = Some(running);
+    /// Reads a command's report: to its end, once the launcher has said that it is `gone`.
+    pub(super) fn read_command_report(
+        &mut self,
+        execution: ExecutionNumber,
+        gone: bool,
+    ) -> Result<(), Failure> {
+        let limit = self.cpu_limit().map(|limit| self.next_check(limit));
+        let Some(running) = self.commands.get_mut(&execution) else {
+            return Ok(());
+        };
+        match running.command.read_report(gone) {
+            SpawnProgress::Pending => Ok(()),
+            SpawnProgress::Started(_) => {
+                running.next_cpu_check = limit;
                 self.control.send(&FromAgent::Started { execution })
             }
-            Some(SpawnProgress::Failed(failed)) => self.report_start_failure(&failed.to_string()),
+            SpawnProgress::Failed(_) if running.command.is_killed() => {
+                self.control.send(&FromAgent::Started { execution })
+            }
+            SpawnProgress::Failed(failed) => {
+                self.report_start_failure(execution, &failed.to_string())
+            }
         }
     }
 
-    /// The launcher reports the end of a process that is not the kernel: the running command, or one
-    /// that ended with a kernel before.
+    /// The launcher reports the end of a process that is not the kernel: a command, or a kernel that
+    /// was given up.
     pub(super) fn command_ended(
         &mut self,
         number: SpawnNumber,
         end: KernelEnd,
         lifetime: Usage,
     ) -> Result<(), Failure> {
-        let is_it = |command: &Command| command.spawn_number() == number;
-        if !self.running.as_ref().and_then(RunningExecution::command).is_some_and(is_it) {
-            return Ok(());
-        }
-        self.read_command_report(true)?;
-        let Some(command) = self.running.as_mut().and_then(RunningExecution::command_mut) else {
+        let mut commands = self.commands.iter();
+        let found = commands.find(|(_, running)| running.command.spawn_number() == number);
+        let Some(execution) = found.map(|(execution, _)| *execution) else {
             return Ok(());
         };
-        let killed_by_another = matches!(end, KernelEnd::Signaled { signal, .. } if signal == Signal::SIGKILL as i32)
-            && !command.is_killed();
-        if killed_by_another && self.kernel.pid().is_some_and(usage::is_dying) {
-            // Both ran out of memory together. The kernel's end, reported in a moment, covers this.
+        self.read_command_report(execution, true)?;
+        let Some(mut running) = self.commands.remove(&execution) else {
             return Ok(());
-        }
-        command.clear();
+        };
+        running.command.clear();
         let completion = match end {
-            _ if !command.is_up() => Completion::Exited(NOT_EXECUTABLE),
+            _ if !running.command.is_up() && running.command.is_killed() => {
+                Completion::Signaled(Signal::SIGKILL as i32)
+            }
+            _ if !running.command.is_up() => Completion::Exited(NOT_EXECUTABLE),
             KernelEnd::Exited(code) => Completion::Exited(code),
             KernelEnd::Signaled { signal, .. } => Completion::Signaled(signal),
             _ => Completion::Exited(NOT_EXECUTABLE),
         };
-        self.finish(completion, lifetime)
+        for (stream, data) in drain(&mut running.command.outputs) {
+            self.control.send(&FromAgent::Output { execution, stream, data })?;
+        }
+        let [stdout, stderr] = &mut running.command.outputs;
+        let dropped = [stdout.end(), stderr.end()];
+        self.send_done(running.due, completion, dropped, lifetime)
+    }
+
+    fn send_done(
+        &mut self,
+        mut due: Due,
+        completion: Completion,
+        [stdout_dropped, stderr_dropped]: [u64; 2],
+        usage: Usage,
+    ) -> Result<(), Failure> {
+        self.send_outputs(&due)?;
+        let changes = self.changes_of(&mut due);
+        self.control.send(&FromAgent::Done {
+            execution: due.execution,
+            completion,
+            stdout_dropped,
+            stderr_dropped,
+            usage,
+            changes,
+        })
+    }
+
+    pub(super) fn pass_command_output(
+        &mut self,
+        execution: ExecutionNumber,
+    ) -> Result<(), Failure> {
+        let Some(running) = self.commands.get_mut(&execution) else {
+            return Ok(());
+        };
+        let messages = read_once(&mut running.command.outputs, Some(execution));
+        messages.iter().try_for_each(|message| self.control.send(message))
+    }
+
+    pub(super) fn write_command_input(&mut self, execution: ExecutionNumber) {
+        if let Some(running) = self.commands.get_mut(&execution) {
+            running.command.write_input();
+        }
+    }
+
+    pub(super) fn hold_command(&mut self, execution: ExecutionNumber, held: bool) {
+        if let Some(running) = self.commands.get_mut(&execution) {
+            running.held = held;
+        }
+    }
+
+    pub(super) fn signal_command(&mut self, execution: ExecutionNumber, signal: Signal) {
+        if let Some(running) = self.commands.get_mut(&execution) {
+            running.command.signal(signal);
+        }
     }
 
     pub(super) fn kill_command(&mut self, execution: ExecutionNumber) {
-        let running = self.running.as_mut().filter(|running| running.execution == execution);
-        if let Some(command) = running.and_then(RunningExecution::command_mut) {
-            command.kill();
+        if let Some(running) = self.commands.get_mut(&execution) {
+            running.command.kill();
+        }
+    }
+
+    /// All of the session's processes are killed: so are those that have not been executed yet.
+    pub(super) fn kill_commands(&mut self) {
+        for running in self.commands.values_mut() {
+            running.command.kill();
         }
     }
 
     /// Prints on the command's behalf, as a shell would, why it is not executed.
-    fn report_start_failure(&mut self, why: &str) -> Result<(), Failure> {
-        let Some(execution) = self.running.as_ref().map(|running| running.execution) else {
-            return Ok(());
-        };
+    fn report_start_failure(
+        &mut self,
+        execution: ExecutionNumber,
+        why: &str,
+    ) -> Result<(), Failure> {
         self.control.send(&FromAgent::Started { execution })?;
         let data = format!("the command could not be started: {why}\n").into_bytes();
         self.control.send(&FromAgent::Output { execution, stream: Stream::Stderr, data })

@@ -21,21 +21,16 @@ impl Session<'_> {
         running.next_cpu_check = self.cpu_limit().map(|limit| self.next_check(limit));
     }
 
-    /// What the running execution has used so far, with what was `spent` by a process that is
-    /// gone and not ours to wait for.
-    pub(super) fn usage(&self, spent: Usage) -> Usage {
+    /// What the code that runs has used so far.
+    pub(super) fn usage(&self) -> Usage {
         let (Some(meter), Some(running)) = (self.kernel.meter(), &self.running) else {
             return Usage::default();
         };
-        let counted = meter.cpu_us().saturating_sub(running.cpu_before_us);
-        let memory_peak_bytes = match running.command() {
-            Some(_) => spent.memory_peak_bytes,
-            None => meter.memory_peak_bytes(),
-        };
-        Usage { cpu_us: counted.saturating_add(spent.cpu_us), memory_peak_bytes }
+        let cpu_us = meter.cpu_us().saturating_sub(running.cpu_before_us);
+        Usage { cpu_us, memory_peak_bytes: meter.memory_peak_bytes() }
     }
 
-    /// What the running execution used whose kernel has ended; `lifetime` is the kernel's, from wait(2).
+    /// What the code used whose kernel has ended; `lifetime` is the kernel's, from wait(2).
     pub(super) fn usage_of_the_dead(&self, lifetime: Usage) -> Usage {
         let Some(running) = &self.running else {
             return Usage::default();
@@ -45,22 +40,34 @@ impl Session<'_> {
     }
 
     pub(super) fn check_cpu(&mut self, now: Instant) -> Result<(), Failure> {
-        let (Some(limit), Some(meter)) = (self.cpu_limit(), self.kernel.meter()) else {
+        let Some(limit) = self.cpu_limit() else {
             return Ok(());
         };
-        let due = |running: &&RunningExecution| running.next_cpu_check.is_some_and(|at| at <= now);
-        let Some(running) = self.running.as_ref().filter(due) else {
-            return Ok(());
-        };
-        let execution = running.execution;
-        let used_us = meter.cpu_of_all_us().saturating_sub(running.cpu_before_us);
-        let left = limit.saturating_sub(Duration::from_micros(used_us));
-        let next_cpu_check = (!left.is_zero()).then(|| self.next_check(left));
-        if let Some(running) = &mut self.running {
-            running.next_cpu_check = next_cpu_check;
+        let is_due = |at: &Option<Instant>| at.is_some_and(|at| at <= now);
+        let mut used = Vec::new();
+        if let (Some(meter), Some(running)) = (self.kernel.meter(), &self.running)
+            && is_due(&running.next_cpu_check)
+        {
+            // Whatever descends from no command counts as the code's, orphans too.
+            let commands = self.commands.values().filter_map(|running| running.command.pid());
+            let cpu_us = meter.cpu_of_all_us(&commands.collect::<Vec<_>>());
+            used.push((running.due.execution, cpu_us.saturating_sub(running.cpu_before_us)));
         }
-        if next_cpu_check.is_none() {
-            self.control.send(&FromAgent::CpuLimitReached { execution, used_us })?;
+        for running in self.commands.values().filter(|running| is_due(&running.next_cpu_check)) {
+            let cpu_us = running.command.pid().map_or(0, usage::cpu_of_tree_us);
+            used.push((running.due.execution, cpu_us));
+        }
+        for (execution, used_us) in used {
+            let left = limit.saturating_sub(Duration::from_micros(used_us));
+            let next_check = (!left.is_zero()).then(|| self.next_check(left));
+            if next_check.is_none() {
+                self.control.send(&FromAgent::CpuLimitReached { execution, used_us })?;
+            }
+            if let Some(running) = self.commands.get_mut(&execution) {
+                running.next_cpu_check = next_check;
+            } else if let Some(running) = &mut self.running {
+                running.next_cpu_check = next_check;
+            }
         }
         Ok(())
     }
@@ -70,7 +77,7 @@ impl Session<'_> {
     }
 
     /// The earliest time at which `left` of CPU time can have been used, on all cores at once.
-    fn next_check(&self, left: Duration) -> Instant {
+    pub(super) fn next_check(&self, left: Duration) -> Instant {
         let earliest = left / self.context.host.cpus;
         Instant::now() + earliest.clamp(MIN_CHECK_INTERVAL, MAX_CHECK_INTERVAL)
     }

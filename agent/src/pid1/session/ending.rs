@@ -10,7 +10,6 @@ use vivarium_protocol::discard;
 use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
-use super::execution::RunningExecution;
 use super::{EXIT_TIMEOUT, Session};
 use crate::children;
 use crate::failure::failure;
@@ -59,6 +58,7 @@ impl Session<'_> {
         };
         // It may have sent that the execution is done before it ended.
         while self.kernel.kill_reason.is_none() && self.read_kernel()? == ReadOutcome::Something {}
+        self.kill_commands();
         clear_processes();
         let usage = self.usage_of_the_dead(lifetime);
         if !self.ever_ready {
@@ -95,24 +95,16 @@ impl Session<'_> {
     }
 
     fn send_kernel_exited(&mut self, end: KernelEnd, usage: Usage) -> Result<(), Failure> {
-        // The start of a command that was not executed yet has not been reported.
-        let arriving = self
-            .running
-            .as_ref()
-            .filter(|running| running.command().is_some_and(|command| command.report().is_some()));
-        if let Some(execution) = arriving.map(|running| running.execution) {
-            self.control.send(&FromAgent::Started { execution })?;
-        }
         let [stdout_dropped, stderr_dropped] = self.end_output()?;
-        let running = self.running.take();
+        let mut running = self.running.take();
         let mut changes = Changes::default();
-        if let Some(running) = &running {
-            self.send_outputs(running)?;
-            changes = self.changes_of(running);
+        if let Some(running) = &mut running {
+            self.send_outputs(&running.due)?;
+            changes = self.changes_of(&mut running.due);
         }
         self.control.send(&FromAgent::KernelExited {
             generation: self.kernel.generation,
-            execution: running.map(|running: RunningExecution| running.execution),
+            execution: running.map(|running| running.due.execution),
             end,
             stdout_dropped,
             stderr_dropped,

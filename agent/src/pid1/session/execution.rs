@@ -1,70 +1,52 @@
-//! An execution, from its request to its end.
+//! Code in the kernel, from its request to its end.
 
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use super::Session;
+use super::results::Due;
+use crate::kernel::wire;
+use crate::{files, sys};
+use nix::sys::signal::Signal;
 use vivarium_protocol::discard;
 use vivarium_protocol::message::{
     Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, Work,
 };
-use vivarium_protocol::outcome::Usage;
-
-use super::Session;
-use crate::kernel::command::Command;
-use crate::kernel::wire;
-use crate::{files, sys};
 
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.
 const RLIMIT_SLACK_SECS: u64 = 5;
 
+/// What waits for a kernel to be ready.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) request: Execute,
+    /// The standard input that came with it.
+    pub(super) pipe: Option<OwnedFd>,
+}
+
+/// Code, or a question, in the kernel.
 #[derive(Debug)]
 pub(super) struct RunningExecution {
-    pub(super) execution: ExecutionNumber,
-    pub(super) runner: Runner,
-    pub(super) outputs: Vec<String>,
-    /// Bytes of results that it may still give.
-    pub(super) results_left: u64,
-    pub(super) reports_changes: bool,
+    pub(super) due: Due,
+    begun: bool,
+    /// Whether to interrupt it as soon as it has.
+    interrupt_held: bool,
     /// CPU time of the session when it began, in microseconds.
     pub(super) cpu_before_us: u64,
-    /// When CPU time is next checked; `None` when it is not limited, its end was reported already, or
-    /// the execution has not begun.
+    /// When CPU time is next checked; `None` when it is not limited, or its end was reported already.
     pub(super) next_cpu_check: Option<Instant>,
 }
 
-#[derive(Debug)]
-pub(super) enum Runner {
-    Kernel {
-        begun: bool,
-        /// Whether to interrupt it as soon as it has.
-        interrupt_held: bool,
-    },
-    Command(Box<Command>),
-}
-
-impl RunningExecution {
-    pub(super) fn command(&self) -> Option<&Command> {
-        match &self.runner {
-            Runner::Command(command) => Some(command),
-            Runner::Kernel { .. } => None,
-        }
-    }
-
-    pub(super) fn command_mut(&mut self) -> Option<&mut Command> {
-        match &mut self.runner {
-            Runner::Command(command) => Some(command),
-            Runner::Kernel { .. } => None,
-        }
-    }
-}
-
 impl Session<'_> {
+    /// Starts what can be: commands, and code when the kernel runs none.
     pub(super) fn start_pending(&mut self) -> Result<(), Failure> {
-        while self.kernel.is_up() && self.running.is_none() {
-            let Some(request) = self.pending.pop_front() else {
-                return Ok(());
-            };
+        while self.kernel.is_up() {
+            let is_free = self.running.is_none();
+            let can_start = |pending: &Pending| is_free || pending.request.work.is_command();
+            let Some(next) = self.pending.iter().position(can_start) else { break };
+            let Some(Pending { request, pipe }) = self.pending.remove(next) else { break };
             if self.put_files(&request)? {
-                self.start(request)?;
+                self.start(request, pipe)?;
             }
         }
         Ok(())
@@ -88,20 +70,30 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn start(&mut self, request: Execute) -> Result<(), Failure> {
+    fn start(&mut self, request: Execute, pipe: Option<OwnedFd>) -> Result<(), Failure> {
         let Execute { execution, work, outputs, .. } = request;
-        self.changes.begin(&self.workdir);
-        let mut running = RunningExecution {
+        self.begin_changes();
+        let max_result_bytes = self.context.policy.limits.max_result_bytes.get();
+        let reports_changes = match &work {
+            Work::Code { .. } => true,
+            Work::Command(spec) => !spec.background,
+            Work::Assist { .. } => false,
+        };
+        let due = Due {
             execution,
-            runner: Runner::Kernel { begun: false, interrupt_held: false },
             outputs,
-            results_left: self.context.policy.limits.max_result_bytes.get().unwrap_or(u64::MAX),
-            reports_changes: !matches!(work, Work::Assist { .. }),
-            cpu_before_us: 0,
-            next_cpu_check: None,
+            results_left: max_result_bytes.unwrap_or(u64::MAX),
+            changes: reports_changes.then(Changes::default),
         };
         let Some(frame) = wire::encode_work(execution, &work) else {
-            return self.start_command(running, work);
+            return self.start_command(due, work, pipe);
+        };
+        let mut running = RunningExecution {
+            due,
+            begun: false,
+            interrupt_held: false,
+            cpu_before_us: 0,
+            next_cpu_check: None,
         };
         self.begin_counting(&mut running);
         if let (Some(limit), Some(pid)) = (self.cpu_limit(), self.kernel.pid()) {
@@ -131,41 +123,38 @@ impl Session<'_> {
     /// Interrupts this execution, if it is running. A kernel that has not begun with it could only
     /// ignore the signal, which is then held back.
     pub(super) fn interrupt(&mut self, execution: ExecutionNumber) {
-        match self.running.as_mut().filter(|running| running.execution == execution) {
-            Some(RunningExecution { runner: Runner::Kernel { begun, interrupt_held }, .. }) => {
-                *interrupt_held = !*begun;
-                if *begun {
+        match self.running.as_mut().filter(|running| running.due.execution == execution) {
+            Some(running) => {
+                running.interrupt_held = !running.begun;
+                if running.begun {
                     self.kernel.interrupt();
                 }
             }
-            Some(RunningExecution { runner: Runner::Command(command), .. }) => command.interrupt(),
-            None => {}
+            None => self.signal_command(execution, Signal::SIGINT),
         }
     }
 
     pub(super) fn execution_started(&mut self) {
-        if let Some(RunningExecution { runner: Runner::Kernel { begun, interrupt_held }, .. }) =
-            &mut self.running
-        {
-            *begun = true;
-            if std::mem::take(interrupt_held) {
+        if let Some(running) = &mut self.running {
+            running.begun = true;
+            if std::mem::take(&mut running.interrupt_held) {
                 self.kernel.interrupt();
             }
         }
     }
 
-    /// Ends the running execution: passes on the rest of its output, then its output files, then reports
-    /// the end. `spent` is usage that the meter does not count.
-    pub(super) fn finish(&mut self, completion: Completion, spent: Usage) -> Result<(), Failure> {
-        let usage = self.usage(spent);
+    /// Ends the code that runs: passes on the rest of its output, then its output files, then reports
+    /// the end.
+    pub(super) fn finish(&mut self, completion: Completion) -> Result<(), Failure> {
+        let usage = self.usage();
         let [stdout_dropped, stderr_dropped] = self.end_output()?;
-        let Some(running) = self.running.take() else {
+        let Some(mut running) = self.running.take() else {
             return Ok(());
         };
-        self.send_outputs(&running)?;
-        let changes = self.changes_of(&running);
+        self.send_outputs(&running.due)?;
+        let changes = self.changes_of(&mut running.due);
         self.control.send(&FromAgent::Done {
-            execution: running.execution,
+            execution: running.due.execution,
             completion,
             stdout_dropped,
             stderr_dropped,
@@ -173,14 +162,5 @@ impl Session<'_> {
             changes,
         })?;
         self.start_pending()
-    }
-
-    /// The files that an execution which is now over has changed.
-    pub(super) fn changes_of(&mut self, running: &RunningExecution) -> Changes {
-        if running.reports_changes {
-            self.changes.take(&self.workdir, &self.transfers.hidden())
-        } else {
-            Changes::default()
-        }
     }
 }

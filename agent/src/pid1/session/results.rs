@@ -1,18 +1,68 @@
 //! An execution's values, displays and files, all of them together within `max_result_bytes`.
 
 use std::io::Read;
+use std::path::Path;
 
-use vivarium_protocol::message::{Failure, FromAgent};
+use vivarium_protocol::message::{Changes, ExecutionNumber, Failure, FromAgent};
 use vivarium_protocol::outcome::{Display, MimePart, OutputFile, Value};
 
 use super::Session;
-use super::execution::RunningExecution;
 use crate::files::{self, FileError, Workdir};
 
 /// The largest file in one message; the rest of the frame is for what is beside it.
 const FILE_MAX_BYTES: u64 = 32 << 20;
 
+/// What is due to a request when its execution ends.
+#[derive(Debug)]
+pub(super) struct Due {
+    pub(super) execution: ExecutionNumber,
+    /// Names of files to bring back.
+    pub(super) outputs: Vec<String>,
+    /// Bytes of results that it may still give.
+    pub(super) results_left: u64,
+    /// What changed while it ran, as far as that was read for others. `None` if it is not reported.
+    pub(super) changes: Option<Changes>,
+}
+
 impl Session<'_> {
+    /// An execution begins. What changed before is for those that run already; if there are none, it
+    /// is for this one.
+    pub(super) fn begin_changes(&mut self) {
+        if self.all_due().any(|due| due.changes.is_some()) {
+            self.share_changes();
+        }
+        self.changes.begin(&self.workdir);
+    }
+
+    /// The files that were changed while an execution ran that is now over, whoever did it.
+    pub(super) fn changes_of(&mut self, due: &mut Due) -> Changes {
+        let Some(mut own) = due.changes.take() else {
+            return Changes::default();
+        };
+        let is_alone = own.files.is_empty();
+        own.extend(&self.share_changes());
+        if !is_alone {
+            // Those that were read before may be gone again.
+            let is_there = |name: &str| self.workdir.stat(Path::new(name)).is_ok();
+            own.files.retain(|file| is_there(&file.path));
+        }
+        own
+    }
+
+    /// Reads what changed, and notes it for all that run.
+    fn share_changes(&mut self) -> Changes {
+        let taken = self.changes.take(&self.workdir, &self.transfers.hidden());
+        for changes in self.all_due().filter_map(|due| due.changes.as_mut()) {
+            changes.extend(&taken);
+        }
+        taken
+    }
+
+    fn all_due(&mut self) -> impl Iterator<Item = &mut Due> {
+        let code = self.running.iter_mut().map(|running| &mut running.due);
+        code.chain(self.commands.values_mut().map(|running| &mut running.due))
+    }
+
     /// Passes on the value of an execution, behind what was printed before it. The frame it came in
     /// was bounded.
     pub(super) fn pass_value(&mut self, value: Value) -> Result<(), Failure> {
@@ -21,8 +71,8 @@ impl Session<'_> {
             return Ok(());
         };
         let size = size_of_bundle(&value.mime);
-        running.results_left = running.results_left.saturating_sub(size);
-        let execution = running.execution;
+        running.due.results_left = running.due.results_left.saturating_sub(size);
+        let execution = running.due.execution;
         self.control.send(&FromAgent::Value { execution, value })
     }
 
@@ -34,19 +84,19 @@ impl Session<'_> {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
-        let execution = running.execution;
-        if let Some(left) = running.results_left.checked_sub(size_of_bundle(&display.mime)) {
-            running.results_left = left;
+        let execution = running.due.execution;
+        if let Some(left) = running.due.results_left.checked_sub(size_of_bundle(&display.mime)) {
+            running.due.results_left = left;
             self.control.send(&FromAgent::Display { execution, display })?;
         }
         self.kernel.acknowledge_display(execution);
         Ok(())
     }
 
-    pub(super) fn send_outputs(&mut self, running: &RunningExecution) -> Result<(), Failure> {
-        let execution = running.execution;
-        let mut left = running.results_left;
-        for name in &running.outputs {
+    pub(super) fn send_outputs(&mut self, due: &Due) -> Result<(), Failure> {
+        let execution = due.execution;
+        let mut left = due.results_left;
+        for name in &due.outputs {
             let file = output_file(&self.workdir, name, left);
             left = left.saturating_sub(file.size_bytes);
             self.control.send(&FromAgent::File { execution, file })?;
@@ -96,7 +146,6 @@ fn read(workdir: &Workdir, name: &str, left: u64) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use super::*;
 

@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use vivarium_protocol::message::{Failure, TransferNumber};
+use vivarium_protocol::message::{ExecutionNumber, Failure, TransferNumber};
 
 use super::Session;
-use super::execution::RunningExecution;
 use crate::failure::failure;
 use crate::kernel::KernelStage;
 
@@ -25,14 +24,15 @@ pub(super) enum Event {
     Launcher,
     Children,
     KernelReport,
-    CommandReport,
+    CommandReport(ExecutionNumber),
     /// The kernel's channel can be read or written.
     Kernel {
         readable: bool,
         writable: bool,
     },
     Output,
-    Input,
+    CommandOutput(ExecutionNumber),
+    CommandInput(ExecutionNumber),
     Changes,
     /// An operation on files can go on.
     Transfer(TransferNumber),
@@ -81,23 +81,28 @@ impl Session<'_> {
         if let KernelStage::Confining(pending) = &self.kernel.stage {
             sources.push(readable(pending.as_fd(), Event::KernelReport));
         }
-        let command = self.running.as_ref().and_then(RunningExecution::command);
-        if let Some(report) = command.and_then(|command| command.report()) {
-            sources.push(readable(report, Event::CommandReport));
-        }
         // A supervisor that does not keep up gets no more. Its messages are still read.
         if !self.control.is_full() {
             if let Some((channel, wants_write)) = self.kernel.control() {
                 let event = Event::Kernel { readable: false, writable: false };
                 sources.push(source(channel, both(wants_write), event));
             }
-            let outputs = command.filter(|command| command.is_up()).map(|command| &command.outputs);
-            let outputs = self.kernel.outputs.iter().chain(outputs.into_iter().flatten());
-            let outputs = outputs.filter_map(|output| output.fd());
+            let outputs = self.kernel.outputs.iter().filter_map(|output| output.fd());
             sources.extend(outputs.map(|output| readable(output, Event::Output)));
         }
-        if let Some(input) = command.and_then(|command| command.input()) {
-            sources.push(source(input, PollFlags::POLLOUT, Event::Input));
+        for (execution, running) in &self.commands {
+            let command = &running.command;
+            let report = command.report();
+            sources.extend(report.map(|fd| readable(fd, Event::CommandReport(*execution))));
+            let input = command.input();
+            let input = input.map(|fd| (fd, PollFlags::POLLOUT));
+            sources.extend(
+                input.map(|(fd, flags)| source(fd, flags, Event::CommandInput(*execution))),
+            );
+            if command.is_up() && !running.held && !self.control.is_full() {
+                let outputs = command.outputs.iter().filter_map(|output| output.fd());
+                sources.extend(outputs.map(|fd| readable(fd, Event::CommandOutput(*execution))));
+            }
         }
         sources.extend(self.changes.fd().map(|fd| readable(fd, Event::Changes)));
         sources.extend(self.transfers.sources().map(
@@ -113,8 +118,10 @@ impl Session<'_> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let cpu = self.running.as_ref().and_then(|running| running.next_cpu_check);
-        [cpu, self.kernel.exit_deadline, self.changes.due()].into_iter().flatten().min()
+        let code = self.running.as_ref().and_then(|running| running.next_cpu_check);
+        let commands = self.commands.values().filter_map(|running| running.next_cpu_check);
+        let others = [code, self.kernel.exit_deadline, self.changes.due()];
+        others.into_iter().flatten().chain(commands).min()
     }
 }
 

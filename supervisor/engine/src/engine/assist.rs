@@ -38,6 +38,8 @@ impl Engine {
             outputs: Vec::new(),
             timeout: ANSWER_WITHIN,
             cancel_on_disconnect: true,
+            queued: true,
+            stdin: None,
         };
         let outcome = self
             .hand_over(&session, spec, ResponseMode::Outcome, false, None)

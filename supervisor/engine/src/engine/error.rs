@@ -27,6 +27,19 @@ pub enum EngineError {
     Missing { field: &'static str, reason: &'static str },
     #[error("{depth} executions wait in this session, as many as may")]
     QueueFull { depth: usize },
+    #[error("{max} commands run in this session, as many as may")]
+    TooManyCommands { max: usize },
+    #[error("execution {0:?} is no command that is running")]
+    NotRunning(String),
+    /// It was not started with its standard input open, has closed it, or is over.
+    #[error(
+        "nothing can be written to its standard input: it was not left open (stdin_open), was \
+             closed, or the command is over"
+    )]
+    NoStdin,
+    /// The command does not read what is written to it.
+    #[error("{0}")]
+    StdinFull(String),
     /// Requests, executions and results take what they may take together, of the tenant or of all.
     #[error("{0}")]
     NoRoom(Full),
@@ -99,6 +112,10 @@ impl EngineError {
             Self::Invalid { .. } => "invalid_field",
             Self::Missing { .. } => "missing_field",
             Self::QueueFull { .. } => "queue_full",
+            Self::TooManyCommands { .. } => "too_many_commands",
+            Self::NotRunning(_) => "not_running",
+            Self::NoStdin => "no_stdin",
+            Self::StdinFull(_) => "stdin_full",
             Self::NoRoom(Full::Tenant { .. }) => "no_room",
             Self::NoRoom(Full::Daemon { .. }) => "overloaded",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
@@ -133,6 +150,8 @@ impl EngineError {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::QueueFull { .. }
+            | Self::TooManyCommands { .. }
+            | Self::StdinFull(_)
             | Self::NoRoom(_)
             | Self::Busy
             | Self::NoDescriptors

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
+use vivarium_protocol::message::Transient;
 use vivarium_protocol::outcome::Cause;
 
 use super::idempotency::{Claim, IdempotencyKey, Product, Slot};
@@ -15,9 +16,9 @@ use super::{Engine, EngineError, request};
 use crate::budget::Reservation;
 use crate::observe;
 use crate::session::execution_log::{
-    Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent,
+    Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent, Stage,
 };
-use crate::session::{self, Command, QueuedExecution, Refusal, Session, WorkSpec};
+use crate::session::{self, Command, QueuedExecution, Refusal, Session, StdinPipe, WorkSpec};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResponseMode {
@@ -63,6 +64,15 @@ impl ExecutionHandle {
     fn again(record: Arc<ExecutionLog>) -> Self {
         let _attached = record.attach();
         Self { session_id: String::new(), record, is_replay: true, gone: None, _attached }
+    }
+
+    /// Its id in its session.
+    pub fn execution_id(&self) -> Option<String> {
+        match self.record.stage() {
+            Stage::Queued(number) | Stage::Running(number) => Some(number.to_string()),
+            Stage::Done(outcome) => Some(outcome.execution_id.clone()),
+            Stage::Submitted | Stage::Refused(_) => None,
+        }
     }
 
     /// Waits for its end, and for that of a session of its own.
@@ -254,7 +264,7 @@ impl Engine {
     pub(super) async fn hand_over(
         &self,
         session: &Arc<Session>,
-        spec: WorkSpec,
+        mut spec: WorkSpec,
         response: ResponseMode,
         session_created: bool,
         reservation: Option<Reservation>,
@@ -270,6 +280,11 @@ impl Engine {
         let settings = self.settings();
         let (record, writer) =
             ExecutionLog::new(settings.session.event_buffer_bytes, spec.cancel_on_disconnect);
+        if spec.has_pipe() {
+            let (pipe, read_end) = StdinPipe::new().map_err(no_pipe)?;
+            record.set_stdin(pipe);
+            spec.stdin = Some(read_end);
+        }
         let attached = record.attach();
         let streamed = response != ResponseMode::Outcome;
         let execution = QueuedExecution::new(spec, streamed, session_created, writer, reservation);
@@ -282,8 +297,11 @@ impl Engine {
             taken = record.finished().await.map(drop);
         }
         if let Err(refusal) = taken {
-            if refusal == Refusal::QueueFull {
-                self.observer(&session.identity.tenant).refused(observe::Refusal::QueueFull);
+            let observer = self.observer(&session.identity.tenant);
+            match refusal {
+                Refusal::QueueFull => observer.refused(observe::Refusal::QueueFull),
+                Refusal::TooManyCommands => observer.refused(observe::Refusal::TooManyCommands),
+                _ => {}
             }
             return Err(match (refusal, session.started().await) {
                 // It may have been over before it heard of this.
@@ -314,10 +332,18 @@ async fn end_with(session: Arc<Session>, record: Arc<ExecutionLog>) {
     session.close(Cause::Deleted).await;
 }
 
+fn no_pipe(error: std::io::Error) -> EngineError {
+    match Transient::of(error.raw_os_error().unwrap_or(0)) {
+        Some(Transient::Descriptors) => EngineError::NoDescriptors,
+        _ => EngineError::Internal(format!("make a pipe for a command: {error}")),
+    }
+}
+
 /// A session's refusal in the engine's words.
 fn refused(refusal: Refusal, session_id: &str, depth: usize) -> EngineError {
     match refusal {
         Refusal::QueueFull => EngineError::QueueFull { depth },
+        Refusal::TooManyCommands => EngineError::TooManyCommands { max: session::MAX_COMMANDS },
         Refusal::Busy => EngineError::Busy,
         Refusal::NotStarted(failure) => EngineError::NotStarted(failure),
         Refusal::Gone => EngineError::UnknownSession(session_id.to_owned()),

@@ -36,7 +36,7 @@ impl Engine {
         execute::follow(&self.record(tenant, session_id, execution_id)?, after)
     }
 
-    fn record(
+    pub(super) fn record(
         &self,
         tenant: &str,
         session_id: &str,

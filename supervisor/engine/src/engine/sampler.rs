@@ -58,7 +58,7 @@ impl Sampler {
         for session in sessions {
             let (state, used) = {
                 let status = session.status();
-                (status.state, status.last_used)
+                (status.state(), status.last_used)
             };
             let asked = before.remove_entry(&key(session)).map(|(key, asked)| {
                 self.asked.insert(key, asked);

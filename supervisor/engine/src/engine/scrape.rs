@@ -79,7 +79,7 @@ impl Engine {
         for session in self.inner.registry.all() {
             let (state, queued) = {
                 let status = session.status();
-                (status.state, status.usage.queued)
+                (status.state(), status.usage.queued)
             };
             let population = tenants.entry(session.identity.tenant.clone()).or_default();
             *population.states.entry(state.into()).or_default() += 1;

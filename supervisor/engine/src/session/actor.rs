@@ -1,11 +1,12 @@
 //! The task that is a session.
 //!
-//! It waits for four things: what the agent says ([`from_agent`]), what others want ([`commands`]), what
-//! the kernel counts against it ([`cgroup_events`]), and the time ([`Actor::late`]). Whatever ends it,
+//! It waits for what the agent says ([`from_agent`]), what others want ([`commands`]), what the
+//! kernel counts against it ([`cgroup_events`]), what becomes of commands ([`beside`]), and the time
+//! ([`Actor::late`]). Whatever ends it,
 //! [`end`] answers everybody who still waits and returns only when the last process and
 //! directory of the session are gone.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ use super::{Command, Identity, QueuedExecution, Session, Timing};
 use crate::budget::{Account, Reservation};
 use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
 
+mod beside;
 mod cgroup_events;
 mod commands;
 mod end;
@@ -43,6 +45,8 @@ mod from_agent;
 mod kernels;
 mod verdict;
 
+pub use beside::MAX_COMMANDS;
+use beside::RunningCommand;
 pub(super) use cgroup_events::CgroupEventCounter;
 use kernels::Kernels;
 
@@ -64,6 +68,7 @@ enum Stop {
     Reset,
 }
 
+/// An execution that the agent has been sent: of code in the kernel, or of a command beside it.
 struct RunningExecution {
     number: ExecutionNumber,
     kind: Kind,
@@ -72,6 +77,8 @@ struct RunningExecution {
     started: Option<Instant>,
     /// What the scope had used when it began.
     mark: Mark,
+    /// Whether another ran at the same time: what the scope counts is then not this one's alone.
+    overlapped: bool,
     stop: Option<Stop>,
     /// Whether it did not give way to that, and was killed: a command.
     killed: bool,
@@ -89,6 +96,17 @@ struct RunningExecution {
 }
 
 impl RunningExecution {
+    /// Takes in what came of it, or forgets it where the daemon has no room for it.
+    fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>, account: &Account) {
+        let has_room = paid.is_some_and(Reservation::is_covered) || account.excess().is_none();
+        let happened =
+            if has_room { self.collector.fold(message) } else { self.collector.forgo(message) };
+        if let Some(happened) = happened {
+            self.writer.push(happened);
+        }
+        self.count();
+    }
+
     /// Counts what has come of it so far.
     fn count(&mut self) {
         let events = self.writer.log().events_bytes();
@@ -130,7 +148,10 @@ struct Actor {
     deadline: Deadline,
     liveness: Liveness,
     queue: VecDeque<QueuedExecution>,
+    /// What the kernel runs.
     running: Option<RunningExecution>,
+    /// Commands, which run beside it and one another.
+    commands: BTreeMap<ExecutionNumber, RunningCommand>,
     last_number: ExecutionNumber,
     resets: Vec<Reset>,
     describes: Vec<oneshot::Sender<Description>>,
@@ -160,6 +181,7 @@ impl Actor {
             liveness: Liveness::default(),
             queue: VecDeque::new(),
             running: None,
+            commands: BTreeMap::new(),
             last_number: 0,
             resets: Vec::new(),
             describes: Vec::new(),
@@ -177,7 +199,12 @@ impl Actor {
         let end = loop {
             let (deadline, look) = (self.deadline, self.liveness.due());
             let step = tokio::select! {
-                message = recv(&mut self.channel, self.running.as_ref(), &self.context.account) => {
+                message = recv(
+                    &mut self.channel,
+                    self.running.as_ref(),
+                    !self.commands.is_empty(),
+                    &self.context.account,
+                ) => {
                     self.on_message(message)
                 }
                 command = commands.recv() => match command {
@@ -188,6 +215,7 @@ impl Actor {
                 () = abandoned(self.running.as_ref()) => self.interrupt_abandoned(),
                 awaited = deadline.passed() => self.late(awaited),
                 () = reached(look) => self.look_at_agent(),
+                event = beside::next_event(&self.commands) => self.on_command_event(event),
             };
             if let Step::Break(end) = step {
                 break end;
@@ -200,7 +228,7 @@ impl Actor {
     fn late(&mut self, awaited: Awaited) -> Step {
         match awaited.overdue() {
             Overdue::Interrupt => self.stop(Stop::WallTime),
-            Overdue::Kill => self.kill(),
+            Overdue::Kill => self.replace(),
             Overdue::GiveUp(cause, why) => Step::Break(End::new(cause, why)),
         }
     }
@@ -215,22 +243,10 @@ impl Actor {
         self.wait_for(Awaited::GivingWay)
     }
 
-    /// Has what did not give way killed: a command alone, anything else with its kernel.
-    fn kill(&mut self) -> Step {
-        match &mut self.running {
-            Some(running) if running.kind == Kind::Command => {
-                running.killed = true;
-                let execution = running.number;
-                self.send(&ToAgent::Kill { execution })?;
-                self.wait_for(Awaited::Dying)
-            }
-            _ => self.replace(),
-        }
-    }
-
-    /// Has the kernel killed, and waits for the next one.
+    /// Has the kernel killed, with all processes of the session, and waits for the next one.
     fn replace(&mut self) -> Step {
         let (cause, detail) = self.kill_reason();
+        self.commands_end_with_kernel(cause, &detail);
         // Nobody reads the answer to a question.
         let is_reported = !self.running.as_ref().is_some_and(|running| {
             running.kind == Kind::Assist && running.stop != Some(Stop::Reset)
@@ -241,26 +257,43 @@ impl Actor {
         self.wait_for(Awaited::Kernel)
     }
 
-    /// Hands the next execution to the agent, if both are there.
+    /// Hands the agent what can run now: the next of the queue if nothing has its turn, and commands
+    /// that wait for no turn if there is a kernel, whose session they are to run in.
     fn dispatch(&mut self) -> Step {
-        while self.state == SessionState::Idle && self.sequence.is_ready() {
-            let Some(queued) = self.queue.pop_front() else { break };
+        loop {
+            let is_free = self.state == SessionState::Idle
+                && self.sequence.is_ready()
+                && !self.commands.values().any(|command| command.has_turn);
+            let has_kernel = !matches!(
+                self.state,
+                SessionState::Starting | SessionState::Replacing | SessionState::Closed
+            );
+            let can_run = |queued: &QueuedExecution| {
+                if queued.spec.waits_for_turn() { is_free } else { has_kernel }
+            };
+            let next = self.queue.iter().position(can_run);
+            let Some(queued) = next.and_then(|next| self.queue.remove(next)) else { break };
             if queued.writer.log().is_abandoned() {
                 self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }
-            let number = queued.number;
-            let message = self.take_up(queued);
-            if let Err(error) = self.channel.send(&message) {
-                self.reject(None, error.to_string());
+            if queued.spec.kind() == Kind::Command {
+                self.start_command(queued);
                 continue;
             }
+            let number = queued.number;
+            let (running, message) = self.take_up(queued);
+            if let Err(error) = self.channel.send(&message) {
+                self.reject(running, None, error.to_string());
+                continue;
+            }
+            self.running = Some(running);
             self.liveness.wanted();
             self.sequence.sent(number);
             self.set_state(Event::Sent)?;
             self.wait_for(Awaited::Handover)?;
         }
-        if self.running.is_none() && self.queue.is_empty() {
+        if self.running.is_none() && self.queue.is_empty() && self.foreground_commands() == 0 {
             for waiter in self.idle_waiters.drain(..) {
                 discard(waiter.send(()), "nobody waits any more");
             }
@@ -269,20 +302,25 @@ impl Actor {
         Step::Continue(())
     }
 
-    /// Makes a queued execution the running one, and gives the message that hands it to the agent.
-    fn take_up(&mut self, queued: QueuedExecution) -> ToAgent {
+    /// Makes a running execution of a queued one, and the message that hands it to the agent.
+    fn take_up(&mut self, queued: QueuedExecution) -> (RunningExecution, ToAgent) {
         let kind = queued.spec.kind();
+        let mut others: Vec<_> = self.running.iter_mut().collect();
+        others.extend(self.commands.values_mut().map(|command| &mut command.execution));
+        others.iter_mut().for_each(|other| other.overlapped = true);
+        let overlapped = !others.is_empty();
         let QueuedExecution { spec, streamed, session_created, writer, .. } = queued;
         let QueuedExecution { reservation, number, queued_at, .. } = queued;
         let WorkSpec { work, files, outputs, timeout, .. } = spec;
         let names = outputs.iter().map(|output| output.name.clone()).collect();
-        self.running = Some(RunningExecution {
+        let running = RunningExecution {
             number,
             kind,
             timeout,
             queued_at,
             started: None,
             mark: self.meter.mark(),
+            overlapped,
             stop: None,
             killed: false,
             collector: Collector::new(&self.session.identity.limits, outputs, streamed),
@@ -292,8 +330,8 @@ impl Actor {
             interrupts: Vec::new(),
             request_bytes: reservation.bytes(),
             reservation,
-        });
-        ToAgent::Execute(Execute { execution: number, work, files, outputs: names })
+        };
+        (running, ToAgent::Execute(Execute { execution: number, work, files, outputs: names }))
     }
 
     fn send(&mut self, message: &ToAgent) -> Step {
@@ -399,10 +437,12 @@ pub fn from_pooled(
 
 /// What the agent says next. It is not listened to while who follows the execution is behind by
 /// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
-/// code is being stopped, which it has to be seen to obey. Safe to cancel: nothing is lost.
+/// code is being stopped, which it has to be seen to obey. Who follows a command holds up that alone
+/// ([`beside`]). Safe to cancel: nothing is lost.
 async fn recv(
     channel: &mut Channel,
     running: Option<&RunningExecution>,
+    has_commands: bool,
     account: &Account,
 ) -> Result<FromAgent, ChannelError> {
     let max_wait = match running.filter(|running| running.stop.is_none()) {
@@ -410,6 +450,7 @@ async fn recv(
             running.writer.log().ready_for_events().await;
             MAX_BUDGET_WAIT
         }
+        None if has_commands => MAX_BUDGET_WAIT,
         None => Duration::ZERO,
     };
     channel.next_within(account, max_wait).await

@@ -61,6 +61,16 @@ impl Deadline {
         self.0 = None;
     }
 
+    /// When it is.
+    pub(super) fn at(self) -> Option<Instant> {
+        self.0.map(|(at, _)| at)
+    }
+
+    /// What did not come, if that was to be by now.
+    pub(super) fn passed_by(self, now: Instant) -> Option<Awaited> {
+        self.0.filter(|(at, _)| *at <= now).map(|(_, awaited)| awaited)
+    }
+
     /// Resolves at the deadline, with what did not come; never if there is none.
     pub(super) async fn passed(self) -> Awaited {
         match self.0 {

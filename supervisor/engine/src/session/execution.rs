@@ -1,10 +1,11 @@
 //! What a session is given to run.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use vivarium_api_types::OutputSpec;
-use vivarium_protocol::message::{ExecutionNumber, Failure, InputFile, Work};
+use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Failure, InputFile, Stdin, Work};
 
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
@@ -19,6 +20,10 @@ pub struct WorkSpec {
     pub outputs: Vec<OutputSpec>,
     pub timeout: Duration,
     pub cancel_on_disconnect: bool,
+    /// A command: whether it waits for its turn, as code does.
+    pub queued: bool,
+    /// A command: the pipe that is its standard input, if others write to that.
+    pub stdin: Option<OwnedFd>,
 }
 
 /// An execution on its way into a session's queue, and there.
@@ -41,7 +46,7 @@ pub struct QueuedExecution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Code,
-    /// A process beside it: it can be killed without losing the kernel.
+    /// A process beside it, which can be killed without losing the kernel.
     Command,
     /// A question to the kernel: it waits for nobody, and is no execution that anybody counts.
     Assist,
@@ -51,24 +56,48 @@ impl WorkSpec {
     pub(super) const fn kind(&self) -> Kind {
         match self.work {
             Work::Code { .. } => Kind::Code,
-            Work::Command { .. } => Kind::Command,
+            Work::Command(_) => Kind::Command,
             Work::Assist { .. } => Kind::Assist,
         }
+    }
+
+    /// Whether it runs only when nothing before it in the queue does.
+    pub(super) const fn waits_for_turn(&self) -> bool {
+        self.queued || !self.work.is_command()
+    }
+
+    /// Whether others write to its standard input.
+    pub fn has_pipe(&self) -> bool {
+        matches!(&self.work, Work::Command(CommandSpec { stdin: Stdin::Pipe, .. }))
+    }
+
+    /// Whether it is a command that nobody waits for.
+    pub(super) const fn is_background(&self) -> bool {
+        matches!(&self.work, Work::Command(CommandSpec { background: true, .. }))
     }
 
     /// Bytes that it takes here and on the way to the agent.
     pub fn bytes(&self) -> usize {
         let work = match &self.work {
-            Work::Code { code, filename } => code.len() + filename.len(),
+            Work::Code { code, filename, env, .. } => code.len() + filename.len() + variables(env),
             Work::Assist { code, .. } => code.len(),
-            Work::Command { argv, stdin, .. } => {
-                argv.iter().map(|argument| argument.len() + 8).sum::<usize>() + stdin.len()
+            Work::Command(CommandSpec { argv, stdin, env, .. }) => {
+                let stdin = match stdin {
+                    Stdin::Bytes(bytes) => bytes.len(),
+                    Stdin::Pipe => 0,
+                };
+                let arguments = argv.iter().map(|argument| argument.len() + 8);
+                arguments.sum::<usize>() + stdin + variables(env)
             }
         };
         let files = self.files.iter().map(|file| file.name.len() + file.data.len() + 16);
         let outputs = self.outputs.iter().map(|output| output.name.len() + 16);
         work + files.chain(outputs).sum::<usize>()
     }
+}
+
+fn variables(env: &[(String, String)]) -> usize {
+    env.iter().map(|(name, value)| name.len() + value.len() + 16).sum()
 }
 
 impl QueuedExecution {
@@ -88,6 +117,8 @@ impl QueuedExecution {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     QueueFull,
+    /// As many commands run in the session as may.
+    TooManyCommands,
     /// Something runs or waits, and this waits for nobody.
     Busy,
     NotStarted(Failure),

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use vivarium_api_types::Outcome;
 use vivarium_protocol::message::ExecutionNumber;
 
-use super::Refusal;
+use super::{Refusal, StdinPipe};
 use crate::budget::Reservation;
 
 mod event;
@@ -67,6 +67,8 @@ pub struct ExecutionLog {
     ended: Arc<OnceLock<Instant>>,
     /// What it takes of the daemon's memory once it is over.
     reservation: OnceLock<Reservation>,
+    /// The standard input of a command that others write to.
+    stdin: OnceLock<StdinPipe>,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,7 @@ impl ExecutionLog {
             abandoned: watch::Sender::new(false),
             ended: Arc::default(),
             reservation: OnceLock::new(),
+            stdin: OnceLock::new(),
         });
         (Arc::clone(&log), LogWriter::new(log))
     }
@@ -152,6 +155,16 @@ impl ExecutionLog {
     pub fn attach(self: &Arc<Self>) -> Attached {
         self.lock().attached += 1;
         Attached { log: Arc::clone(self) }
+    }
+
+    /// Has others write to its standard input.
+    pub(crate) fn set_stdin(&self, pipe: StdinPipe) {
+        self.stdin.get_or_init(|| pipe);
+    }
+
+    /// Its standard input, if others write to that.
+    pub(crate) fn stdin(&self) -> Option<&StdinPipe> {
+        self.stdin.get()
     }
 
     /// Whether everybody went away who wanted it to run, and it is to end then.

@@ -150,10 +150,17 @@ impl Bench {
     }
 
     async fn submit_work(&self, work: Work, timeout: Duration, cancel: bool) -> Reply {
-        let (log, writer) = ExecutionLog::new(1 << 20, cancel);
+        self.submit_spec(spec(work, timeout, cancel)).await
+    }
+
+    /// Has a command wait for its turn.
+    async fn submit_queued(&self, work: Work) -> Reply {
+        self.submit_spec(WorkSpec { queued: true, ..spec(work, NEVER, false) }).await
+    }
+
+    async fn submit_spec(&self, spec: WorkSpec) -> Reply {
+        let (log, writer) = ExecutionLog::new(1 << 20, spec.cancel_on_disconnect);
         let attached = log.attach();
-        let (files, outputs) = (vec![], vec![]);
-        let spec = WorkSpec { work, files, outputs, timeout, cancel_on_disconnect: cancel };
         let execution = QueuedExecution::new(spec, false, false, writer, self.account.hold(0));
         assert!(self.session.send(Command::Execute(Box::new(execution))).await);
         Reply { log, _attached: attached }
@@ -181,6 +188,11 @@ impl Bench {
         assert!(self.session.is_closed());
         assert_eq!(self.backend.killed.load(std::sync::atomic::Ordering::SeqCst), 1);
     }
+}
+
+fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
+    let (files, outputs) = (vec![], vec![]);
+    WorkSpec { work, files, outputs, timeout, cancel_on_disconnect, queued: false, stdin: None }
 }
 
 /// The end of a kernel that the agent was told to kill.

@@ -19,6 +19,12 @@ pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
 /// The id in a path. An id that can not be decoded is an unknown session.
 pub(super) struct Id(pub(super) String);
 
+/// The ids of a session and of one of its executions in a path.
+pub(super) struct ExecutionId {
+    pub(super) id: String,
+    pub(super) execution_id: String,
+}
+
 /// The id and the rest of a path, percent-decoded once.
 pub(super) struct FilePath {
     pub(super) id: String,
@@ -35,6 +41,17 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = read_json(&mut parts, body, state).await?;
         Ok(Self(parse(&body)?, reservation))
+    }
+}
+
+impl FromRequestParts<Shared> for ExecutionId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map(|Path((id, execution_id))| Self { id, execution_id })
+            .map_err(|_| EngineError::UnknownExecution("?".to_owned()).into())
     }
 }
 

@@ -111,6 +111,8 @@ impl From<EngineError> for Problem {
             | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
             EngineError::Conflict(_)
             | EngineError::Busy
+            | EngineError::NotRunning(_)
+            | EngineError::NoStdin
             | EngineError::NotAFile { .. }
             | EngineError::FileRefused { .. } => StatusCode::CONFLICT,
             EngineError::EventsGone { .. } | EngineError::ResultGone => StatusCode::GONE,
@@ -124,6 +126,8 @@ impl From<EngineError> for Problem {
             EngineError::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
             EngineError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
+            | EngineError::TooManyCommands { .. }
+            | EngineError::StdinFull(_)
             | EngineError::NoRoom(Full::Tenant { .. })
             | EngineError::TooManyTransfers { .. }
             | EngineError::TooManySessions { .. }

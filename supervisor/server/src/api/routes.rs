@@ -10,6 +10,7 @@ mod commands;
 mod executions;
 mod files;
 mod host;
+mod processes;
 mod sessions;
 
 type ApiResult<T> = Result<Json<T>, Problem>;
@@ -18,6 +19,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(executions::routes())
         .merge(commands::routes())
+        .merge(processes::routes())
         .merge(assist::routes())
         .merge(files::routes())
         .merge(host::routes())

@@ -1,6 +1,8 @@
 //! What is to be run: code or a command, its files and its time.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,9 +10,9 @@ use vivarium_api_types::{
     CommandRequest, ExecuteRequest, FileSpec, OutputSpec, RunRequest, SessionSpec,
 };
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
-use vivarium_protocol::message::{InputFile, Work};
+use vivarium_protocol::message::{CommandSpec, InputFile, Stdin, Work};
 
-use super::timeout;
+use super::{env, timeout};
 use crate::engine::EngineError;
 use crate::session::WorkSpec;
 use crate::settings::Settings;
@@ -41,19 +43,22 @@ pub(in crate::engine) fn code(
     settings: &Settings,
     asked: ExecuteRequest,
 ) -> Result<WorkSpec, EngineError> {
-    let ExecuteRequest { code, filename, timeout_ms, files, outputs, cancel_on_disconnect } = asked;
+    let ExecuteRequest { code, filename, cwd, env, timeout_ms, files, outputs, .. } = asked;
     let filename = match filename {
         None => String::new(),
         Some(name) => in_workdir(settings, &name)
             .filter(|relative| !relative.is_empty())
             .ok_or_else(|| EngineError::invalid("filename", NOT_IN_WORKDIR))?,
     };
+    let cwd = cwd.map(|cwd| self::cwd(settings, &cwd)).transpose()?;
     let spec = WorkSpec {
-        work: Work::Code { code, filename },
+        work: Work::Code { code, filename, cwd, env: variables(env)? },
         files: input_files(files)?,
         outputs: output_files(outputs)?,
         timeout: timeout(settings, timeout_ms)?,
-        cancel_on_disconnect,
+        cancel_on_disconnect: asked.cancel_on_disconnect,
+        queued: true,
+        stdin: None,
     };
     fitting(spec, "code")
 }
@@ -62,9 +67,8 @@ pub(in crate::engine) fn command(
     settings: &Settings,
     asked: CommandRequest,
 ) -> Result<WorkSpec, EngineError> {
-    let CommandRequest {
-        argv, shell, stdin, stdin_base64, cwd, timeout_ms, files, outputs, ..
-    } = asked;
+    let CommandRequest { argv, shell, stdin, stdin_base64, stdin_open, cwd, env, .. } = asked;
+    let CommandRequest { timeout_ms, files, outputs, background, queued, .. } = asked;
     let (argv, field) = match (argv, shell) {
         (Some(argv), None) => (argv, "argv"),
         (None, Some(line)) => (vec!["/bin/sh".to_owned(), "-c".to_owned(), line], "shell"),
@@ -81,21 +85,40 @@ pub(in crate::engine) fn command(
     if argv.iter().map(|argument| argument.len() + 1).sum::<usize>() > MAX_ARGV_BYTES {
         return invalid(&format!("it is over the maximum of {MAX_ARGV_BYTES} bytes"));
     }
-    let stdin = match (stdin, stdin_base64) {
-        (text, None) => text.unwrap_or_default().into_bytes(),
-        (None, Some(data)) => {
-            STANDARD.decode(data).map_err(|error| EngineError::invalid("stdin_base64", error))?
+    let stdin = match (stdin, stdin_base64, stdin_open) {
+        (text, None, false) => Stdin::Bytes(text.unwrap_or_default().into_bytes()),
+        (None, Some(data), false) => {
+            let decoded = STANDARD.decode(data);
+            Stdin::Bytes(decoded.map_err(|error| EngineError::invalid("stdin_base64", error))?)
         }
-        _ => return Err(EngineError::invalid("stdin", "give either stdin or stdin_base64")),
+        (None, None, true) => Stdin::Pipe,
+        _ => {
+            let reason = "give one of stdin, stdin_base64 and stdin_open";
+            return Err(EngineError::invalid("stdin", reason));
+        }
     };
-    let cwd = in_workdir(settings, &cwd.unwrap_or_default())
-        .ok_or_else(|| EngineError::invalid("cwd", NOT_IN_WORKDIR))?;
+    if background && asked.cancel_on_disconnect {
+        let reason = "a background command has no client that could go away";
+        return Err(EngineError::invalid("cancel_on_disconnect", reason));
+    }
+    if background && queued {
+        let reason = "a background command has no turn that others would wait for";
+        return Err(EngineError::invalid("queued", reason));
+    }
+    let cwd = self::cwd(settings, &cwd.unwrap_or_default())?;
+    let timeout = match timeout_ms {
+        // It ends with its session.
+        None if background => Duration::MAX,
+        asked => timeout(settings, asked)?,
+    };
     let spec = WorkSpec {
-        work: Work::Command { argv, stdin, cwd },
+        work: Work::Command(CommandSpec { argv, stdin, cwd, env: variables(env)?, background }),
         files: input_files(files)?,
         outputs: output_files(outputs)?,
-        timeout: timeout(settings, timeout_ms)?,
+        timeout,
         cancel_on_disconnect: asked.cancel_on_disconnect,
+        queued,
+        stdin: None,
     };
     fitting(spec, field)
 }
@@ -115,16 +138,21 @@ pub(in crate::engine) fn run(
     }
     let spec = match code {
         Some(code) => {
-            let of_commands = [
-                ("stdin", stdin.is_some()),
-                ("stdin_base64", stdin_base64.is_some()),
-                ("cwd", cwd.is_some()),
-            ];
+            let of_commands =
+                [("stdin", stdin.is_some()), ("stdin_base64", stdin_base64.is_some())];
             if let Some((field, _)) = of_commands.into_iter().find(|(_, given)| *given) {
                 return Err(EngineError::invalid(field, "it is for commands: argv or shell"));
             }
-            let request =
-                ExecuteRequest { code, filename, timeout_ms, files, outputs, cancel_on_disconnect };
+            let request = ExecuteRequest {
+                code,
+                filename,
+                cwd,
+                timeout_ms,
+                files,
+                outputs,
+                cancel_on_disconnect,
+                ..ExecuteRequest::default()
+            };
             self::code(settings, request)?
         }
         None if filename.is_some() => {
@@ -141,6 +169,7 @@ pub(in crate::engine) fn run(
                 files,
                 outputs,
                 cancel_on_disconnect,
+                ..CommandRequest::default()
             };
             command(settings, request)?
         }
@@ -148,6 +177,14 @@ pub(in crate::engine) fn run(
     let RunRequest { environment, limits, network, env, .. } = asked;
     let session = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
     Ok((spec, session))
+}
+
+fn cwd(settings: &Settings, path: &str) -> Result<String, EngineError> {
+    in_workdir(settings, path).ok_or_else(|| EngineError::invalid("cwd", NOT_IN_WORKDIR))
+}
+
+fn variables(asked: BTreeMap<String, String>) -> Result<Vec<(String, String)>, EngineError> {
+    Ok(env(asked)?.into_iter().collect())
 }
 
 const fn missing(field: &'static str, reason: &'static str) -> EngineError {
@@ -263,7 +300,9 @@ mod tests {
     #[test]
     fn a_command_is_arguments_or_a_line_for_the_shell() {
         let parts = |json: &str| match asked(json).unwrap().work {
-            Work::Command { argv, stdin, cwd } => (argv, stdin, cwd),
+            Work::Command(CommandSpec { argv, stdin: Stdin::Bytes(stdin), cwd, .. }) => {
+                (argv, stdin, cwd)
+            }
             other => unreachable!("{other:?}"),
         };
         let (argv, stdin, cwd) = parts(r#"{"argv": ["ls", ""], "stdin": "x", "cwd": "a/b"}"#);
@@ -300,13 +339,12 @@ mod tests {
         let (spec, session) = asked(r#"{"code": "1", "env": {"A": "1"}}"#).unwrap();
         assert_eq!(spec.work, Work::code("1".into()));
         assert_eq!(session.env.len(), 1);
-        assert!(matches!(asked(r#"{"shell": "ls"}"#).unwrap().0.work, Work::Command { .. }));
+        assert!(matches!(asked(r#"{"shell": "ls"}"#).unwrap().0.work, Work::Command(_)));
         for (json, name) in [
             ("{}", "code"),
             (r#"{"code": "", "shell": ""}"#, "code"),
             (r#"{"argv": ["a"], "shell": "b"}"#, "code"),
             (r#"{"code": "", "stdin": "x"}"#, "stdin"),
-            (r#"{"code": "", "cwd": "x"}"#, "cwd"),
             (r#"{"shell": "ls", "filename": "a.py"}"#, "filename"),
         ] {
             assert_eq!(field(asked(json)), name, "{json}");
@@ -338,7 +376,12 @@ mod tests {
             let filename = Some(filename.to_owned());
             code(&settings(), ExecuteRequest { filename, ..ExecuteRequest::default() })
         };
-        let named = Work::Code { code: String::new(), filename: "sub/a.py".to_owned() };
+        let named = Work::Code {
+            code: String::new(),
+            filename: "sub/a.py".to_owned(),
+            cwd: None,
+            env: Vec::new(),
+        };
         assert_eq!(asked("/workspace/sub/a.py").unwrap().work, named);
         for bad in ["", ".", "/workspace", "../a.py", "/etc/a.py", "a\0"] {
             assert_eq!(field(asked(bad)), "filename", "{bad:?}");

@@ -36,6 +36,11 @@ impl CgroupEventCounter {
         (new, is_first)
     }
 
+    /// All that has been counted.
+    pub(super) const fn counted(&self) -> CgroupEventCounts {
+        self.counted
+    }
+
     /// What has been counted since the last answer, for this one.
     fn take(&mut self) -> CgroupEventCounts {
         let before = std::mem::replace(&mut self.answered, self.counted);
@@ -74,6 +79,16 @@ impl Actor {
     pub(super) fn refusals(&mut self) -> u64 {
         self.count();
         self.event_counter.take_refusals()
+    }
+
+    /// What has been counted since then, for one of several executions that run at the same time.
+    pub(super) fn evidence_since(&mut self, before: CgroupEventCounts) -> Evidence {
+        self.count();
+        let counts = self.event_counter.counted().since(before);
+        let peak = self.session.scope.get().and_then(|scope| scope.memory_peak_bytes());
+        let oom_origin =
+            if counts.oom_kills > 0 { self.oom.origin() } else { OomOrigin::default() };
+        Evidence::of(counts, peak, oom_origin)
     }
 
     /// What has been counted since the last answer, all of it.

@@ -9,6 +9,7 @@ use vivarium_protocol::discard;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
+use super::beside::MAX_COMMANDS;
 use super::{Actor, End, Reset, Step, Stop};
 use crate::session::execution::Kind;
 use crate::session::state::Event;
@@ -22,7 +23,10 @@ impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Step {
         match command {
             Command::Execute(execution) => self.enqueue(*execution),
-            Command::Interrupt(reply) => self.interrupt(reply),
+            Command::Interrupt(execution, reply) => self.interrupt(execution, reply),
+            Command::Signal(execution, signal, reply) => {
+                self.signal_command(execution, signal, reply)
+            }
             Command::Reset(reply) => self.reset(reply),
             Command::Describe(reply) => {
                 self.describes.push(reply);
@@ -55,15 +59,21 @@ impl Actor {
     fn enqueue(&mut self, mut execution: QueuedExecution) -> Step {
         self.forget_abandoned();
         let is_assist = execution.spec.kind() == Kind::Assist;
-        let waits = self.running.is_some() || !self.queue.is_empty();
-        if is_assist && (waits || self.state != SessionState::Idle) {
+        let queued = self.queue.iter().filter(|queued| queued.spec.waits_for_turn()).count();
+        let has_turn = self.running.is_some() || self.commands.values().any(|it| it.has_turn);
+        if is_assist && (has_turn || queued > 0 || self.state != SessionState::Idle) {
             execution.writer.refuse(Refusal::Busy);
             return Step::Continue(());
         }
         // The one that runs, or is the next to, does not count as waiting.
-        let ahead = self.queue.len() + usize::from(self.running.is_some());
-        if ahead > self.session.timing.queue_depth {
+        let waits_for_turn = execution.spec.waits_for_turn();
+        if waits_for_turn && queued + usize::from(has_turn) > self.session.timing.queue_depth {
             execution.writer.refuse(Refusal::QueueFull);
+            return Step::Continue(());
+        }
+        let commands = self.commands.len() + self.queue.len() - queued;
+        if !waits_for_turn && commands >= MAX_COMMANDS {
+            execution.writer.refuse(Refusal::TooManyCommands);
             return Step::Continue(());
         }
         self.last_number += 1;
@@ -98,7 +108,29 @@ impl Actor {
         self.send_interrupt()
     }
 
-    fn interrupt(&mut self, reply: oneshot::Sender<Option<Interrupted>>) -> Step {
+    /// Interrupts this execution; without one the code that runs, or else the command that was
+    /// started last and that somebody waits for.
+    fn interrupt(
+        &mut self,
+        execution: Option<ExecutionNumber>,
+        reply: oneshot::Sender<Option<Interrupted>>,
+    ) -> Step {
+        let code = self.running.as_ref().map(|running| running.number);
+        let execution = execution.or(code).or_else(|| self.last_foreground_command());
+        let Some(execution) = execution.filter(|execution| Some(*execution) != code) else {
+            return self.interrupt_code(reply);
+        };
+        let Some(command) = self.commands.get_mut(&execution) else {
+            discard(reply.send(None), "who asked may be gone");
+            return Step::Continue(());
+        };
+        let (sender, ended) = oneshot::channel();
+        command.execution.interrupts.push(sender);
+        discard(reply.send(Some(Interrupted { execution, ended })), "who asked may be gone");
+        self.interrupt_command(execution)
+    }
+
+    fn interrupt_code(&mut self, reply: oneshot::Sender<Option<Interrupted>>) -> Step {
         let Some(running) = &mut self.running else {
             discard(reply.send(None), "who asked may be gone");
             return Step::Continue(());

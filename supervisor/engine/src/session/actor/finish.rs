@@ -32,6 +32,21 @@ impl Actor {
     /// `forks_refused` is what the scope has counted meanwhile.
     pub(super) fn finish_done(&mut self, completion: Completion, usage: Usage, forks_refused: u64) {
         let Some(running) = self.running.take() else { return };
+        let mut verdict = self.verdict(&running, completion, forks_refused);
+        // An order to replace the kernel may be on its way to the agent.
+        if self.state == SessionState::Replacing {
+            join(&mut verdict.detail, "its kernel was replaced as it ended");
+            verdict.state = State::Lost;
+        }
+        self.answer(running, verdict, usage);
+    }
+
+    pub(super) fn verdict(
+        &self,
+        running: &RunningExecution,
+        completion: Completion,
+        forks_refused: u64,
+    ) -> Verdict {
         let known = Known {
             completion,
             stop: running.stop,
@@ -43,13 +58,7 @@ impl Actor {
             limits: &self.session.identity.limits,
             network: self.session.identity.network,
         };
-        let mut verdict = known.verdict();
-        // An order to replace the kernel may be on its way to the agent.
-        if self.state == SessionState::Replacing {
-            join(&mut verdict.detail, "its kernel was replaced as it ended");
-            verdict.state = State::Lost;
-        }
-        self.answer(running, verdict, usage);
+        known.verdict()
     }
 
     /// The kernel is gone.
@@ -99,7 +108,13 @@ impl Actor {
     }
 
     pub(super) fn finish_ended(&mut self, cause: Cause, detail: &str) {
-        let Some(running) = self.running.take() else { return };
+        let commands = self.take_commands();
+        for running in self.running.take().into_iter().chain(commands) {
+            self.finish_with_session(running, cause, detail);
+        }
+    }
+
+    fn finish_with_session(&mut self, running: RunningExecution, cause: Cause, detail: &str) {
         let verdict = match running.stop {
             // It was over its limit, and then could not even be killed in an orderly way.
             Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) if cause != Cause::Deleted => {
@@ -113,14 +128,23 @@ impl Actor {
         self.answer(running, verdict, Usage::default());
     }
 
-    pub(super) fn reject(&mut self, cause: Option<Cause>, detail: String) {
-        let Some(running) = self.running.take() else { return };
+    pub(super) fn reject(
+        &mut self,
+        running: RunningExecution,
+        cause: Option<Cause>,
+        detail: String,
+    ) {
         let (status, state) = (Status::Rejected, State::Preserved);
         let verdict = Verdict { status, cause, detail, state, exit_code: None };
         self.answer(running, verdict, Usage::default());
     }
 
-    fn answer(&mut self, mut running: RunningExecution, mut verdict: Verdict, usage: Usage) {
+    pub(super) fn answer(
+        &mut self,
+        mut running: RunningExecution,
+        mut verdict: Verdict,
+        usage: Usage,
+    ) {
         for happened in running.collector.rest() {
             running.writer.push(happened);
         }
@@ -200,11 +224,19 @@ impl Actor {
         self.context.results.ended(&self.session.identity, number, keep);
     }
 
-    /// What it used: what its agent said, and what only the scope knows. The agent's CPU time is
-    /// exact, but for children that were never waited for.
+    /// What it used: what its agent said, and what only the scope knows, unless that is of several
+    /// executions. The agent's CPU time is exact, but for children that were never waited for.
     fn usage_of(&self, running: &RunningExecution, reported: Usage) -> ExecutionUsage {
         if running.started.is_none() {
             return ExecutionUsage::default();
+        }
+        if running.overlapped {
+            return ExecutionUsage {
+                cpu_ms: millis(reported.cpu_us),
+                memory_peak_bytes: reported.memory_peak_bytes,
+                io_read_bytes: None,
+                io_write_bytes: None,
+            };
         }
         let used = self.meter.since(&running.mark);
         let known = reported.cpu_us.saturating_add(TICK_US);
@@ -218,7 +250,7 @@ impl Actor {
 }
 
 /// A session is over, or its kernel, and with it what ran there.
-const fn lost(status: Status, cause: Cause, detail: String) -> Verdict {
+pub(super) const fn lost(status: Status, cause: Cause, detail: String) -> Verdict {
     Verdict { status, cause: Some(cause), detail, state: State::Lost, exit_code: None }
 }
 

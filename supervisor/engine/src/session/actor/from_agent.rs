@@ -32,6 +32,11 @@ impl Actor {
             return protocol(error.to_string());
         }
         self.liveness.answered();
+        if let Some(number) = message.execution()
+            && self.commands.contains_key(&number)
+        {
+            return self.on_command_message(number, message, paid.as_ref());
+        }
         match message {
             FromAgent::Pong => Step::Continue(()),
             FromAgent::Failed(failure) => Step::Break(End {
@@ -47,7 +52,9 @@ impl Actor {
             FromAgent::FilesRefused { name, reason, .. } => {
                 let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
                 self.over()?;
-                self.reject(None, detail);
+                if let Some(running) = self.running.take() {
+                    self.reject(running, None, detail);
+                }
                 self.dispatch()
             }
             FromAgent::CpuLimitReached { used_us, .. } => {
@@ -95,6 +102,7 @@ impl Actor {
     /// Asks an agent that is silent whether it is there, and gives up one that does not answer.
     pub(super) fn look_at_agent(&mut self) -> Step {
         let is_wanted = self.running.is_some()
+            || !self.commands.is_empty()
             || !self.describes.is_empty()
             || self.state == SessionState::Replacing
             || self.session.is_transferring();
@@ -118,18 +126,9 @@ impl Actor {
 
     /// Takes in what came of the execution, or forgets it where the daemon has no room for it.
     fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>) {
-        let Some(running) = &mut self.running else { return };
-        let has_room =
-            paid.is_some_and(Reservation::is_covered) || self.context.account.excess().is_none();
-        let happened = if has_room {
-            running.collector.fold(message)
-        } else {
-            running.collector.forgo(message)
-        };
-        if let Some(happened) = happened {
-            running.writer.push(happened);
+        if let Some(running) = &mut self.running {
+            running.fold(message, paid, &self.context.account);
         }
-        running.count();
     }
 
     fn kernel_ready(&mut self, origin: Origin, protection: Vec<Report>) -> Step {
@@ -212,6 +211,7 @@ impl Actor {
                 Some(Stop::User | Stop::Reset) | None => Cause::Reset,
             });
         }
+        self.commands_end_with_kernel(cause, &detail);
         if took_execution {
             self.finish_killed(cause, &detail, usage, evidence.forks_refused);
         } else {

@@ -88,7 +88,7 @@ async fn an_interrupt_that_hit_a_dying_kernel_reaches_the_next() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
-    bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
+    bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
     bench.agent.ready(2).await;
@@ -141,7 +141,8 @@ async fn a_flood_that_is_stopped_waits_for_nobody() {
         bench.agent.send(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
     }
     let began = tokio::time::Instant::now();
-    let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
+    let interrupted =
+        bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     interrupted.ended.await.unwrap_err();

@@ -1,6 +1,7 @@
 //! Commands, and questions to the kernel.
 
-use vivarium_protocol::message::Assist;
+use nix::sys::signal::Signal;
+use vivarium_protocol::message::{Assist, CommandSpec};
 use vivarium_protocol::outcome::{MimePart, Value};
 
 use super::*;
@@ -8,7 +9,7 @@ use super::*;
 const SHORT: Timing = Timing { interrupt_grace: SOON, ..LONG_TIMEOUTS };
 
 fn ls() -> Work {
-    Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() }
+    Work::Command(CommandSpec::new(vec!["ls".into()]))
 }
 
 fn complete() -> Work {
@@ -76,15 +77,98 @@ async fn agent_that_fails_to_kill_is_killed_with_its_session() {
 }
 
 #[tokio::test]
-async fn a_kernel_that_dies_takes_a_command_with_it() {
+async fn a_kernel_that_dies_takes_commands_with_it() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.commanding(NEVER).await;
-    let end = KernelEnd::Signaled { signal: 9, by_agent: false };
-    bench.agent.exited(1, Some(execution), end).await;
+    let end = KernelEnd::Signaled { signal: 11, by_agent: false };
+    bench.agent.exited(1, None, end).await;
+    bench.agent.done(execution, Completion::Signaled(9)).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Signal), State::Lost));
+    assert!(outcome.detail.contains("ended with its kernel"), "{}", outcome.detail);
     bench.agent.ready(2).await;
     bench.works().await;
+}
+
+#[tokio::test]
+async fn commands_run_beside_code_and_one_another() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let (code, code_reply) = bench.running(NEVER).await;
+    let (first, first_reply) = bench.commanding(NEVER).await;
+    let (second, second_reply) = bench.commanding(NEVER).await;
+    assert_eq!(bench.session.info().state, SessionState::Running);
+    bench.agent.done(second, Completion::Exited(0)).await;
+    assert_eq!(outcome(second_reply).await.status, Status::Ok);
+    bench.agent.done(code, Completion::Ok).await;
+    assert_eq!(outcome(code_reply).await.status, Status::Ok);
+    assert_eq!(bench.session.info().state, SessionState::Running, "a command still runs");
+    bench.agent.done(first, Completion::Exited(3)).await;
+    assert_eq!(outcome(first_reply).await.exit_code, Some(3));
+    assert_eq!(bench.session.info().state, SessionState::Idle);
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn a_command_that_waits_for_its_turn_comes_after_code_and_before_the_next() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let (code, code_reply) = bench.running(NEVER).await;
+    let command_reply = bench.submit_queued(ls()).await;
+    let next_reply = bench.submit("after", NEVER).await;
+    bench.agent.done(code, Completion::Ok).await;
+    outcome(code_reply).await;
+    let command = bench.agent.begin().await;
+    bench.agent.done(command, Completion::Exited(0)).await;
+    assert_eq!(outcome(command_reply).await.status, Status::Ok);
+    let next = bench.agent.begin().await;
+    assert!(next > command);
+    bench.agent.done(next, Completion::Ok).await;
+    assert_eq!(outcome(next_reply).await.status, Status::Ok);
+}
+
+#[tokio::test]
+async fn a_reset_ends_commands_and_says_so() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let (execution, reply) = bench.commanding(NEVER).await;
+    let session = Arc::clone(&bench.session);
+    let reset = tokio::spawn(async move { session.ask(Command::Reset).await });
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    bench.agent.done(execution, Completion::Signaled(9)).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Reset), State::Lost));
+    bench.agent.exited(1, None, KILLED_BY_AGENT).await;
+    bench.agent.ready(2).await;
+    reset.await.unwrap().unwrap();
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn no_more_commands_run_than_may() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let mut replies = Vec::new();
+    for _ in 0..crate::session::MAX_COMMANDS {
+        replies.push(bench.commanding(NEVER).await.1);
+    }
+    let refused = bench.submit_work(ls(), NEVER, false).await;
+    assert_eq!(refusal(refused).await, Refusal::TooManyCommands);
+    bench.works().await;
+}
+
+#[tokio::test]
+async fn signals_go_to_commands_that_run() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let (execution, reply) = bench.commanding(NEVER).await;
+    let signal = |number, signal| {
+        let session = Arc::clone(&bench.session);
+        async move { session.ask(|reply| Command::Signal(number, signal, reply)).await.unwrap() }
+    };
+    assert!(signal(execution, Signal::SIGTERM).await);
+    assert!(!signal(execution + 1, Signal::SIGTERM).await);
+    assert!(signal(execution, Signal::SIGKILL).await);
+    let sent = ToAgent::Signal { execution, signal: Signal::SIGTERM as i32 };
+    assert_eq!(bench.agent.recv().await, Some(sent));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Kill { execution }));
+    bench.agent.done(execution, Completion::Signaled(9)).await;
+    assert_eq!(verdict(&*outcome(reply).await).1, Some(Cause::Signal));
 }
 
 #[tokio::test]

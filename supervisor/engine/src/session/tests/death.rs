@@ -1,5 +1,7 @@
 //! Kernels and agents that die.
 
+use vivarium_protocol::message::CommandSpec;
+
 use super::*;
 
 #[tokio::test]
@@ -123,7 +125,7 @@ async fn a_command_does_not_take_the_news_of_a_loss_from_the_code_after_it() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     bench.agent.exited(1, None, KernelEnd::Exited(7)).await;
     bench.agent.ready(2).await;
-    let work = Work::Command { argv: vec!["ls".into()], stdin: vec![], cwd: String::new() };
+    let work = Work::Command(CommandSpec::new(vec!["ls".into()]));
     let reply = bench.submit_work(work, NEVER, false).await;
     let execution = bench.agent.begin().await;
     bench.agent.done(execution, Completion::Exited(0)).await;

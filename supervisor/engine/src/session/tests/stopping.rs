@@ -109,14 +109,15 @@ async fn used_up_cpu_time_goes_the_same_way() {
 async fn an_interrupt_that_is_obeyed_is_told() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
-    let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
+    let interrupted =
+        bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
     assert_eq!(interrupted.execution, execution);
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     interrupted.ended.await.unwrap_err();
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Interrupted, Some(Cause::Interrupt), State::Preserved));
-    assert!(bench.session.ask(Command::Interrupt).await.unwrap().is_none());
+    assert!(bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().is_none());
     bench.works().await;
 }
 
@@ -124,7 +125,8 @@ async fn an_interrupt_that_is_obeyed_is_told() {
 async fn an_interrupt_that_is_ignored_kills_nothing() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(NEVER).await;
-    let interrupted = bench.session.ask(Command::Interrupt).await.unwrap().unwrap();
+    let interrupted =
+        bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
     bench.agent.recv().await;
     let waited = tokio::time::timeout(SOON * 3, interrupted.ended).await;
     assert!(waited.is_err(), "it has not ended");

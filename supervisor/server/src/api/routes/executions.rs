@@ -2,7 +2,7 @@
 //! questions about code in [`super::assist`].
 
 use axum::Json as Answer;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use serde::Deserialize;
@@ -10,12 +10,11 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{ExecuteRequest, InterruptReply, RunRequest};
-use vivarium_engine::EngineError;
 
 use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::events;
-use crate::api::extract::{Id, Params};
+use crate::api::extract::{ExecutionId, Id, Params};
 use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared, reply};
 
@@ -74,13 +73,10 @@ async fn run(
 async fn show(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    path: Result<Path<(String, String)>, axum::extract::rejection::PathRejection>,
+    ExecutionId { id, execution_id }: ExecutionId,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, Problem> {
-    let Ok(Path((id, execution_id))) = path else {
-        return Err(EngineError::UnknownExecution("?".to_owned()).into());
-    };
     let after = events::last_read(&headers)?;
     if events::is_wanted(&headers) {
         run_body::end_with_client(&extensions);

@@ -1,0 +1,328 @@
+//! Commands, which run beside the kernel and one another. Each has its own clock, and ends alone: by
+//! itself, by a signal, at its time, or with all processes of the session when the kernel is replaced.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use nix::sys::signal::Signal;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+use vivarium_protocol::discard;
+use vivarium_protocol::message::{Completion, ExecutionNumber, FromAgent, ToAgent};
+use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status, Usage};
+
+use super::verdict::{Verdict, join};
+use super::{Actor, End, RunningExecution, Step, Stop};
+use crate::budget::Reservation;
+use crate::cgroup::CgroupEventCounts;
+use crate::session::QueuedExecution;
+use crate::session::cause;
+use crate::session::deadlines::{Awaited, Deadline, Overdue};
+
+/// The most commands that run in a session at a time.
+pub const MAX_COMMANDS: usize = 32;
+
+/// A command that the agent has been sent.
+pub(super) struct RunningCommand {
+    pub(super) execution: RunningExecution,
+    /// Whether what waits for its turn waits for this.
+    pub(super) has_turn: bool,
+    is_background: bool,
+    deadline: Deadline,
+    /// Whether its output waits for who reads it.
+    held: bool,
+    /// What the scope had counted when it began.
+    counted: CgroupEventCounts,
+    /// Why the kernel was, or is being, replaced, which ends all processes of the session.
+    kernel_end: Option<(Cause, String)>,
+}
+
+/// What becomes of commands without the agent's saying anything.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CommandEvent {
+    /// Its time is up.
+    Late(ExecutionNumber),
+    /// Who reads it has caught up.
+    Read(ExecutionNumber),
+    /// Everybody went away for whom it runs.
+    Abandoned(ExecutionNumber),
+}
+
+/// Waits for the next event; for ever if there are no commands.
+pub(super) async fn next_event(
+    commands: &BTreeMap<ExecutionNumber, RunningCommand>,
+) -> CommandEvent {
+    if commands.is_empty() {
+        return std::future::pending().await;
+    }
+    let mut events: Vec<_> = commands
+        .iter()
+        .map(|(number, command)| Box::pin(next_event_of(*number, command)))
+        .collect();
+    poll_fn(|cx| {
+        let happened = events.iter_mut().find_map(|event| match event.as_mut().poll(cx) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
+        });
+        happened.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+async fn next_event_of(number: ExecutionNumber, command: &RunningCommand) -> CommandEvent {
+    let log = command.execution.writer.log();
+    let may_be_abandoned = command.execution.stop.is_none();
+    tokio::select! {
+        () = async {
+            match command.deadline.at() {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        } => CommandEvent::Late(number),
+        () = log.ready_for_events(), if command.held => CommandEvent::Read(number),
+        () = log.abandoned(), if may_be_abandoned => CommandEvent::Abandoned(number),
+    }
+}
+
+impl Actor {
+    pub(super) fn start_command(&mut self, mut queued: QueuedExecution) {
+        let has_turn = queued.spec.waits_for_turn();
+        let is_background = queued.spec.is_background();
+        let pipe = queued.spec.stdin.take();
+        let (execution, message) = self.take_up(queued);
+        let number = execution.number;
+        if let Err(error) = self.channel.send_with(&message, pipe.into_iter().collect()) {
+            self.reject(execution, None, error.to_string());
+            return;
+        }
+        self.liveness.wanted();
+        self.sequence.sent_command(number);
+        let mut command = RunningCommand {
+            execution,
+            has_turn,
+            is_background,
+            deadline: Deadline::default(),
+            held: false,
+            counted: self.event_counter.counted(),
+            kernel_end: None,
+        };
+        command.deadline.set(Awaited::Handover, &self.session.timing, command.execution.timeout);
+        self.commands.insert(number, command);
+        self.note_foreground();
+    }
+
+    pub(super) fn foreground_commands(&self) -> usize {
+        self.commands.values().filter(|command| !command.is_background).count()
+    }
+
+    pub(super) fn last_foreground_command(&self) -> Option<ExecutionNumber> {
+        let mut commands = self.commands.iter().rev();
+        commands.find(|(_, command)| !command.is_background).map(|(number, _)| *number)
+    }
+
+    fn note_foreground(&self) {
+        self.session.status().foreground_commands = self.foreground_commands();
+    }
+
+    /// What the agent says of a command; [`vivarium_protocol::sequence`] knows that it may.
+    pub(super) fn on_command_message(
+        &mut self,
+        number: ExecutionNumber,
+        message: FromAgent,
+        paid: Option<&Reservation>,
+    ) -> Step {
+        match message {
+            FromAgent::Started { .. } => self.command_started(number),
+            FromAgent::FilesRefused { name, reason, .. } => {
+                if let Some(command) = self.take_command(number) {
+                    let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
+                    self.reject(command.execution, None, detail);
+                }
+                self.dispatch()
+            }
+            FromAgent::CpuLimitReached { used_us, .. } => {
+                let stop = self.commands.get(&number).map(|command| command.execution.stop);
+                match stop {
+                    Some(None | Some(Stop::User)) => {
+                        self.stop_command(number, Stop::CpuTime(used_us))
+                    }
+                    _ => Step::Continue(()),
+                }
+            }
+            FromAgent::Done { completion, usage, .. } => {
+                self.fold_of_command(number, message, paid)?;
+                if let Some(command) = self.take_command(number) {
+                    self.finish_command(command, completion, usage);
+                }
+                self.dispatch()
+            }
+            _ => self.fold_of_command(number, message, paid),
+        }
+    }
+
+    fn take_command(&mut self, number: ExecutionNumber) -> Option<RunningCommand> {
+        let command = self.commands.remove(&number);
+        // Before anybody has its answer, as for a session that is idle again.
+        self.note_foreground();
+        command
+    }
+
+    fn command_started(&mut self, number: ExecutionNumber) -> Step {
+        let kernel = (self.kernels.current(), self.kernels.unreported());
+        let Some(command) = self.commands.get_mut(&number) else { return Step::Continue(()) };
+        let running = &mut command.execution;
+        let now = Instant::now();
+        running.started = Some(now);
+        running.kernel = Some(kernel);
+        running.writer.started(number, &self.session.identity.id);
+        self.context.observer.execution_started(now - running.queued_at);
+        command.deadline.set(Awaited::Code, &self.session.timing, running.timeout);
+        // An interrupt that came before it began.
+        if running.stop == Some(Stop::User) {
+            self.interrupt_command(number)
+        } else {
+            Step::Continue(())
+        }
+    }
+
+    /// Takes in what came of a command. Where who reads it is behind, it is to wait.
+    fn fold_of_command(
+        &mut self,
+        number: ExecutionNumber,
+        message: FromAgent,
+        paid: Option<&Reservation>,
+    ) -> Step {
+        let Some(command) = self.commands.get_mut(&number) else { return Step::Continue(()) };
+        command.execution.fold(message, paid, &self.context.account);
+        let is_behind = !command.execution.writer.log().is_ready_for_events();
+        if is_behind && !command.held && command.execution.stop.is_none() {
+            command.held = true;
+            self.send(&ToAgent::Hold { execution: number, held: true })?;
+        }
+        Step::Continue(())
+    }
+
+    pub(super) fn on_command_event(&mut self, event: CommandEvent) -> Step {
+        match event {
+            CommandEvent::Read(number) => self.let_print(number),
+            CommandEvent::Abandoned(number) => self.interrupt_command(number),
+            CommandEvent::Late(number) => self.command_late(number),
+        }
+    }
+
+    fn command_late(&mut self, number: ExecutionNumber) -> Step {
+        let deadline = self.commands.get(&number).map(|command| command.deadline);
+        let Some(awaited) = deadline.and_then(|deadline| deadline.passed_by(Instant::now())) else {
+            return Step::Continue(());
+        };
+        match awaited.overdue() {
+            Overdue::Interrupt => self.stop_command(number, Stop::WallTime),
+            Overdue::Kill => {
+                if let Some(command) = self.commands.get_mut(&number) {
+                    command.execution.killed = true;
+                    command.deadline.set(Awaited::Dying, &self.session.timing, Default::default());
+                }
+                self.send(&ToAgent::Kill { execution: number })
+            }
+            Overdue::GiveUp(cause, why) => Step::Break(End::new(cause, why)),
+        }
+    }
+
+    /// Sends SIGINT to a command, and waits for it to give way.
+    fn stop_command(&mut self, number: ExecutionNumber, stop: Stop) -> Step {
+        if let Some(command) = self.commands.get_mut(&number) {
+            command.execution.stop = Some(stop);
+            command.deadline.set(Awaited::GivingWay, &self.session.timing, Default::default());
+        }
+        self.let_print(number)?;
+        self.send(&ToAgent::Interrupt { execution: number })
+    }
+
+    /// Sends SIGINT to a command. Its deadline stays: one that ignores it is not killed for it.
+    pub(super) fn interrupt_command(&mut self, number: ExecutionNumber) -> Step {
+        if let Some(command) = self.commands.get_mut(&number) {
+            command.execution.stop.get_or_insert(Stop::User);
+        }
+        self.let_print(number)?;
+        self.send(&ToAgent::Interrupt { execution: number })
+    }
+
+    /// Lets a command that waits for its readers go on: it is to be seen to end.
+    fn let_print(&mut self, number: ExecutionNumber) -> Step {
+        let held = self.commands.get_mut(&number).map(|command| &mut command.held);
+        if held.is_some_and(std::mem::take) {
+            self.send(&ToAgent::Hold { execution: number, held: false })?;
+        }
+        Step::Continue(())
+    }
+
+    /// Sends a command a signal that somebody wants it to have. Tells whether it runs.
+    pub(super) fn signal_command(
+        &mut self,
+        number: ExecutionNumber,
+        signal: Signal,
+        reply: oneshot::Sender<bool>,
+    ) -> Step {
+        let runs = self.commands.contains_key(&number);
+        discard(reply.send(runs), "who asked may be gone");
+        if !runs {
+            return Step::Continue(());
+        }
+        self.let_print(number)?;
+        self.send(&match signal {
+            // With what descends from it.
+            Signal::SIGKILL => ToAgent::Kill { execution: number },
+            _ => ToAgent::Signal { execution: number, signal: signal as i32 },
+        })
+    }
+
+    /// The kernel is gone, or is to go, and with it every process of the session.
+    pub(super) fn commands_end_with_kernel(&mut self, cause: Cause, detail: &str) {
+        for command in self.commands.values_mut() {
+            command.kernel_end.get_or_insert_with(|| (cause, detail.to_owned()));
+        }
+    }
+
+    fn finish_command(&mut self, command: RunningCommand, completion: Completion, usage: Usage) {
+        let RunningCommand { execution, counted, kernel_end, .. } = command;
+        let evidence = self.evidence_since(counted);
+        let was_killed = completion == Completion::Signaled(Signal::SIGKILL as i32);
+        if was_killed && evidence.oom_kills > 0 && !execution.killed {
+            let end = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
+            let (cause, detail) = cause::explain(&end, &self.session.identity.limits, evidence);
+            let state = if kernel_end.is_some() { State::Lost } else { State::Preserved };
+            let verdict = Verdict {
+                status: Status::Killed,
+                cause: Some(cause),
+                detail,
+                state,
+                exit_code: None,
+            };
+            return self.answer(execution, verdict, usage);
+        }
+        match kernel_end {
+            Some((cause, detail)) if was_killed => {
+                let detail =
+                    format!("all processes of the session were ended with its kernel: {detail}");
+                let verdict = super::finish::lost(Status::Killed, cause, detail);
+                self.answer(execution, verdict, usage);
+            }
+            kernel_end => {
+                let mut verdict = self.verdict(&execution, completion, evidence.forks_refused);
+                if kernel_end.is_some() {
+                    join(&mut verdict.detail, "the session's kernel was replaced meanwhile");
+                    verdict.state = State::Lost;
+                }
+                self.answer(execution, verdict, usage);
+            }
+        }
+    }
+
+    /// The session is over, and all its commands.
+    pub(super) fn take_commands(&mut self) -> Vec<RunningExecution> {
+        let commands = std::mem::take(&mut self.commands);
+        self.note_foreground();
+        commands.into_values().map(|command| command.execution).collect()
+    }
+}
