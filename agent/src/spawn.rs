@@ -191,6 +191,7 @@ fn become_program(
 ) -> Result<i32, Failure> {
     let Confined { environment, report } =
         confine(table, context, Origin::Executed, request.descriptors, request.report)?;
+    request.image.take_terminal()?;
     request
         .image
         .execute(&environment)

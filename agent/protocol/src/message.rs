@@ -7,7 +7,6 @@
 //! cgroup, and then join it.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
 
 pub use self::files::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
@@ -19,6 +18,7 @@ pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
     ToZygote,
 };
+pub use self::work::{Assist, CommandSpec, Execute, InputFile, Stdin, WindowSize, Work};
 use crate::layer::{Layer, Report};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
@@ -28,6 +28,7 @@ mod fork_server;
 mod id_namespace;
 mod launcher;
 mod template;
+mod work;
 
 /// The supervisor's first message to a launcher. With it go (`SCM_RIGHTS`), in this order: a file with the kernel
 /// program, and, each if the session has it, the user namespace that holds the subordinate ids, and
@@ -48,121 +49,6 @@ pub type TransferNumber = u64;
 
 /// Number of a kernel within its session, from 1, never reused.
 pub type Generation = u32;
-
-/// A file to put into the workdir.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputFile {
-    /// Path relative to the workdir, opened beneath it and through no symbolic link.
-    pub name: String,
-    /// Its content.
-    #[serde(with = "serde_bytes")]
-    pub data: Vec<u8>,
-}
-
-/// What an execution runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Work {
-    /// Code, in the kernel.
-    Code {
-        /// The source.
-        code: String,
-        /// The name that tracebacks give it, relative to the workdir if it is a file there; empty if
-        /// it has none.
-        filename: String,
-        /// The working directory while it runs, relative to the workdir; as it is if `None`.
-        cwd: Option<String>,
-        /// Variables of `os.environ` while it runs.
-        env: Vec<(String, String)>,
-    },
-    /// A process beside the kernel, under the same restrictions.
-    Command(CommandSpec),
-    /// A question to the kernel about code. Answered by a value of one part, JSON.
-    Assist {
-        /// What is asked.
-        kind: Assist,
-        /// The code.
-        code: String,
-        /// The cursor's place, in characters.
-        cursor: u32,
-    },
-}
-
-impl Work {
-    /// Code without a file name.
-    #[must_use]
-    pub const fn code(code: String) -> Self {
-        Self::Code { code, filename: String::new(), cwd: None, env: Vec::new() }
-    }
-
-    /// Whether it runs beside the kernel.
-    #[must_use]
-    pub const fn is_command(&self) -> bool {
-        matches!(self, Self::Command(_))
-    }
-}
-
-/// A process beside the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandSpec {
-    /// The program, looked for on PATH unless it has a slash, and its arguments.
-    pub argv: Vec<String>,
-    /// What it reads from its standard input.
-    pub stdin: Stdin,
-    /// Its working directory, relative to the workdir; the workdir if empty.
-    pub cwd: String,
-    /// Variables of its environment, which come before the session's of the same names.
-    pub env: Vec<(String, String)>,
-    /// Whether nobody waits for it: the files that it changes are not reported.
-    pub background: bool,
-}
-
-impl CommandSpec {
-    /// A command that reads nothing.
-    #[must_use]
-    pub fn new(argv: Vec<String>) -> Self {
-        Self { argv, ..Self::default() }
-    }
-}
-
-/// The standard input of a command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stdin {
-    /// These bytes, and then its end.
-    Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// The read end of a pipe that comes with the message (`SCM_RIGHTS`).
-    Pipe,
-}
-
-impl Default for Stdin {
-    fn default() -> Self {
-        Self::Bytes(Vec::new())
-    }
-}
-
-/// An execution, as the agent gets it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Execute {
-    /// Identifies the execution from now on.
-    pub execution: ExecutionNumber,
-    /// What to run.
-    pub work: Work,
-    /// Files to put into the workdir first.
-    pub files: Vec<InputFile>,
-    /// Names of files to bring back, relative to the workdir.
-    pub outputs: Vec<String>,
-}
-
-/// A question about code that is being written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Assist {
-    /// Completions at the cursor.
-    Complete,
-    /// Documentation of the name at the cursor.
-    Inspect,
-    /// Whether the code can be executed or goes on; the cursor does not matter.
-    IsComplete,
-}
 
 /// Supervisor to agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -198,6 +84,13 @@ pub enum ToAgent {
         execution: ExecutionNumber,
         /// The signal's number: signal(7).
         signal: i32,
+    },
+    /// Change the size of a command's terminal.
+    Resize {
+        /// The number of the execution.
+        execution: ExecutionNumber,
+        /// The new size.
+        size: WindowSize,
     },
     /// Read no more of what a command prints, or go on reading: so it waits for who reads it.
     Hold {

@@ -1,29 +1,31 @@
 //! One command of a tenant's, as the agent holds it: a process beside the kernel, started and
-//! confined exactly as that, with pipes for its three standard streams.
+//! confined exactly as that, with pipes or a terminal for its three standard streams.
 //!
 //! It can not hold up the agent: its input is written as far as it takes it, its output is read as the
 //! kernel's is.
 
-use std::io::{self, Write};
+mod streams;
+
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::PollFlags;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, pipe2};
+use nix::unistd::Pid;
 use vivarium_protocol::discard;
-use vivarium_protocol::message::{CommandSpec, Program, SpawnNumber, Stdin, Stream};
+use vivarium_protocol::message::{CommandSpec, Program, SpawnNumber, Stdin, WindowSize};
 use vivarium_protocol::stream::StreamError;
 
-use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress, is_retry};
-use super::output::Output;
+pub(crate) use self::streams::Streams;
+use self::streams::{Source, Terminal};
+use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress};
 use crate::usage;
 
 #[derive(Debug)]
 pub(crate) struct Command {
-    pub(crate) outputs: [Output; 2],
+    pub(crate) streams: Streams,
     spawn_number: SpawnNumber,
     stage: CommandStage,
-    input: Option<Input>,
     /// The signal to send as soon as it has been executed.
     held_signal: Option<Signal>,
     killed: bool,
@@ -34,14 +36,6 @@ enum CommandStage {
     Pending(PendingProcess),
     Up(Pid),
     Failed,
-}
-
-/// The part of its standard input that it has not read yet.
-#[derive(Debug)]
-struct Input {
-    pipe: std::fs::File,
-    bytes: Vec<u8>,
-    written: usize,
 }
 
 impl Command {
@@ -57,29 +51,33 @@ impl Command {
         output_cap: Option<u64>,
         launcher: &mut LauncherClient,
     ) -> Result<Self, StreamError> {
-        let CommandSpec { argv, stdin, cwd, env, .. } = spec;
-        let channel = || pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from);
-        let (stdin_end, input) = match (stdin, pipe) {
-            (Stdin::Pipe, Some(pipe)) => (pipe, None),
-            (Stdin::Bytes(bytes), _) => {
-                let (stdin_end, input) = channel()?;
-                fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
-                (stdin_end, (!bytes.is_empty()).then(|| Input::new(input, bytes)))
-            }
+        let CommandSpec { argv, stdin, cwd, env, pty, .. } = spec;
+        let source = match (stdin, pipe) {
+            (Stdin::Pipe, Some(pipe)) => Source::Pipe(pipe),
+            (Stdin::Bytes(bytes), _) => Source::Bytes(bytes),
             (Stdin::Pipe, None) => return Err(io::Error::other("no pipe came with it").into()),
         };
-        let (stdout, stdout_end) = channel()?;
-        let (stderr, stderr_end) = channel()?;
-        let descriptors = [stdin_end.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()];
-        let pending = launcher.spawn(Program::Command { argv, cwd, env }, &descriptors)?;
+        let program = Program::Command { argv, cwd, env, pty: pty.is_some() };
+        let (pending, streams) = match pty {
+            Some(size) => {
+                let terminal = Terminal::open(size)?;
+                let end = terminal.peer.as_fd();
+                (
+                    launcher.spawn(program, &[end, end, end])?,
+                    Streams::of_terminal(terminal, source)?,
+                )
+            }
+            None => {
+                let (ends, streams) = Streams::of_pipes(source, output_cap)?;
+                let [stdin, stdout, stderr] = &ends;
+                let ends = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+                (launcher.spawn(program, &ends)?, streams)
+            }
+        };
         Ok(Self {
-            outputs: [
-                Output::new(stdout, Stream::Stdout, output_cap)?,
-                Output::new(stderr, Stream::Stderr, output_cap)?,
-            ],
+            streams,
             spawn_number: pending.number(),
             stage: CommandStage::Pending(pending),
-            input,
             held_signal: None,
             killed: false,
         })
@@ -130,15 +128,18 @@ impl Command {
         progress
     }
 
-    /// The pipe to poll for writing, while there is input left.
-    pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
-        self.input.as_ref().map(|input| input.pipe.as_fd())
+    /// What to poll for its input to go on, and how.
+    pub(crate) fn input(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        self.streams.input()
     }
 
-    pub(crate) fn write_input(&mut self) {
-        if self.input.as_mut().is_some_and(|input| input.write() == Written::All) {
-            self.input = None;
-        }
+    pub(crate) fn move_input(&mut self) {
+        self.streams.move_input();
+    }
+
+    /// Changes the size of its terminal, if it has one.
+    pub(crate) fn resize(&self, size: WindowSize) {
+        self.streams.resize(size);
     }
 
     /// Kills its process group, and the processes that descend from it as far as they can be
@@ -162,7 +163,7 @@ impl Command {
     /// another group: no new process gets it while the group has a member.
     pub(crate) fn clear(&mut self) {
         self.signal(Signal::SIGKILL);
-        self.input = None;
+        self.streams.close_input();
     }
 
     /// Sends a signal to its process group, now or as soon as it has been executed.
@@ -179,70 +180,5 @@ impl Command {
             }
             CommandStage::Pending(_) | CommandStage::Failed => {}
         }
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Written {
-    Some,
-    All,
-}
-
-impl Input {
-    fn new(pipe: OwnedFd, bytes: Vec<u8>) -> Self {
-        Self { pipe: pipe.into(), bytes, written: 0 }
-    }
-
-    fn write(&mut self) -> Written {
-        loop {
-            let rest = self.bytes.get(self.written..).unwrap_or_default();
-            if rest.is_empty() {
-                return Written::All;
-            }
-            match self.pipe.write(rest) {
-                Ok(count) => self.written = self.written.saturating_add(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_retry(&error) => return Written::Some,
-                // Nobody reads it any more.
-                Err(_) => return Written::All,
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Read;
-
-    fn input(bytes: usize) -> (Input, std::fs::File) {
-        let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
-        (Input::new(writer, vec![7; bytes]), reader.into())
-    }
-
-    #[test]
-    fn input_that_is_not_read_stays_queued() {
-        let (mut input, mut reader) = input(1 << 20);
-        assert_eq!(input.write(), Written::Some);
-        let mut seen = 0;
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            seen += reader.read(&mut buffer).unwrap();
-            if input.write() == Written::All {
-                break;
-            }
-        }
-        drop(input);
-        while let Ok(count @ 1..) = reader.read(&mut buffer) {
-            seen += count;
-        }
-        assert_eq!(seen, 1 << 20);
-    }
-
-    #[test]
-    fn input_for_a_closed_pipe_is_dropped() {
-        let (mut input, reader) = input(1 << 20);
-        drop(reader);
-        assert_eq!(input.write(), Written::All);
     }
 }

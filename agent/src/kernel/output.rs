@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -20,6 +21,11 @@ const CARRY_BYTES: usize = 64 << 10;
 /// 1 MiB), so that a writer that never stops does not hold up the end of an execution.
 const DRAIN_BYTES: usize = 2 << 20;
 
+/// How much of what a terminal prints is read in each [`PACE`]: more than anybody reads, and little
+/// work for the supervisor.
+const TERMINAL_BYTES: u64 = 2 << 20;
+const PACE: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(crate) struct Output {
     pipe: Option<OwnedFd>,
@@ -28,6 +34,8 @@ pub(crate) struct Output {
     passed: u64,
     dropped: u64,
     carry: Vec<u8>,
+    /// Of a terminal: since when the bytes that it has passed on are counted.
+    paced_since: Option<Instant>,
 }
 
 impl Output {
@@ -41,7 +49,20 @@ impl Output {
             passed: 0,
             dropped: 0,
             carry: Vec::new(),
+            paced_since: None,
         })
+    }
+
+    /// Reads from a terminal, of which nothing is dropped: what it prints beyond a rate waits.
+    pub(crate) fn of_terminal(terminal: OwnedFd) -> io::Result<Self> {
+        let output = Self::new(terminal, Stream::Stdout, None)?;
+        Ok(Self { paced_since: Some(Instant::now()), ..output })
+    }
+
+    /// When more is read of a terminal that has printed as much as it may for now.
+    pub(crate) fn paused_until(&self) -> Option<Instant> {
+        let until = self.paced_since.filter(|_| self.passed >= TERMINAL_BYTES)? + PACE;
+        (until > Instant::now()).then_some(until)
     }
 
     pub(crate) const fn stream(&self) -> Stream {
@@ -50,7 +71,7 @@ impl Output {
 
     /// The pipe to poll, until its last writer is gone.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.pipe.as_ref().map(AsFd::as_fd)
+        self.pipe.as_ref().filter(|_| self.paused_until().is_none()).map(AsFd::as_fd)
     }
 
     /// An execution begins: counts from zero. Returns the output kept from before it.
@@ -84,6 +105,9 @@ impl Output {
             }
         };
         chunk.truncate(count);
+        if self.paced_since.is_some_and(|since| since.elapsed() >= PACE) {
+            (self.paced_since, self.passed) = (Some(Instant::now()), 0);
+        }
         if running {
             return Some(self.admit(chunk));
         }
@@ -160,6 +184,25 @@ mod tests {
         }
         assert_eq!(output.begin().len(), CARRY_BYTES);
         assert_eq!(output.end(), count_of(10 * block.len() - CARRY_BYTES));
+    }
+
+    #[test]
+    fn a_terminal_that_prints_too_fast_is_read_later() {
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        let mut output = Output::of_terminal(reader).unwrap();
+        let block = vec![b'x'; 32 << 10];
+        let mut read = 0;
+        while output.fd().is_some() {
+            nix::unistd::write(&writer, &block).unwrap();
+            read += output.read(true).unwrap().len();
+        }
+        assert_eq!(count_of(read), TERMINAL_BYTES);
+        assert!(output.paused_until().is_some());
+        output.paced_since = output.paced_since.map(|since| since - PACE);
+        assert!(output.fd().is_some() && output.paused_until().is_none());
+        nix::unistd::write(&writer, &block).unwrap();
+        assert_eq!(output.read(true).unwrap().len(), block.len(), "nothing is dropped");
+        assert_eq!(output.end(), 0);
     }
 
     #[test]

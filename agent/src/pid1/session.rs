@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
             Event::Kernel { readable, writable } => self.serve_kernel(readable, writable)?,
             Event::Output => self.pass_output()?,
             Event::CommandOutput(execution) => self.pass_command_output(execution)?,
-            Event::CommandInput(execution) => self.write_command_input(execution),
+            Event::CommandInput(execution) => self.move_command_input(execution),
             Event::Changes => self.changes.schedule_read(),
             Event::Transfer(number) => self.step_transfer(number)?,
         }
@@ -166,6 +166,7 @@ impl<'a> Session<'a> {
                         self.signal_command(execution, signal);
                     }
                 }
+                ToAgent::Resize { execution, size } => self.resize_command(execution, size),
                 ToAgent::Hold { execution, held } => self.hold_command(execution, held),
                 ToAgent::Replace => self.replace()?,
                 ToAgent::Describe => {

@@ -12,7 +12,8 @@
 //! | `/etc` | a reduced copy, see [`etc`] |
 //! | `/.vivarium/bin` | the session's `python` and `pip`, see [`one_python`] |
 //! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
-//! | `/dev` | null, zero, full, random, urandom, the fd links |
+//! | `/dev` | null, zero, full, random, urandom, tty, the fd links |
+//! | `/dev/pts` | the session's own terminals (devpts) |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
 
 mod etc;
@@ -36,6 +37,9 @@ use super::{Context, LayerCode, LayerError, namespaces, system_paths};
 /// Where the new root is put together: any directory that every host has. What the host keeps
 /// there is hidden by it, so all sources are taken before.
 const STAGE: &str = "/tmp";
+
+/// The most terminals of a session at a time.
+const MAX_TERMINALS: u32 = 64;
 
 /// An empty directory of the new root, for what needs one.
 const EMPTY: &str = ".empty";
@@ -84,6 +88,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
         tree::symlink(target, &stage.join("dev").join(name))?;
     }
     proc::mount_proc(context, stage)?;
+    mount_terminals(context, stage)?;
     let interpreter = &context.policy.interpreter;
     let resolved = interpreter.path.canonicalize();
     pivot(stage)?;
@@ -93,6 +98,19 @@ fn build(context: &Context) -> Result<(), LayerError> {
     write_python(interpreter, resolved.unwrap_or(&interpreter.path))?;
     // The root itself held the mount points while they were made; from here on it is read-only.
     tree::seal(Path::new("/"))
+}
+
+/// The session's own terminals, few of them, each of them the tenant's:
+/// `Documentation/filesystems/devpts.rst` of Linux.
+fn mount_terminals(context: &Context, stage: &Path) -> Result<(), LayerError> {
+    let path = stage.join("dev/pts");
+    tree::make_directory(&path)?;
+    let owner = context.policy.ids.map(|_| Context::KERNEL_ID);
+    let owner = owner.map(|id| format!(",uid={id},gid={id}")).unwrap_or_default();
+    let options = format!("newinstance,ptmxmode=0666,mode=0600,max={MAX_TERMINALS}{owner}");
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    mount_fs(Some("devpts"), &path, Some("devpts"), flags, Some(&options))?;
+    tree::symlink("pts/ptmx", &stage.join("dev/ptmx"))
 }
 
 /// Writes the session's `python` and `pip` into the new root.
@@ -130,7 +148,7 @@ fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
             Source::take(&path, Access::ReadOnly)?
         });
     }
-    for device in system_paths::DEVICES {
+    for device in system_paths::DEVICES.iter().chain([&system_paths::OWN_TERMINAL]) {
         sources.extend(Source::take(Path::new(device), Access::Device)?);
     }
     Ok(sources)

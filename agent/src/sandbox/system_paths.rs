@@ -69,6 +69,10 @@ pub(crate) const ETC: &[&str] = &[
 pub(crate) const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
+/// Where a session that has a root of its own has its terminals, and what leads to the caller's.
+pub(crate) const TERMINALS: &str = "/dev/pts";
+pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
+
 /// The processors, for whoever sizes a pool of threads or looks up caches: OpenBLAS, glibc.
 pub(crate) const SYS_CPU: &str = "/sys/devices/system/cpu";
 

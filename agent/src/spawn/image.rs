@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::unistd::{chdir, execve};
+use rustix::process::ioctl_tiocsctty;
 use vivarium_protocol::message::{Failure, Program};
 
 use crate::failure::{OrFailure, failure};
@@ -39,6 +40,8 @@ pub(super) enum Image {
         cwd: String,
         /// Its own variables, as `NAME=value`.
         environment: Vec<CString>,
+        /// Whether its standard streams are a terminal.
+        pty: bool,
     },
 }
 
@@ -54,7 +57,7 @@ impl Image {
                     arguments: inspect::arguments(&interpreter.version),
                 })
             }
-            Program::Command { argv, cwd, env } => {
+            Program::Command { argv, cwd, env, pty } => {
                 let arguments: Result<Vec<_>, NulError> =
                     argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
                 let arguments = arguments.or_failure("pass the arguments")?;
@@ -64,9 +67,17 @@ impl Image {
                 let variables = env.iter().map(|(name, value)| format!("{name}={value}"));
                 let environment: Result<_, NulError> = variables.map(CString::new).collect();
                 let environment = environment.or_failure("pass the variables")?;
-                Ok(Self::Command { arguments, cwd: cwd.clone(), environment })
+                Ok(Self::Command { arguments, cwd: cwd.clone(), environment, pty: *pty })
             }
         }
+    }
+
+    /// Makes the terminal of a command, which leads a session, its controlling one.
+    pub(super) fn take_terminal(&self) -> Result<(), Failure> {
+        if matches!(self, Self::Command { pty: true, .. }) {
+            ioctl_tiocsctty(std::io::stdin()).or_failure("ioctl(TIOCSCTTY)")?;
+        }
+        Ok(())
     }
 
     /// Executes it, with descriptors and confinement as they are. Returns the exit code of a command
@@ -77,7 +88,7 @@ impl Image {
                 let name = if name.exists() { name } else { path };
                 Err(become_python(path, name, arguments, environment))
             }
-            Self::Command { arguments, cwd, environment: own } => {
+            Self::Command { arguments, cwd, environment: own, .. } => {
                 let environment = with_own(environment, own);
                 let Err(refusal) = execute_command(arguments, cwd, &environment);
                 crate::log::print_line(&format!("{}: {}", refusal.what, refusal.why));

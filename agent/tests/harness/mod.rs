@@ -18,17 +18,18 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::message::{
-    Changes, CommandSpec, Completion, Execute, FileOperation, FileProblem, FileReply, FromAgent,
-    InputFile, Launch, Stdin, Stream, ToAgent, Work,
+    CommandSpec, Execute, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
+    Stdin, Stream, ToAgent, Work,
 };
-use vivarium_protocol::outcome::{Display, KernelEnd, MimePart, OutputFile};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::stream::{self, StreamError, receive, send_with};
 use vivarium_protocol::units::Limit;
 
+pub(crate) use self::outcome::Outcome;
 use self::start::{AGENT, Launcher, fork_launcher};
 
+mod outcome;
 mod start;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -95,36 +96,6 @@ pub(crate) struct Session {
     outcomes: BTreeMap<u64, Outcome>,
     /// Of those that are, and were not asked for.
     over: BTreeMap<u64, Outcome>,
-}
-
-/// What became of one execution.
-#[derive(Default, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) repr: Option<String>,
-    pub(crate) mime: Vec<MimePart>,
-    pub(crate) displays: Vec<Display>,
-    pub(crate) exception: Option<String>,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-    pub(crate) stdout_dropped: u64,
-    pub(crate) completion: Option<Completion>,
-    pub(crate) end: Option<KernelEnd>,
-    pub(crate) refused: Option<String>,
-    pub(crate) files: Vec<OutputFile>,
-    pub(crate) changes: Changes,
-    pub(crate) cpu_us: u64,
-    pub(crate) cpu_limit_reached: bool,
-}
-
-impl Outcome {
-    pub(crate) fn text(&self) -> (&str, &str) {
-        (str::from_utf8(&self.stdout).unwrap(), str::from_utf8(&self.stderr).unwrap())
-    }
-
-    /// The names of the files that changed.
-    pub(crate) fn changed(&self) -> Vec<&str> {
-        self.changes.files.iter().map(|file| file.path.as_str()).collect()
-    }
 }
 
 /// The kernel program, as the supervisor passes it.

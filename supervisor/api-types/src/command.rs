@@ -37,6 +37,15 @@ pub struct CommandRequest {
         deserialize_with = "super::scalar::unique_map"
     )]
     pub env: BTreeMap<String, String>,
+    /// Run it on a terminal of this size, its controlling one: all it prints is then its `stdout`.
+    /// What is written to it is typed there, so Ctrl-C is the byte 3; closing it types Ctrl-D. `TERM`
+    /// is `xterm-256color` unless `env` has it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub pty: Option<PtySize>,
     /// Answer at once with the execution's id, and let it run until its own `timeout_ms`, a reset or
     /// the session's end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -65,6 +74,19 @@ pub struct CommandRequest {
     /// Interrupt it when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,
+}
+
+/// The most columns or rows of a terminal.
+pub const MAX_PTY_SIZE: u16 = 4096;
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PtySize {
+    /// Characters in a row, 1 to 4096.
+    pub columns: u16,
+    /// Rows, 1 to 4096.
+    pub rows: u16,
 }
 
 /// A command that runs in the background.

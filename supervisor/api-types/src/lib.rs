@@ -23,7 +23,9 @@ pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
     Match, ProbeRequest,
 };
-pub use command::{BackgroundReply, CommandRequest, SignalRequest, StdinReply};
+pub use command::{
+    BackgroundReply, CommandRequest, MAX_PTY_SIZE, PtySize, SignalRequest, StdinReply,
+};
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{FileInfo, FileList, FilePage, FilesWritten};
 pub use kept::{ExecutionInfo, Progress};

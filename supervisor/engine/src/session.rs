@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use vivarium_api_types::{SessionInfo, SessionState, SessionUsage};
 use vivarium_protocol::layer::Report;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin};
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin, WindowSize};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
@@ -89,6 +89,8 @@ pub enum Command {
     Interrupt(Option<ExecutionNumber>, oneshot::Sender<Option<Interrupted>>),
     /// Send a signal to a command; `false` if it is not running.
     Signal(ExecutionNumber, Signal, oneshot::Sender<bool>),
+    /// Change the size of a command's terminal; `false` if it is not running.
+    Resize(ExecutionNumber, WindowSize, oneshot::Sender<bool>),
     /// Replace the kernel; answers with the execution that was ended by it.
     Reset(oneshot::Sender<Option<ExecutionNumber>>),
     Describe(oneshot::Sender<Description>),

@@ -23,6 +23,8 @@ pub enum Program {
         cwd: String,
         /// Variables of its environment, which come before the session's of the same names.
         env: Vec<(String, String)>,
+        /// Whether its standard streams are a terminal, which is to be its controlling one.
+        pty: bool,
     },
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::FrameError;
 use vivarium_protocol::message::{
-    Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, Work,
+    Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, WindowSize, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::stream::StreamError;
@@ -17,6 +17,7 @@ use super::streams::{drain, read_once};
 use crate::failure::failure;
 use crate::kernel::command::Command;
 use crate::kernel::launcher_client::SpawnProgress;
+use crate::kernel::output::Output;
 use crate::spawn::NOT_EXECUTABLE;
 
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Session<'_> {
         let Work::Command(spec) = work else {
             return Ok(());
         };
-        let execution = due.execution;
+        let (execution, is_pty) = (due.execution, spec.pty.is_some());
         let output_cap = self.context.policy.limits.max_output_bytes.get();
         match Command::spawn(spec, pipe, output_cap, &mut self.launcher) {
             Ok(command) => {
@@ -51,6 +52,11 @@ impl Session<'_> {
             }
             Err(StreamError::Frame(FrameError::TooLarge(_))) => {
                 self.report_start_failure(execution, "the arguments are too long")?;
+                self.send_done(due, Completion::Exited(NOT_EXECUTABLE), [0, 0], Usage::default())
+            }
+            Err(StreamError::Io(error)) if is_pty => {
+                let why = format!("it was given no terminal: {error}");
+                self.report_start_failure(execution, &why)?;
                 self.send_done(due, Completion::Exited(NOT_EXECUTABLE), [0, 0], Usage::default())
             }
             Err(error) => Err(failure("ask for a command", error)),
@@ -109,11 +115,11 @@ impl Session<'_> {
             KernelEnd::Signaled { signal, .. } => Completion::Signaled(signal),
             _ => Completion::Exited(NOT_EXECUTABLE),
         };
-        for (stream, data) in drain(&mut running.command.outputs) {
+        for (stream, data) in drain(&mut running.command.streams.outputs) {
             self.control.send(&FromAgent::Output { execution, stream, data })?;
         }
-        let [stdout, stderr] = &mut running.command.outputs;
-        let dropped = [stdout.end(), stderr.end()];
+        let mut dropped = running.command.streams.outputs.iter_mut().map(Output::end);
+        let dropped = [dropped.next().unwrap_or(0), dropped.next().unwrap_or(0)];
         self.send_done(running.due, completion, dropped, lifetime)
     }
 
@@ -143,19 +149,25 @@ impl Session<'_> {
         let Some(running) = self.commands.get_mut(&execution) else {
             return Ok(());
         };
-        let messages = read_once(&mut running.command.outputs, Some(execution));
+        let messages = read_once(&mut running.command.streams.outputs, Some(execution));
         messages.iter().try_for_each(|message| self.control.send(message))
     }
 
-    pub(super) fn write_command_input(&mut self, execution: ExecutionNumber) {
+    pub(super) fn move_command_input(&mut self, execution: ExecutionNumber) {
         if let Some(running) = self.commands.get_mut(&execution) {
-            running.command.write_input();
+            running.command.move_input();
         }
     }
 
     pub(super) fn hold_command(&mut self, execution: ExecutionNumber, held: bool) {
         if let Some(running) = self.commands.get_mut(&execution) {
             running.held = held;
+        }
+    }
+
+    pub(super) fn resize_command(&mut self, execution: ExecutionNumber, size: WindowSize) {
+        if let Some(running) = self.commands.get(&execution) {
+            running.command.resize(size);
         }
     }
 
@@ -171,9 +183,9 @@ impl Session<'_> {
         }
     }
 
-    /// All of the session's processes are killed: so are those that have not been executed yet.
-    pub(super) fn kill_commands(&mut self) {
-        for running in self.commands.values_mut() {
+    /// All of the session's processes are killed: so are to be those that are not in it yet.
+    pub(super) fn kill_arriving_commands(&mut self) {
+        for running in self.commands.values_mut().filter(|running| !running.command.is_up()) {
             running.command.kill();
         }
     }

@@ -58,7 +58,7 @@ impl Session<'_> {
         };
         // It may have sent that the execution is done before it ended.
         while self.kernel.kill_reason.is_none() && self.read_kernel()? == ReadOutcome::Something {}
-        self.kill_commands();
+        self.kill_arriving_commands();
         clear_processes();
         let usage = self.usage_of_the_dead(lifetime);
         if !self.ever_ready {

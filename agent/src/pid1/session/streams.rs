@@ -36,7 +36,7 @@ impl Session<'_> {
 }
 
 /// All that was printed until now.
-pub(super) fn drain(outputs: &mut [Output; 2]) -> Vec<(Stream, Vec<u8>)> {
+pub(super) fn drain(outputs: &mut [Output]) -> Vec<(Stream, Vec<u8>)> {
     let mut rest = Vec::new();
     for output in outputs {
         let stream = output.stream();
@@ -47,7 +47,7 @@ pub(super) fn drain(outputs: &mut [Output; 2]) -> Vec<(Stream, Vec<u8>)> {
 
 /// Reads each of `outputs` once, into messages for `execution` if it is running.
 pub(super) fn read_once(
-    outputs: &mut [Output; 2],
+    outputs: &mut [Output],
     execution: Option<ExecutionNumber>,
 ) -> Vec<FromAgent> {
     let mut messages = Vec::new();

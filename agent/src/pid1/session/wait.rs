@@ -10,6 +10,7 @@ use vivarium_protocol::message::{ExecutionNumber, Failure, TransferNumber};
 use super::Session;
 use crate::failure::failure;
 use crate::kernel::KernelStage;
+use crate::kernel::output::Output;
 
 /// What happened. Every event is handled before the session waits again, each by one bounded step: so
 /// no endless source (output, a transfer) starves another. In this order, as the supervisor's messages
@@ -95,12 +96,11 @@ impl Session<'_> {
             let report = command.report();
             sources.extend(report.map(|fd| readable(fd, Event::CommandReport(*execution))));
             let input = command.input();
-            let input = input.map(|fd| (fd, PollFlags::POLLOUT));
             sources.extend(
                 input.map(|(fd, flags)| source(fd, flags, Event::CommandInput(*execution))),
             );
             if command.is_up() && !running.held && !self.control.is_full() {
-                let outputs = command.outputs.iter().filter_map(|output| output.fd());
+                let outputs = command.streams.outputs.iter().filter_map(|output| output.fd());
                 sources.extend(outputs.map(|fd| readable(fd, Event::CommandOutput(*execution))));
             }
         }
@@ -120,8 +120,10 @@ impl Session<'_> {
     fn deadline(&self) -> Option<Instant> {
         let code = self.running.as_ref().and_then(|running| running.next_cpu_check);
         let commands = self.commands.values().filter_map(|running| running.next_cpu_check);
+        let outputs = self.commands.values().flat_map(|running| &running.command.streams.outputs);
+        let paused = outputs.filter_map(Output::paused_until);
         let others = [code, self.kernel.exit_deadline, self.changes.due()];
-        others.into_iter().flatten().chain(commands).min()
+        others.into_iter().flatten().chain(commands).chain(paused).min()
     }
 }
 

@@ -65,6 +65,8 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         // the processes of others, and with its dangerous entries masked.
         allow(&["/proc"], read());
         allow(&["/tmp", "/dev/shm"], scratch());
+        // The session's own, and which of them is the caller's. The filter refuses to type into one.
+        allow(&[system_paths::TERMINALS, system_paths::OWN_TERMINAL], device() | AccessFs::ReadDir);
     } else {
         allow(system_paths::ETC, read());
         allow(system_paths::HOST_PROC, AccessFs::ReadFile.into());

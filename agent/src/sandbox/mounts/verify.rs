@@ -85,12 +85,15 @@ fn check(workdir: &str, mountinfo: &str) -> Result<(), LayerError> {
     for line in mountinfo.lines() {
         let mount = Mount::parse(line)
             .ok_or_else(|| LayerError::new("read a mount", format!("line {line:?}")))?;
-        let device = system_paths::DEVICES.contains(&mount.point) || is_masked(mount.point);
+        let device = [system_paths::TERMINALS, system_paths::OWN_TERMINAL].contains(&mount.point)
+            || system_paths::DEVICES.contains(&mount.point)
+            || is_masked(mount.point);
+        let no_exec = ["/tmp", "/dev/shm", "/proc", system_paths::TERMINALS];
         let expected = [
             ("nosuid", true),
             ("nodev", !device),
             ("ro", !writable.contains(&mount.point) && !device),
-            ("noexec", ["/tmp", "/dev/shm", "/proc"].contains(&mount.point)),
+            ("noexec", no_exec.contains(&mount.point)),
         ];
         for (option, wanted) in expected {
             if wanted && !mount.has(option) {
@@ -104,7 +107,7 @@ fn check(workdir: &str, mountinfo: &str) -> Result<(), LayerError> {
     if !mountinfo.lines().any(|line| line.contains(" /proc ") && line.contains(PROC_HIDDEN)) {
         return Err(LayerError::not_in_force("a /proc of its own", PROC_HIDDEN));
     }
-    for place in [workdir, "/proc", "/tmp", "/dev/shm", "/"] {
+    for place in [workdir, "/proc", "/tmp", "/dev/shm", system_paths::TERMINALS, "/"] {
         let is_there = |line| Mount::parse(line).is_some_and(|mount| mount.point == place);
         if !mountinfo.lines().any(is_there) {
             return Err(LayerError::not_in_force("a root of its own", format!("no {place}")));
@@ -160,13 +163,14 @@ mod tests {
     use crate::sandbox::landlock::fixture;
 
     /// The mounts of a session, as far as there is one of each kind.
-    const SESSION: [(&str, &str, &str); 8] = [
+    const SESSION: [(&str, &str, &str); 9] = [
         ("/", "ro,nosuid,nodev", "tmpfs tmpfs ro"),
         ("/usr", "ro,nosuid,nodev", "ext4 /dev/vda ro"),
         ("/workspace", "rw,nosuid,nodev", "tmpfs tmpfs rw"),
         ("/tmp", "rw,nosuid,nodev,noexec", "tmpfs tmpfs rw"),
         ("/dev/shm", "rw,nosuid,nodev,noexec", "tmpfs tmpfs rw"),
         ("/dev/null", "rw,nosuid,noexec", "devtmpfs udev rw"),
+        ("/dev/pts", "rw,nosuid,noexec", "devpts devpts rw,mode=600,ptmxmode=666"),
         ("/proc", "rw,nosuid,nodev,noexec", "proc proc rw,hidepid=ptraceable"),
         ("/proc/kcore", "rw,nosuid,noexec", "devtmpfs udev rw"),
     ];
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_root_of_its_own_has_all_places() {
-        for place in ["/", "/workspace", "/tmp", "/dev/shm", "/proc"] {
+        for place in ["/", "/workspace", "/tmp", "/dev/shm", "/dev/pts", "/proc"] {
             let others: Vec<_> = SESSION.into_iter().filter(|mount| mount.0 != place).collect();
             assert!(check("/workspace", &mountinfo(&others)).is_err(), "without {place}");
         }

@@ -19,7 +19,7 @@ use seccompiler::BpfProgram;
 use super::super::LayerError;
 use super::calls::{Call, calls};
 use super::program::{self, Built, ProgramError};
-use super::rules::{Rules, bits, equal, masked, one};
+use super::rules::{Rules, bits, equal, masked, one, one_of};
 use super::{fails_with, install};
 
 /// What the agent may do whatever the arguments, once its session is set up.
@@ -105,9 +105,18 @@ pub(super) fn launcher() -> Result<BpfProgram, ProgramError> {
     program::refuse(REFUSED_TO_LAUNCHERS.iter().chain(REFUSED_OF_ARCHITECTURE).copied())
 }
 
+/// Of descriptors, and of the terminals that the agent gives to commands. Not here: TIOCSTI, which types.
+const IOCTLS: [u32; 5] = [
+    0x5421,      // FIONBIO
+    0x5414,      // TIOCSWINSZ
+    0x5441,      // TIOCGPTPEER
+    0x8004_5430, // TIOCGPTN
+    0x4004_5431, // TIOCSPTLCK
+];
+
 fn conditions(call: c_long) -> Rules {
     match call {
-        libc::SYS_ioctl => one(equal(1, 0x5421)), // FIONBIO
+        libc::SYS_ioctl => one_of(1, IOCTLS),
         // No memory that can be executed.
         libc::SYS_mmap | libc::SYS_mprotect => one(masked(2, bits(PROT_EXEC), 0)),
         libc::SYS_socketpair => one(equal(0, bits(AF_UNIX))),

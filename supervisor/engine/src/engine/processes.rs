@@ -4,6 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
+use vivarium_api_types::{MAX_PTY_SIZE, PtySize};
+use vivarium_protocol::message::WindowSize;
 
 use super::{Engine, EngineError};
 use crate::session::Command;
@@ -60,6 +62,24 @@ impl Engine {
         }
     }
 
+    /// Changes the size of a running command's terminal; nothing happens if it has none.
+    pub async fn resize(
+        &self,
+        tenant: &str,
+        session_id: &str,
+        execution_id: &str,
+        size: PtySize,
+    ) -> Result<(), EngineError> {
+        let size = window_size(size)?;
+        let (number, _) = self.running(tenant, session_id, execution_id)?;
+        let session = self.find(tenant, session_id)?;
+        match session.ask(|reply| Command::Resize(number, size, reply)).await {
+            Some(true) => Ok(()),
+            Some(false) => Err(not_running(execution_id)),
+            None => Err(EngineError::UnknownSession(session_id.to_owned())),
+        }
+    }
+
     /// The standard input of a command that runs, or will.
     pub fn stdin(
         &self,
@@ -84,6 +104,17 @@ impl Engine {
             _ => Err(not_running(execution_id)),
         }
     }
+}
+
+/// A terminal's size, checked.
+pub(super) fn window_size(PtySize { columns, rows }: PtySize) -> Result<WindowSize, EngineError> {
+    for (field, characters) in [("columns", columns), ("rows", rows)] {
+        if !(1..=MAX_PTY_SIZE).contains(&characters) {
+            let reason = format!("a terminal has 1 to {MAX_PTY_SIZE} of them");
+            return Err(EngineError::invalid(field, reason));
+        }
+    }
+    Ok(WindowSize { columns, rows })
 }
 
 fn not_running(execution_id: &str) -> EngineError {

@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use vivarium_api_types::{KernelInfo, SessionState};
+use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::message::{
     Description, Execute, ExecutionNumber, Failure, FromAgent, ToAgent,
 };
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::sequence::Sequence;
+use vivarium_protocol::units::Limit;
 
 use super::channel::{Channel, ChannelError};
 use super::deadlines::{Awaited, Deadline, Overdue};
 use super::execution::{Kind, WorkSpec};
-use super::execution_log::LogWriter;
 use super::launch::{LaunchContext, LaunchPlan, Resources, ScopeName};
 use super::liveness::Liveness;
 use super::output::Collector;
@@ -33,8 +33,8 @@ use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
 use super::{Command, Identity, QueuedExecution, Session, Timing};
-use crate::budget::{Account, Reservation};
-use crate::cgroup::{Mark, Meter, OomAttribution, Scope};
+use crate::budget::Account;
+use crate::cgroup::{Meter, OomAttribution, Scope};
 
 mod beside;
 mod cgroup_events;
@@ -43,76 +43,19 @@ mod end;
 mod finish;
 mod from_agent;
 mod kernels;
+mod running;
 mod verdict;
 
 pub use beside::MAX_COMMANDS;
 use beside::RunningCommand;
 pub(super) use cgroup_events::CgroupEventCounter;
 use kernels::Kernels;
+use running::{RunningExecution, Stop};
 
 /// How long an execution is held back where the daemon has no room for what it prints or shows.
 /// What it prints and shows after that is dropped, so that those which wait for one another's room
 /// come to an end.
 const MAX_BUDGET_WAIT: Duration = Duration::from_secs(5);
-
-/// Why an execution was told to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    /// Somebody asked for it.
-    User,
-    /// Its time is up.
-    WallTime,
-    /// Its CPU time is up: microseconds used.
-    CpuTime(u64),
-    /// The session is being reset.
-    Reset,
-}
-
-/// An execution that the agent has been sent: of code in the kernel, or of a command beside it.
-struct RunningExecution {
-    number: ExecutionNumber,
-    kind: Kind,
-    timeout: Duration,
-    queued_at: Instant,
-    started: Option<Instant>,
-    /// What the scope had used when it began.
-    mark: Mark,
-    /// Whether another ran at the same time: what the scope counts is then not this one's alone.
-    overlapped: bool,
-    stop: Option<Stop>,
-    /// Whether it did not give way to that, and was killed: a command.
-    killed: bool,
-    collector: Collector,
-    writer: LogWriter,
-    session_created: bool,
-    /// The kernel it runs in, and what is to be told of the one before, once it runs.
-    kernel: Option<(Option<KernelInfo>, Option<String>)>,
-    /// Dropped, and so told, when the execution has ended.
-    interrupts: Vec<oneshot::Sender<()>>,
-    /// What it takes of the daemon's memory until then, and its result for as long as it is kept.
-    reservation: Reservation,
-    /// Of these bytes, those of its code and files.
-    request_bytes: usize,
-}
-
-impl RunningExecution {
-    /// Takes in what came of it, or forgets it where the daemon has no room for it.
-    fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>, account: &Account) {
-        let has_room = paid.is_some_and(Reservation::is_covered) || account.excess().is_none();
-        let happened =
-            if has_room { self.collector.fold(message) } else { self.collector.forgo(message) };
-        if let Some(happened) = happened {
-            self.writer.push(happened);
-        }
-        self.count();
-    }
-
-    /// Counts what has come of it so far.
-    fn count(&mut self) {
-        let events = self.writer.log().events_bytes();
-        self.reservation.set(self.request_bytes + self.collector.bytes() + events);
-    }
-}
 
 /// A reset that waits for the fresh kernel.
 struct Reset {
@@ -305,10 +248,15 @@ impl Actor {
     /// Makes a running execution of a queued one, and the message that hands it to the agent.
     fn take_up(&mut self, queued: QueuedExecution) -> (RunningExecution, ToAgent) {
         let kind = queued.spec.kind();
+        let prints_on = queued.spec.prints_on();
         let mut others: Vec<_> = self.running.iter_mut().collect();
         others.extend(self.commands.values_mut().map(|command| &mut command.execution));
         others.iter_mut().for_each(|other| other.overlapped = true);
         let overlapped = !others.is_empty();
+        let mut limits = self.session.identity.limits.clone();
+        if prints_on {
+            limits.max_output_bytes = Limit::Unlimited;
+        }
         let QueuedExecution { spec, streamed, session_created, writer, .. } = queued;
         let QueuedExecution { reservation, number, queued_at, .. } = queued;
         let WorkSpec { work, files, outputs, timeout, .. } = spec;
@@ -323,7 +271,7 @@ impl Actor {
             overlapped,
             stop: None,
             killed: false,
-            collector: Collector::new(&self.session.identity.limits, outputs, streamed),
+            collector: Collector::new(&limits, outputs, streamed || prints_on),
             writer,
             session_created,
             kernel: None,

@@ -71,6 +71,11 @@ impl WorkSpec {
         matches!(&self.work, Work::Command(CommandSpec { stdin: Stdin::Pipe, .. }))
     }
 
+    /// Whether it is a command that may print for ever: of that the outcome has a part.
+    pub(super) const fn prints_on(&self) -> bool {
+        matches!(&self.work, Work::Command(CommandSpec { pty: Some(_), .. }))
+    }
+
     /// Whether it is a command that nobody waits for.
     pub(super) const fn is_background(&self) -> bool {
         matches!(&self.work, Work::Command(CommandSpec { background: true, .. }))

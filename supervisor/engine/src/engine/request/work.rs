@@ -14,6 +14,7 @@ use vivarium_protocol::message::{CommandSpec, InputFile, Stdin, Work};
 
 use super::{env, timeout};
 use crate::engine::EngineError;
+use crate::engine::processes::window_size;
 use crate::session::WorkSpec;
 use crate::settings::Settings;
 
@@ -26,6 +27,9 @@ const MAX_OUTPUTS: usize = 256;
 /// The most a command's arguments may take together, in bytes: execve(2) has room for 2 MiB of
 /// arguments and variables, and for 128 KiB in one.
 const MAX_ARGV_BYTES: usize = 1 << 20;
+
+/// What a terminal is taken for, where the request has no TERM: what most terminals understand.
+const DEFAULT_TERM: &str = "xterm-256color";
 
 /// Room in a frame for what is not code or files, in bytes.
 const FRAME_MARGIN_BYTES: usize = 64 << 10;
@@ -106,13 +110,18 @@ pub(in crate::engine) fn command(
         return Err(EngineError::invalid("queued", reason));
     }
     let cwd = self::cwd(settings, &cwd.unwrap_or_default())?;
+    let mut env = variables(env)?;
+    let pty = asked.pty.map(window_size).transpose()?;
+    if pty.is_some() && env.iter().all(|(name, _)| name != "TERM") {
+        env.push(("TERM".to_owned(), DEFAULT_TERM.to_owned()));
+    }
     let timeout = match timeout_ms {
         // It ends with its session.
         None if background => Duration::MAX,
         asked => timeout(settings, asked)?,
     };
     let spec = WorkSpec {
-        work: Work::Command(CommandSpec { argv, stdin, cwd, env: variables(env)?, background }),
+        work: Work::Command(CommandSpec { argv, stdin, cwd, env, background, pty }),
         files: input_files(files)?,
         outputs: output_files(outputs)?,
         timeout,

@@ -264,17 +264,25 @@ impl Actor {
         signal: Signal,
         reply: oneshot::Sender<bool>,
     ) -> Step {
-        let runs = self.commands.contains_key(&number);
-        discard(reply.send(runs), "who asked may be gone");
-        if !runs {
-            return Step::Continue(());
-        }
         self.let_print(number)?;
-        self.send(&match signal {
+        let message = match signal {
             // With what descends from it.
             Signal::SIGKILL => ToAgent::Kill { execution: number },
             _ => ToAgent::Signal { execution: number, signal: signal as i32 },
-        })
+        };
+        self.tell_command(number, &message, reply)
+    }
+
+    /// Tells the agent something about a command, if it runs, and who asked whether it does.
+    pub(super) fn tell_command(
+        &mut self,
+        number: ExecutionNumber,
+        message: &ToAgent,
+        reply: oneshot::Sender<bool>,
+    ) -> Step {
+        let runs = self.commands.contains_key(&number);
+        discard(reply.send(runs), "who asked may be gone");
+        if runs { self.send(message) } else { Step::Continue(()) }
     }
 
     /// The kernel is gone, or is to go, and with it every process of the session.

@@ -27,6 +27,9 @@ impl Actor {
             Command::Signal(execution, signal, reply) => {
                 self.signal_command(execution, signal, reply)
             }
+            Command::Resize(execution, size, reply) => {
+                self.tell_command(execution, &ToAgent::Resize { execution, size }, reply)
+            }
             Command::Reset(reply) => self.reset(reply),
             Command::Describe(reply) => {
                 self.describes.push(reply);

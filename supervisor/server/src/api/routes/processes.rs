@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vivarium_api_types::{SignalRequest, StdinReply};
+use vivarium_api_types::{PtySize, SignalRequest, StdinReply};
 use vivarium_engine::EngineError;
 use vivarium_engine::Stdin;
 
@@ -19,7 +19,10 @@ use crate::api::extract::{ExecutionId, Json, Params};
 use crate::api::{Problem, Shared};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(signal)).routes(routes!(write_stdin))
+    OpenApiRouter::new()
+        .routes(routes!(signal))
+        .routes(routes!(resize))
+        .routes(routes!(write_stdin))
 }
 
 /// Whether this is the end of the input.
@@ -46,6 +49,21 @@ async fn signal(
     Json(request, _): Json<SignalRequest>,
 ) -> Result<StatusCode, Problem> {
     api.engine.signal(&tenant, &id, &execution_id, &request.signal).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Change the size of a running command's terminal
+#[utoipa::path(post, path = "/v1/sessions/{id}/executions/{execution_id}/resize",
+    operation_id = "resize_pty", tag = "executions",
+    params(("id" = String, Path), ("execution_id" = String, Path)), request_body = PtySize,
+    responses((status = 204, description = "It was resized"), (status = "default", body = Problem)))]
+async fn resize(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    ExecutionId { id, execution_id }: ExecutionId,
+    Json(size, _): Json<PtySize>,
+) -> Result<StatusCode, Problem> {
+    api.engine.resize(&tenant, &id, &execution_id, size).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

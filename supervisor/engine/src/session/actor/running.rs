@@ -1,0 +1,78 @@
+//! An execution while it runs.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use vivarium_api_types::KernelInfo;
+use vivarium_protocol::message::{ExecutionNumber, FromAgent};
+
+use crate::budget::{Account, Reservation};
+use crate::cgroup::Mark;
+use crate::session::execution::Kind;
+use crate::session::execution_log::LogWriter;
+use crate::session::output::Collector;
+
+/// Why an execution was told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Somebody asked for it.
+    User,
+    /// Its time is up.
+    WallTime,
+    /// Its CPU time is up: microseconds used.
+    CpuTime(u64),
+    /// The session is being reset.
+    Reset,
+}
+
+/// An execution that the agent has been sent: of code in the kernel, or of a command beside it.
+pub(super) struct RunningExecution {
+    pub(super) number: ExecutionNumber,
+    pub(super) kind: Kind,
+    pub(super) timeout: Duration,
+    pub(super) queued_at: Instant,
+    pub(super) started: Option<Instant>,
+    /// What the scope had used when it began.
+    pub(super) mark: Mark,
+    /// Whether another ran at the same time: what the scope counts is then not this one's alone.
+    pub(super) overlapped: bool,
+    pub(super) stop: Option<Stop>,
+    /// Whether it did not give way to that, and was killed: a command.
+    pub(super) killed: bool,
+    pub(super) collector: Collector,
+    pub(super) writer: LogWriter,
+    pub(super) session_created: bool,
+    /// The kernel it runs in, and what is to be told of the one before, once it runs.
+    pub(super) kernel: Option<(Option<KernelInfo>, Option<String>)>,
+    /// Dropped, and so told, when the execution has ended.
+    pub(super) interrupts: Vec<oneshot::Sender<()>>,
+    /// What it takes of the daemon's memory until then, and its result for as long as it is kept.
+    pub(super) reservation: Reservation,
+    /// Of these bytes, those of its code and files.
+    pub(super) request_bytes: usize,
+}
+
+impl RunningExecution {
+    /// Takes in what came of it, or forgets it where the daemon has no room for it.
+    pub(super) fn fold(
+        &mut self,
+        message: FromAgent,
+        paid: Option<&Reservation>,
+        account: &Account,
+    ) {
+        let has_room = paid.is_some_and(Reservation::is_covered) || account.excess().is_none();
+        let happened =
+            if has_room { self.collector.fold(message) } else { self.collector.forgo(message) };
+        if let Some(happened) = happened {
+            self.writer.push(happened);
+        }
+        self.count();
+    }
+
+    /// Counts what has come of it so far.
+    pub(super) fn count(&mut self) {
+        let events = self.writer.log().events_bytes();
+        self.reservation.set(self.request_bytes + self.collector.bytes() + events);
+    }
+}
