@@ -192,7 +192,7 @@ def accept(data, rest):
 
 
 def parse_execute(payload):
-    """File name, working directory, variables and source of an EXECUTE frame, without its number."""
+    """File name, directory, variables and source of an EXECUTE frame, without its number."""
     filename, at = string_at(payload, 0)
     cwd, at = string_at(payload, at)
     variables = []

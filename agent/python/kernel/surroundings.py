@@ -1,7 +1,6 @@
 """The working directory and the variables that one execution has for itself."""
 
-import os
-import posix
+from guard import load, posix
 
 
 class Surroundings:
@@ -9,7 +8,8 @@ class Surroundings:
 
     def __init__(self, cwd, variables):
         self.cwd, self.variables = cwd, variables
-        self.before = [(name, os.environ.get(name)) for name, _ in variables]
+        self.environ = load("os").environ
+        self.before = [(name, self.environ.get(name)) for name, _ in variables]
         self.came_from = None
 
     def __enter__(self):
@@ -18,14 +18,14 @@ class Surroundings:
             # Not relative to the working directory, which user code may have changed.
             posix.chdir("%s/%s" % (posix.environ[b"HOME"].decode(), self.cwd))
             self.came_from = came_from
-        os.environ.update(self.variables)
+        self.environ.update(self.variables)
 
     def __exit__(self, *_):
         for name, value in self.before:
             if value is None:
-                os.environ.pop(name, None)
+                self.environ.pop(name, None)
             else:
-                os.environ[name] = value
+                self.environ[name] = value
         if self.came_from is not None:
             posix.fchdir(self.came_from)
             posix.close(self.came_from)

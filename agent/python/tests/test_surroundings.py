@@ -9,7 +9,7 @@ SHOW = "import os; os.getcwd(), os.environ.get('A'), os.environ.get('HOME')"
 
 
 class Surroundings(KernelTest):
-    def shown(self, **options):
+    def placed(self, **options):
         answer = self.kernel.run(SHOW, **options)
         self.assertEqual(answer.completion, "ok", answer)
         return eval(answer.value)
@@ -17,24 +17,24 @@ class Surroundings(KernelTest):
     def test_hold_for_one_execution(self):
         home = os.path.realpath(self.workdir)
         os.mkdir(os.path.join(self.workdir, "sub"))
-        before = self.shown()
-        self.assertEqual(self.shown(cwd="sub", env={"A": "1", "HOME": "/h"})[1:], ("1", "/h"))
-        self.assertEqual(self.shown(cwd="sub")[0], os.path.join(home, "sub"))
-        self.assertEqual(self.shown(), before)
+        before = self.placed()
+        self.assertEqual(self.placed(cwd="sub", env={"A": "1", "HOME": "/h"})[1:], ("1", "/h"))
+        self.assertEqual(self.placed(cwd="sub")[0], os.path.join(home, "sub"))
+        self.assertEqual(self.placed(), before)
 
     def test_are_put_back_whatever_the_code_does(self):
         os.makedirs(os.path.join(self.workdir, "sub/deeper"))
-        before = self.shown()
+        before = self.placed()
         for code in ("os.chdir('deeper')", "1/0", "del os.environ['A']", "os.environ.clear()"):
             self.kernel.run("import os\n" + code, cwd="sub", env={"A": "1"})
             if "clear" not in code:
-                self.assertEqual(self.shown(), before, code)
+                self.assertEqual(self.placed(), before, code)
 
     def test_a_directory_is_relative_to_the_workdir(self):
         os.mkdir(os.path.join(self.workdir, "sub"))
         self.run_ok("import os; os.chdir('sub')")
-        self.assertTrue(self.shown(cwd="sub")[0].endswith("/sub"))
-        self.assertTrue(self.shown()[0].endswith("/sub"), "where the code went stays")
+        self.assertTrue(self.placed(cwd="sub")[0].endswith("/sub"))
+        self.assertTrue(self.placed()[0].endswith("/sub"), "where the code went stays")
 
     def test_a_directory_that_is_not_there_is_the_codes_error(self):
         answer = self.kernel.run("print('ran')", cwd="missing")
