@@ -54,7 +54,7 @@ pub struct CommandRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
     /// Milliseconds it may run; if not given the configured time, and any time for one in the
-    /// background.
+    /// background or on a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Files to put into the workdir first.

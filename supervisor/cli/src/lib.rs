@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "interactive")]
+mod attach;
 mod bench;
 mod config;
 mod doctor;
@@ -70,6 +72,9 @@ enum Command {
     /// Opens a Python prompt in a sandbox.
     #[cfg(feature = "interactive")]
     Repl(repl::Args),
+    /// Opens a shell, or another program, on a terminal in a session of a daemon.
+    #[cfg(feature = "interactive")]
+    Shell(attach::Args),
     /// Manages the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
@@ -104,6 +109,8 @@ pub fn main() -> ExitCode {
         Command::Exec(args) => exec::main(&args),
         #[cfg(feature = "interactive")]
         Command::Repl(args) => repl::main(&args),
+        #[cfg(feature = "interactive")]
+        Command::Shell(args) => attach::main(&args),
         #[cfg(feature = "interactive")]
         Command::Top(args) => top::main(&args),
         Command::Files(command) => files::main(&command),

@@ -7,11 +7,15 @@
 
 mod escape;
 mod filter;
+#[cfg(feature = "interactive")]
+mod screen;
 
 use std::io::IsTerminal;
 
 pub(super) use escape::{escape, escape_json};
 pub(super) use filter::Filter;
+#[cfg(feature = "interactive")]
+pub(super) use screen::ScreenFilter;
 
 /// Which of our streams are terminals.
 #[derive(Debug, Clone, Copy)]

@@ -39,6 +39,14 @@ impl ApiRequest {
         self
     }
 
+    /// Sets a body of bytes.
+    #[must_use]
+    pub fn bytes(self, body: Vec<u8>) -> Self {
+        let mut request = self.header(CONTENT_TYPE, "application/octet-stream");
+        request.body = bytes(body);
+        request
+    }
+
     /// Sets a body that is already JSON.
     #[must_use]
     pub fn json_bytes(self, json: Vec<u8>) -> Self {

@@ -8,6 +8,7 @@ mod hostile;
 mod keyboard;
 mod repl;
 mod scripts;
+mod shell;
 mod top;
 mod untrusted;
 

@@ -117,7 +117,7 @@ pub(in crate::engine) fn command(
     }
     let timeout = match timeout_ms {
         // It ends with its session.
-        None if background => Duration::MAX,
+        None if background || pty.is_some() => Duration::MAX,
         asked => timeout(settings, asked)?,
     };
     let spec = WorkSpec {

@@ -29,6 +29,7 @@ pub(super) struct RunningCommand {
     /// Whether what waits for its turn waits for this.
     pub(super) has_turn: bool,
     is_background: bool,
+    has_terminal: bool,
     deadline: Deadline,
     /// Whether its output waits for who reads it.
     held: bool,
@@ -89,6 +90,7 @@ impl Actor {
     pub(super) fn start_command(&mut self, mut queued: QueuedExecution) {
         let has_turn = queued.spec.waits_for_turn();
         let is_background = queued.spec.is_background();
+        let has_terminal = queued.spec.prints_on();
         let pipe = queued.spec.stdin.take();
         let (execution, message) = self.take_up(queued);
         let number = execution.number;
@@ -102,6 +104,7 @@ impl Actor {
             execution,
             has_turn,
             is_background,
+            has_terminal,
             deadline: Deadline::default(),
             held: false,
             counted: self.event_counter.counted(),
@@ -206,7 +209,7 @@ impl Actor {
     pub(super) fn on_command_event(&mut self, event: CommandEvent) -> Step {
         match event {
             CommandEvent::Read(number) => self.let_print(number),
-            CommandEvent::Abandoned(number) => self.interrupt_command(number),
+            CommandEvent::Abandoned(number) => self.hang_up(number),
             CommandEvent::Late(number) => self.command_late(number),
         }
     }
@@ -246,6 +249,18 @@ impl Actor {
         }
         self.let_print(number)?;
         self.send(&ToAgent::Interrupt { execution: number })
+    }
+
+    /// Everybody went away for whom a command runs. Where it has a terminal, that is gone: SIGHUP of
+    /// signal(7), which a shell does not ignore.
+    fn hang_up(&mut self, number: ExecutionNumber) -> Step {
+        let has_terminal = self.commands.get(&number).is_some_and(|command| command.has_terminal);
+        self.interrupt_command(number)?;
+        if has_terminal {
+            let signal = Signal::SIGHUP as i32;
+            self.send(&ToAgent::Signal { execution: number, signal })?;
+        }
+        Step::Continue(())
     }
 
     /// Lets a command that waits for its readers go on: it is to be seen to end.
