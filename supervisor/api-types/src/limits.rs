@@ -43,6 +43,12 @@ macro_rules! limits {
         }
 
         impl LimitsSpec {
+            /// These limits, and the configured ones where there is none: also more than those.
+            #[must_use]
+            pub fn or(self, configured: &Limits) -> Limits {
+                Limits { $($name: self.$name.map_or(configured.$name, Into::into),)+ }
+            }
+
             /// The configured limits, tightened by these.
             ///
             /// # Errors

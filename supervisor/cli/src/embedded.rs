@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
+use vivarium_api_types::SessionSpec;
 use vivarium_engine::Engine;
 use vivarium_engine::settings::Settings;
-use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::Limit;
 use vivarium_server::logging;
 use vivarium_server::privilege::{self, Purpose};
@@ -16,31 +16,27 @@ use super::options::ConfigOptions;
 use super::output_dir::OutputDir;
 use super::target::Target;
 
-/// Options of a command, which may exceed the configuration.
-#[derive(Debug, Default)]
-pub(super) struct Overrides {
-    pub(super) network: Option<Network>,
-    pub(super) timeout_ms: Option<u64>,
-}
-
 /// Resolves the configuration, gives up root, and checks that the new user can write to the output
 /// folder. Whatever needs the rights of the user who started us must be done before, and no other
 /// thread may run.
 pub(super) fn prepare(
     options: &ConfigOptions,
-    overrides: &Overrides,
+    spec: &SessionSpec,
+    timeout: Option<Duration>,
     output_dir: Option<&OutputDir>,
 ) -> Result<Settings, Failure> {
     let mut settings = options.load(&[])?.settings;
-    // The user of an embedded sandbox is its operator: every network is allowed, and an execution
-    // may take as long as they say.
-    if let Some(network) = overrides.network
+    // The user of an embedded sandbox is its operator: the session gets the network and the limits
+    // that they ask for, and an execution may take as long as they say.
+    if let Some(network) = spec.network
         && !settings.sandbox.allowed_networks.contains(&network)
     {
         settings.sandbox.allowed_networks.push(network);
     }
-    if let Some(timeout_ms) = overrides.timeout_ms {
-        let timeout = Duration::from_millis(timeout_ms);
+    if let Some(limits) = spec.limits {
+        settings.sandbox.limits = limits.or(&settings.sandbox.limits);
+    }
+    if let Some(timeout) = timeout {
         settings.session.max_exec_timeout = settings.session.max_exec_timeout.max(timeout);
     }
     settings.session.max_sessions = Limit::Unlimited;

@@ -48,9 +48,9 @@ pub(super) struct CodeOptions {
     /// Writes images, displays and --outputs to this folder; never replaces a file
     #[arg(long, value_name = "DIR")]
     pub(super) output_dir: Option<PathBuf>,
-    /// How long the code may run, such as 30s
-    #[arg(long, value_name = "TIME")]
-    pub(super) timeout: Option<String>,
+    /// How long the code may run, such as 30s or 1h30m [default: session.exec_timeout]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(super) timeout: Option<Duration>,
     /// Also prints the value of the final expression
     #[arg(long)]
     pub(super) value: bool,
@@ -87,7 +87,7 @@ impl CodeOptions {
         }
         let outputs = self.outputs.iter();
         let outputs = outputs.map(|name| OutputSpec { name: name.clone(), format: None }).collect();
-        let (timeout_ms, mut files) = (self.timeout_ms()?, self.read_files()?);
+        let (timeout_ms, mut files) = (self.timeout.map(milliseconds), self.read_files()?);
         if self.argv || self.shell.is_some() {
             let argv = self.argv.then(|| rest.to_vec());
             if self.argv && rest.is_empty() {
@@ -164,20 +164,15 @@ impl CodeOptions {
         Ok(read?.concat())
     }
 
-    pub(super) fn timeout_ms(&self) -> Result<Option<u64>, Failure> {
-        self.timeout.as_deref().map(timeout_ms).transpose()
-    }
-
     /// The folder that `--output-dir` names, created if it does not exist.
     pub(super) fn output_dir(&self) -> Result<Option<OutputDir>, Failure> {
         self.output_dir.as_deref().map(OutputDir::open).transpose()
     }
 }
 
-/// Parses a duration into milliseconds.
-pub(super) fn timeout_ms(text: &str) -> Result<u64, Failure> {
-    let timeout: Duration = duration::parse(text).map_err(|e| Failure::new(Exit::Usage, &e))?;
-    u64::try_from(timeout.as_millis()).map_err(|_| usage(format!("{text}: too long")))
+/// A duration of the command line, which is far from too long.
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The standard input for code, unless it is a terminal. What comes through a pipe is read to its end

@@ -32,6 +32,8 @@ pub(super) struct Invocation<'a> {
     pub(super) request: ExecutionRequest,
     /// Whether to create the session if it does not exist.
     pub(super) create: bool,
+    /// Whether the session was created for it already.
+    pub(super) is_new: bool,
     /// The outcome of the setup that ran first, which counts as part of this execution.
     pub(super) setup: Option<Outcome>,
 }
@@ -44,7 +46,7 @@ impl Invocation<'_> {
         output_dir: Option<OutputDir>,
         if_unresponsive: IfUnresponsive,
     ) -> Result<Exit, Failure> {
-        let Self { target, session, request, create, setup } = self;
+        let Self { target, session, request, create, is_new, setup } = self;
         let mut printer = Printer::new(output_dir, options.value, options.quiet);
         if !options.json {
             let before = setup.as_ref().and_then(|setup| setup.kernel.as_ref());
@@ -57,11 +59,10 @@ impl Invocation<'_> {
         }
         let execution = target.execute(session, request, create);
         let mut outcome = interruptible(target, session, if_unresponsive, execution).await?;
-        if let Some(setup) = setup {
-            outcome.session_created |= setup.session_created;
-            if let (Some(kernel), Some(before)) = (&mut outcome.kernel, setup.kernel) {
-                kernel.fresh |= before.fresh && before.generation == kernel.generation;
-            }
+        outcome.session_created |= is_new;
+        if let (Some(kernel), Some(before)) = (&mut outcome.kernel, setup.and_then(|it| it.kernel))
+        {
+            kernel.fresh |= before.fresh && before.generation == kernel.generation;
         }
         print::json(&outcome)?;
         let exit = OutcomeSummary::from(&outcome).exit();

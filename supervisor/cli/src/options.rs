@@ -1,15 +1,18 @@
 //! Options that several commands share.
 
+mod session;
+
 use std::path::PathBuf;
 
 use clap::Args;
-use vivarium_api_types::{SessionSpec, Token};
+use vivarium_api_types::Token;
 use vivarium_client::{Remote, Url};
-use vivarium_protocol::policy::Network;
 use vivarium_server::config::{self, Config, Host, Sources};
 
 use super::exit::{Exit, Failure};
 use super::print;
+
+pub(super) use session::{SessionOptions, pairs};
 
 /// Flags of the configuration, which parses their values itself and reports their errors with its
 /// own.
@@ -77,7 +80,10 @@ impl SandboxOptions {
             return Ok(());
         };
         let url = &remote.url;
-        let why = format!("{flag} configures an embedded sandbox, and {url} has its own");
+        let why = format!(
+            "{flag} configures an embedded sandbox, and {url} has its own configuration: use \
+             --network, --timeout and the limits, such as --max-memory-mb"
+        );
         Err(Failure::says(Exit::Usage, why))
     }
 }
@@ -124,48 +130,8 @@ pub(super) fn variables() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Options of a new session.
 #[derive(Debug, Default, Args)]
-pub(super) struct SessionOptions {
-    /// What the code can reach: none, loopback or full
-    #[arg(long, value_name = "NETWORK")]
-    network: Option<String>,
-    /// Name of a configured environment
-    #[arg(long, value_name = "NAME")]
-    environment: Option<String>,
-    /// Sets an environment variable for the code; repeatable
-    #[arg(long = "env", value_name = "NAME=VALUE")]
-    env: Vec<String>,
-}
-
-impl SessionOptions {
-    pub(super) fn spec(&self) -> Result<SessionSpec, Failure> {
-        let environment = self.environment.clone();
-        let mut spec = SessionSpec { environment, ..SessionSpec::default() };
-        spec.network = self.network.as_deref().map(network).transpose()?;
-        for pair in &self.env {
-            let Some((name, value)) = pair.split_once('=') else {
-                return Err(Failure::says(Exit::Usage, format!("--env {pair}: give NAME=VALUE")));
-            };
-            spec.env.insert(name.to_owned(), value.to_owned());
-        }
-        Ok(spec)
-    }
-}
-
-fn network(text: &str) -> Result<Network, Failure> {
-    match text {
-        "none" => Ok(Network::None),
-        "loopback" => Ok(Network::Loopback),
-        "full" => Ok(Network::Full),
-        "trusted" => {
-            Err(Failure::says(Exit::Usage, "--network trusted comes with a later version"))
-        }
-        _ => Err(Failure::says(Exit::Usage, format!("--network {text}: none, loopback or full"))),
-    }
-}
-
-#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Daemon")]
 pub(super) struct UrlOption {
     /// The daemon: http://HOST:PORT or unix:/PATH
     #[arg(long, value_name = "URL", env = "VIVARIUM_URL")]

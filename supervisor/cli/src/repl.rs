@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_api_types::{SessionInfo, SessionSpec};
+use vivarium_server::config::duration;
 
-use super::embedded::{self, Overrides};
+use super::embedded;
 use super::exit::{Exit, Failure};
-use super::inputs;
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::outcome;
 use super::output_dir::OutputDir;
@@ -43,9 +43,9 @@ pub(super) struct Args {
     /// Keeps the session at the end
     #[arg(long)]
     keep: bool,
-    /// How long each input may run, such as 10min
-    #[arg(long, value_name = "TIME")]
-    timeout: Option<String>,
+    /// How long each input may run, such as 10m [default: session.exec_timeout]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    timeout: Option<Duration>,
     /// How images are shown [default: what the terminal supports]
     #[arg(long, value_name = "HOW", value_enum)]
     images: Option<ImageProtocol>,
@@ -53,9 +53,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
-    session_options: SessionOptions,
-    #[command(flatten)]
     url: UrlOption,
+    #[command(flatten)]
+    session_options: SessionOptions,
     #[command(flatten)]
     config: ConfigOptions,
 }
@@ -64,7 +64,7 @@ pub(super) struct Args {
 struct Plan {
     session: Option<String>,
     is_kept: bool,
-    timeout_ms: Option<u64>,
+    timeout: Option<Duration>,
     spec: SessionSpec,
     images: Option<ImageProtocol>,
     output_dir: Option<OutputDir>,
@@ -81,7 +81,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let plan = Plan {
         session: args.session.clone(),
         is_kept: args.keep || args.session.is_some(),
-        timeout_ms: args.timeout.as_deref().map(inputs::timeout_ms).transpose()?,
+        timeout: args.timeout,
         spec: args.session_options.spec()?,
         images: args.images,
         output_dir: args.output_dir.as_deref().map(OutputDir::open).transpose()?,
@@ -97,13 +97,13 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
             "a session that is to be named or kept needs a daemon: --url or VIVARIUM_URL",
         ));
     }
-    let overrides = Overrides { network: plan.spec.network, timeout_ms: plan.timeout_ms };
-    let settings = embedded::prepare(&args.config, &overrides, plan.output_dir.as_ref())?;
+    let (spec, timeout) = (&plan.spec, plan.timeout);
+    let settings = embedded::prepare(&args.config, spec, timeout, plan.output_dir.as_ref())?;
     target::block_on(embedded::with_engine(settings, async |target| interact(&target, plan).await))
 }
 
 async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
-    let Plan { session, is_kept, timeout_ms, spec, images, output_dir, history } = plan;
+    let Plan { session, is_kept, timeout, spec, images, output_dir, history } = plan;
     let info = open(target, session, spec).await?;
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
@@ -112,7 +112,7 @@ async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
     let editor = LineEditor::start(history, has_colour)?;
     let screen = Screen::new(has_colour, images, output_dir);
     let mut read_eval =
-        ReadEvalLoop::new(target, info.id.clone(), editor, screen, timeout_ms, is_kept)?;
+        ReadEvalLoop::new(target, info.id.clone(), editor, screen, timeout, is_kept)?;
     let ended = tokio::select! {
         ended = read_eval.run() => ended,
         () = keep_alive(target, &info.id) => Ok(()),
@@ -132,14 +132,10 @@ async fn open(
     session: Option<String>,
     spec: SessionSpec,
 ) -> Result<SessionInfo, Failure> {
-    let Some(id) = session else { return target.create(spec).await };
-    if let Some(info) = target.find(&id).await? {
-        if spec != SessionSpec::default() {
-            print::note(&format!("session {id} is there already, and stays as it is"));
-        }
-        return Ok(info);
+    match session {
+        Some(id) => target.find_or_create(&id, spec).await.map(|(info, _)| info),
+        None => target.create(spec).await,
     }
-    target.create(SessionSpec { id: Some(id), ..spec }).await
 }
 
 /// Keeps the session alive, and never returns.

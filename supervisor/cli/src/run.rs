@@ -2,7 +2,7 @@
 
 use vivarium_api_types::SessionSpec;
 
-use super::embedded::{self, Overrides};
+use super::embedded;
 use super::exit::{Exit, Failure};
 use super::inputs::{CodeOptions, Inputs};
 use super::invocation::{IfUnresponsive, Invocation};
@@ -21,9 +21,9 @@ pub(super) struct Args {
     #[command(flatten)]
     code: CodeOptions,
     #[command(flatten)]
-    session: SessionOptions,
-    #[command(flatten)]
     url: UrlOption,
+    #[command(flatten)]
+    session: SessionOptions,
     #[command(flatten)]
     config: ConfigOptions,
 }
@@ -65,8 +65,8 @@ fn read(args: &Args) -> Result<Plan, Failure> {
 }
 
 fn embedded(args: &Args, plan: Plan) -> Result<Exit, Failure> {
-    let overrides = Overrides { network: plan.spec.network, timeout_ms: args.code.timeout_ms()? };
-    let settings = embedded::prepare(&args.config, &overrides, plan.output_dir.as_ref())?;
+    let (config, timeout) = (&args.config, args.code.timeout);
+    let settings = embedded::prepare(config, &plan.spec, timeout, plan.output_dir.as_ref())?;
     target::block_on(embedded::with_engine(settings, async |target| {
         perform(&target, plan, &args.code).await
     }))
@@ -86,8 +86,10 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
         let prepared = target.execute(&session.id, setup, false).await;
         prepared.and_then(|outcome| outcome::check_setup(&outcome))?;
     }
+    let (create, is_new) = (false, true);
+    let session_id = &session.id;
     let invocation =
-        Invocation { target, session: &session.id, request, create: false, setup: None };
+        Invocation { target, session: session_id, request, create, is_new, setup: None };
     let ended = invocation.perform(options, output_dir, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
         // It may be gone already; a daemon deletes idle sessions in any case.

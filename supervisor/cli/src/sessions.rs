@@ -1,18 +1,24 @@
 //! `vivarium sessions`
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::Value;
-use vivarium_api_types::SessionInfo;
+use vivarium_api_types::{SessionInfo, SessionSpec};
 use vivarium_client::{Client, Method};
+use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
-use super::options::UrlOption;
+use super::inputs::milliseconds;
+use super::options::{SessionOptions, UrlOption, pairs};
 use super::terminal::escape;
 use super::{print, target};
 
 /// What to do with sessions.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
+    /// Creates a session and prints its id.
+    Create(CreateArgs),
     /// Lists sessions.
     List(Daemon),
     /// Shows a session.
@@ -29,11 +35,28 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct Daemon {
-    #[command(flatten)]
-    url: UrlOption,
     /// Prints JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    url: UrlOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// The new session's id: 1 to 64 of A-Z a-z 0-9 _ - [default: a random one]
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+    #[command(flatten)]
+    daemon: Daemon,
+    #[command(flatten)]
+    options: Box<SessionOptions>,
+    /// Ends the session after this time without use, such as 10m [default: session.idle_timeout]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "New session")]
+    idle_timeout: Option<Duration>,
+    /// Attaches a string, which `show --json` returns; repeatable
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "New session")]
+    metadata: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -46,7 +69,8 @@ pub(super) struct One {
 }
 
 pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
-    let (Command::List(daemon)
+    let (Command::Create(CreateArgs { daemon, .. })
+    | Command::List(daemon)
     | Command::Show(One { daemon, .. })
     | Command::Reset(One { daemon, .. })
     | Command::Interrupt(One { daemon, .. })
@@ -55,6 +79,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     let mut client = Client::new(daemon.url.or_configured()?);
     target::runtime()?.block_on(async {
         match command {
+            Command::Create(args) => create(&mut client, args).await,
             Command::List(daemon) => list(&mut client, daemon.json).await,
             Command::Show(one) => show(&mut client, one).await,
             Command::Reset(one) => post(&mut client, one, "reset").await,
@@ -68,6 +93,21 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
         }
     })?;
     Ok(Exit::Ok)
+}
+
+async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
+    let spec = SessionSpec {
+        id: args.session.clone(),
+        idle_timeout_ms: args.idle_timeout.map(milliseconds),
+        metadata: pairs("--metadata", &args.metadata)?,
+        ..args.options.spec()?
+    };
+    let session: SessionInfo = client.json(Method::POST, "/v1/sessions", Some(&spec)).await?;
+    if args.daemon.json {
+        print::json(&session)
+    } else {
+        print::out(format!("{}\n", session.id).as_bytes())
+    }
 }
 
 async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use vivarium_client::{ApiRequest, Client, Method, Remote};
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
 
 use super::exit::{Exit, Failure};
+use super::print;
 
 pub(super) use daemon::{list_sessions, request, session_path};
 pub(super) use events::EventStream;
@@ -49,11 +50,26 @@ impl Target {
         }
     }
 
-    pub(super) async fn find_or_create(&self, session: &str) -> Result<SessionInfo, Failure> {
-        if let Some(info) = self.find(session).await? {
-            return Ok(info);
+    /// The session of this id, and whether it is new: it is created like this if there is none. A
+    /// note says so where there was one and something else was asked for.
+    pub(super) async fn find_or_create(
+        &self,
+        id: &str,
+        spec: SessionSpec,
+    ) -> Result<(SessionInfo, bool), Failure> {
+        let is_plain = spec == SessionSpec::default();
+        let info = match self.find(id).await? {
+            Some(info) => info,
+            None => match self.create(SessionSpec { id: Some(id.to_owned()), ..spec }).await {
+                Ok(info) => return Ok((info, true)),
+                // Somebody else may have created it meanwhile.
+                Err(failure) => self.find(id).await?.ok_or(failure)?,
+            },
+        };
+        if !is_plain {
+            print::note(&format!("session {id} is there already, and stays as it is"));
         }
-        self.create(SessionSpec { id: Some(session.to_owned()), ..SessionSpec::default() }).await
+        Ok((info, false))
     }
 
     /// Interrupts the running execution. Returns whether it has ended, at the latest after the

@@ -20,8 +20,8 @@ use super::terminal::Terminals;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Time between refreshes, such as 500ms
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    interval: String,
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
+    interval: Duration,
     /// Prints everything once and exits; CPU is then the average over a session's life
     #[arg(long)]
     once: bool,
@@ -36,8 +36,6 @@ pub(super) struct Args {
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    let interval =
-        duration::parse(&args.interval).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let remote = args.url.or_configured()?;
     if args.once || args.json {
         return target::block_on(once::print(remote, args.json));
@@ -46,5 +44,5 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         let why = "top needs a terminal: --once and --json print to files and pipes";
         return Err(Failure::says(Exit::Usage, why));
     }
-    target::block_on(live::watch(remote, interval.max(MIN_INTERVAL)))
+    target::block_on(live::watch(remote, args.interval.max(MIN_INTERVAL)))
 }

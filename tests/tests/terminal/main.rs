@@ -9,6 +9,7 @@ mod keyboard;
 mod repl;
 mod scripts;
 mod shell;
+mod sessions;
 mod top;
 mod untrusted;
 

@@ -1,5 +1,7 @@
 //! The loop of the prompt: reads an input, evaluates it, and shows the outcome.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vivarium_api_types::{AssistReply, ExecuteRequest, InspectReply, ProbeRequest};
 use vivarium_client::Event;
@@ -10,6 +12,7 @@ use super::helper::Question;
 use super::input::{HELP, Input, parse};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
+use crate::inputs::milliseconds;
 use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
 use crate::{files, outcome, print, transfer};
 
@@ -20,7 +23,7 @@ pub(super) struct ReadEvalLoop<'a> {
     editor: LineEditor,
     screen: Screen,
     signals: Signals,
-    timeout_ms: Option<u64>,
+    timeout: Option<Duration>,
     /// The number of the next prompt.
     number: u64,
     /// Whether the session stays when the program ends.
@@ -45,7 +48,7 @@ impl<'a> ReadEvalLoop<'a> {
         session: String,
         editor: LineEditor,
         screen: Screen,
-        timeout_ms: Option<u64>,
+        timeout: Option<Duration>,
         is_kept: bool,
     ) -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::new(Exit::Error, &error));
@@ -54,7 +57,7 @@ impl<'a> ReadEvalLoop<'a> {
             terminations: listen(SignalKind::terminate())?,
             hangups: listen(SignalKind::hangup())?,
         };
-        Ok(Self { target, session, editor, screen, signals, timeout_ms, number: 1, is_kept })
+        Ok(Self { target, session, editor, screen, signals, timeout, number: 1, is_kept })
     }
 
     /// Runs until the user ends it.
@@ -166,7 +169,7 @@ impl<'a> ReadEvalLoop<'a> {
         while is_pending(&mut self.signals.interrupts).await {}
         let request = ExecuteRequest {
             code: code.to_owned(),
-            timeout_ms: self.timeout_ms,
+            timeout_ms: self.timeout.map(milliseconds),
             ..Default::default()
         };
         let events =

@@ -1,0 +1,92 @@
+//! Options of a new session, in an embedded sandbox or in a daemon.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use vivarium_api_types::{Cores, LimitsSpec, SessionSpec};
+use vivarium_protocol::policy::Network;
+use vivarium_protocol::units::Limit;
+
+use crate::exit::{Exit, Failure};
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "New session")]
+pub(crate) struct SessionOptions {
+    /// What the code can reach [default: sandbox.network of the configuration]
+    #[arg(long, value_name = "NETWORK", value_parser = network())]
+    network: Option<Network>,
+    /// Name of a configured environment [default: default]
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Sets an environment variable for the code; repeatable
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+impl SessionOptions {
+    pub(crate) fn spec(&self) -> Result<SessionSpec, Failure> {
+        Ok(SessionSpec {
+            environment: self.environment.clone(),
+            network: self.network,
+            env: pairs("--env", &self.env)?,
+            limits: self.limits.spec(),
+            ..SessionSpec::default()
+        })
+    }
+}
+
+/// The `NAME=VALUE` of an option that can be repeated.
+pub(crate) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pairs = given.iter().map(|pair| {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| Failure::says(Exit::Usage, format!("{flag} {pair}: give NAME=VALUE")))?;
+        Ok((name.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
+}
+
+fn network() -> impl TypedValueParser<Value = Network> {
+    let all = [Network::None, Network::Loopback, Network::Full];
+    let named = move |name: String| all.into_iter().find(|network| <&str>::from(network) == name);
+    PossibleValuesParser::new(all.map(<&str>::from))
+        .try_map(move |name| named(name).ok_or("not a network"))
+}
+
+macro_rules! limits {
+    ($($doc:literal $name:ident: $type:ident, $unit:literal;)+) => {
+        /// The limits of the API, each a flag of the same name.
+        #[derive(Debug, Default, Args)]
+        #[command(next_help_heading = "Limits of a new session: a number, or `unlimited` [default: sandbox.* of the configuration]")]
+        struct LimitOptions {
+            $(
+                #[doc = $doc]
+                #[arg(long, value_name = $unit)]
+                $name: Option<$type>,
+            )+
+        }
+
+        impl LimitOptions {
+            fn spec(&self) -> Option<LimitsSpec> {
+                let spec = LimitsSpec { $($name: self.$name,)+ };
+                (spec != LimitsSpec::default()).then_some(spec)
+            }
+        }
+    };
+}
+
+limits! {
+    "Memory of the session, its files included, in MiB" max_memory_mb: Limit, "MIB";
+    "CPU time of one execution, in seconds" max_cpu_secs: Limit, "SECONDS";
+    "Processes and threads" max_procs: Limit, "COUNT";
+    "Open files per process" max_open_fds: Limit, "COUNT";
+    "Largest file, in MiB" max_file_size_mb: Limit, "MIB";
+    "All files together, in MiB" max_disk_mb: Limit, "MIB";
+    "Files, folders and links together" max_inodes: Limit, "COUNT";
+    "CPU cores, such as 0.5" cpu_cores: Cores, "CORES";
+    "Kept of each of stdout and stderr, per execution, in bytes" max_output_bytes: Limit, "BYTES";
+    "Results, displays and files of one execution, in bytes" max_result_bytes: Limit, "BYTES";
+}

@@ -1,0 +1,102 @@
+//! `vivarium sessions create`, and the options of a new session on `run` and `exec`.
+
+use serde_json::Value;
+use vivarium_tests::Daemon;
+use vivarium_tests::program::{self, Finished};
+
+use super::{url, vivarium};
+
+fn cli(daemon: &Daemon, command: &[&str], rest: &[&str]) -> Finished {
+    let url = url(daemon);
+    let all = [command, &["--url", &url], rest].concat();
+    program::finish(&mut vivarium(daemon.dir(), &all), "")
+}
+
+const OPTIONS: [&str; 10] = [
+    "--network",
+    "none",
+    "--env",
+    "GREETING=hello=there",
+    "--environment",
+    "default",
+    "--max-procs",
+    "21",
+    "--cpu-cores",
+    "0.5",
+];
+
+/// What a session with those options prints.
+const PROBE: &str = "import os; print(os.environ['GREETING'])";
+
+#[test]
+fn a_session_is_created_with_its_options_and_its_id_is_printed() {
+    let daemon = Daemon::start();
+    let create = ["sessions", "create"];
+    let random = cli(&daemon, &create, &[]).expect_code(0).stdout();
+    let show = cli(&daemon, &["sessions", "show"], &[random.trim()]).expect_code(0);
+    assert!(show.stdout().contains(random.trim()), "{}", show.stdout());
+    let more = ["demo", "--json", "--metadata", "for=a test", "--idle-timeout", "1m"];
+    let json = cli(&daemon, &create, &[&OPTIONS as &[_], &more].concat()).expect_code(0);
+    let json: Value = serde_json::from_str(&json.stdout()).unwrap();
+    assert_eq!(json["id"], "demo");
+    assert_eq!((&json["network"], &json["metadata"]["for"]), (&"none".into(), &"a test".into()));
+    assert_eq!(
+        (&json["limits"]["max_procs"], &json["limits"]["cpu_cores"]),
+        (&21.into(), &0.5.into())
+    );
+    let greeting = cli(&daemon, &["exec"], &["demo", "-c", PROBE]).expect_code(0);
+    assert_eq!(greeting.stdout(), "hello=there\n");
+    let twice = cli(&daemon, &create, &["demo"]).expect_code(1);
+    assert!(twice.stderr().contains("there already is a session"), "{}", twice.stderr());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn what_a_daemon_or_the_command_line_refuses_is_named() {
+    let daemon = Daemon::start();
+    for (arguments, reason) in [
+        (["--max-procs", "0"], "0 is not a limit"),
+        (["--cpu-cores", "some"], "neither a number of cores"),
+        (["--network", "some"], "[possible values: none, loopback, full]"),
+        (["--env", "NAME"], "--env NAME: give NAME=VALUE"),
+        (["--metadata", "x"], "--metadata x: give NAME=VALUE"),
+        (["--idle-timeout", "9000d"], "idle_timeout_ms"),
+        (["--idle-timeout", "5"], "give numbers with units"),
+        (["--max-memory-mb", "unlimited"], "limits.max_memory_mb"),
+    ] {
+        let refused = cli(&daemon, &["sessions", "create"], &arguments).expect_code(2);
+        assert!(refused.stderr().contains(reason), "{}", refused.stderr());
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
+fn run_and_exec_take_the_options_of_a_new_session() {
+    let daemon = Daemon::start();
+    let run = [&OPTIONS as &[_], &["--quiet", "-c", PROBE]].concat();
+    let ran = cli(&daemon, &["run"], &run).expect_code(0);
+    assert_eq!(ran.stdout(), "hello=there\n");
+    let exec = [&["demo"], &run[..]].concat();
+    let refused = cli(&daemon, &["exec"], &exec).expect_code(2);
+    assert!(refused.stderr().contains("add --create"), "{}", refused.stderr());
+    let json = cli(&daemon, &["exec", "--create", "--json"], &exec).expect_code(0);
+    let json: Value = serde_json::from_str(&json.stdout()).unwrap();
+    assert_eq!(
+        (&json["session_created"], &json["stdout"]),
+        (&true.into(), &"hello=there\n".into())
+    );
+    let again = cli(&daemon, &["exec", "--create"], &exec).expect_code(0);
+    assert!(again.stderr().contains("stays as it is"), "{}", again.stderr());
+    let flag = cli(&daemon, &["run"], &["--sb-max-procs", "9", "-c", "1"]).expect_code(2);
+    assert!(flag.stderr().contains("--max-memory-mb"), "{}", flag.stderr());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn an_embedded_sandbox_may_have_more_than_is_configured() {
+    let dir = program::temp_dir();
+    let ask = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])";
+    let arguments = ["--max-open-fds", "3000", "-c", ask];
+    let ran = program::embedded(&program::Runner::Self_, dir.path(), &arguments, "");
+    assert_eq!(ran.expect_code(0).stdout(), "3000\n");
+}
