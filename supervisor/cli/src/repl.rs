@@ -1,5 +1,6 @@
 //! `vivarium repl`: a prompt for a session in this process or in a daemon.
 
+mod continuation;
 mod editor;
 mod helper;
 mod history;
@@ -111,8 +112,8 @@ async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
     let has_colour = wants_colour();
     let editor = LineEditor::start(history, has_colour)?;
     let screen = Screen::new(has_colour, images, output_dir);
-    let mut read_eval =
-        ReadEvalLoop::new(target, info.id.clone(), editor, screen, timeout, is_kept)?;
+    let (id, number) = (info.id.clone(), info.usage.executions + 1);
+    let mut read_eval = ReadEvalLoop::new(target, id, editor, screen, timeout, number, is_kept)?;
     let ended = tokio::select! {
         ended = read_eval.run() => ended,
         () = keep_alive(target, &info.id) => Ok(()),

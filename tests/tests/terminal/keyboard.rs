@@ -16,7 +16,8 @@ fn values_blocks_and_errors_come_and_go_by_their_numbers() {
     // Indented by the editor; an empty line ends the block.
     terminal.line("for i in range(2):");
     terminal.line("print('line', i)");
-    terminal.sees_prompt("    print('line', i)");
+    terminal.sees("\n   ...:     print('line', i)\n");
+    terminal.sees_prompt("   ...:");
     terminal.line("");
     terminal.sees("line 0\nline 1");
     terminal.sees_prompt("In [3]:");
@@ -50,11 +51,58 @@ fn enter_continues_what_the_kernel_calls_incomplete() {
     terminal.line("def f(a,");
     terminal.line("b):");
     terminal.line("return a + b");
-    terminal.sees_prompt("    return a + b");
+    terminal.sees("\n   ...:     return a + b\n");
+    terminal.sees_prompt("   ...:");
     terminal.line("");
     terminal.sees_prompt("In [4]:");
     terminal.line("f(40, 2)");
     terminal.sees("Out[4]: 42");
+}
+
+#[test]
+fn the_numbers_of_prompts_are_those_of_tracebacks_and_of_in_and_out() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("def f():");
+    terminal.line("return 1 / 0");
+    terminal.line("");
+    terminal.sees_prompt("In [2]:");
+    // Questions about code are no executions.
+    terminal.keys("f\t\x03");
+    terminal.line("?f");
+    terminal.sees_prompt("In [2]:");
+    terminal.line("f()");
+    terminal.sees("File \"<execution 2>\", line 1, in <module>");
+    terminal.sees("File \"<execution 1>\", line 2, in f");
+    terminal.line("'number', 3");
+    terminal.sees("Out[3]: ('number', 3)");
+    terminal.line("In[2], Out[3]");
+    terminal.sees("Out[4]: ('f()', ('number', 3))");
+}
+
+#[test]
+fn lines_above_can_be_changed_and_prompts_are_no_part_of_the_code() {
+    let dir = program::temp_dir();
+    let mut terminal = repl(dir.path(), &[]);
+    terminal.line("for i in range(2):");
+    terminal.line("x = i");
+    // Up twice, to the end of the line, and two characters back.
+    terminal.keys("\x1b[A\x1b[A\x1b[F\x1b[D\x1b[D0");
+    terminal.sees("In [1]: for i in range(20):");
+    // Over the next prompt, back and over it again. There the line begins, and a backspace joins it.
+    terminal.keys("\x1b[F\x1b[C\x1b[D\x1b[C\x1b[H\x7f");
+    terminal.sees("In [1]: for i in range(20):    x = i");
+    terminal.keys("\x1b[B");
+    terminal.line("");
+    terminal.sees_prompt("In [2]:");
+    terminal.line("x");
+    terminal.sees("Out[2]: 19");
+    // A block from the history has its prompts too.
+    terminal.sees_prompt("In [3]:");
+    terminal.keys("if x:\rprint('in a ' + 'block')\r\r");
+    terminal.sees("\nin a block\n");
+    terminal.keys("\x1b[A");
+    terminal.sees("In [4]: if x:\n   ...:     print('in a ' + 'block')");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn attach(daemon: &Daemon, arguments: &[&str]) -> Terminal {
     let mut command = vivarium(daemon.dir(), &["repl", "--url", &url(daemon)]);
     command.args(arguments).env("NO_COLOR", "1");
     let mut terminal = Terminal::run(&command);
-    terminal.sees_prompt("In [1]:");
+    terminal.wait("a prompt", |screen| screen.contains("In ["));
     terminal
 }
 
@@ -33,7 +33,7 @@ fn a_named_session_stays_and_another_does_not() {
     assert_eq!(vivarium_tests::Session::named(&daemon, "demo").value("x + 1"), "42");
     let mut terminal = attach(&daemon, &["demo"]);
     terminal.line("x");
-    terminal.sees("Out[1]: 41");
+    terminal.sees("Out[3]: 41");
     let mut other = attach(&daemon, &[]);
     assert_eq!(sessions(&daemon), 2);
     other.line(":quit");
@@ -60,7 +60,7 @@ fn enter_sends_the_input_while_the_session_runs_something_else() {
     terminal.line("6 * 7");
     assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
     events.rest();
-    terminal.sees("Out[1]: 42");
+    terminal.sees("Out[2]: 42");
     drop(terminal);
     daemon.stop_and_check();
 }

@@ -1,11 +1,12 @@
 //! The line editor, in a thread of its own, since it blocks on keys.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
 use nix::sys::termios::{self, SetArg, Termios};
+use rustyline::config::ColorMode;
 use rustyline::config::{BellStyle, Builder};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -16,6 +17,7 @@ use rustyline::{
 use tokio::sync::mpsc as from_thread;
 use vivarium_api_types::{CompleteReply, Completeness, IsCompleteReply, IsCompleteRequest};
 
+use super::continuation::{line_break, marked, plain, step_back, step_forward};
 use super::helper::{Helper, Question, ask};
 use super::history::{History, MAX_ENTRIES};
 use crate::exit::{Exit, Failure};
@@ -36,6 +38,9 @@ pub(super) enum EditorEvent {
     /// Enter: the editor waits for the answer.
     IsComplete(Question<IsCompleteReply>),
 }
+
+/// The width of `In [1]: `.
+const FIRST_PROMPT_WIDTH: usize = 8;
 
 /// How far a block is indented.
 const INDENT: usize = 4;
@@ -116,33 +121,27 @@ fn edit(
         .completion_show_all_if_ambiguous(true)
         .bell_style(BellStyle::None)
         .tab_stop(4)
+        // The helper colours, and shows continuation prompts without colours too.
+        .color_mode(ColorMode::Forced)
         .build();
     let in_memory = MemHistory::with_config(&config);
     let mut editor: Editor<Helper, MemHistory> = Editor::with_history(config, in_memory)?;
     editor.set_helper(Some(Helper::new(events.clone(), has_colour)));
     for entry in history.entries.drain(..) {
-        editor.add_history_entry(entry)?;
+        editor.add_history_entry(marked(&entry, FIRST_PROMPT_WIDTH))?;
     }
-    let mut bind = |key, modifiers, handler: EventHandler| {
-        editor.bind_sequence(Event::from(KeyEvent(key, modifiers)), handler)
-    };
-    bind(
-        KeyCode::Enter,
-        Modifiers::NONE,
-        EventHandler::Conditional(Box::new(Enter(events.clone()))),
-    );
-    bind(KeyCode::Tab, Modifiers::NONE, EventHandler::Conditional(Box::new(Tab)));
-    bind(KeyCode::Backspace, Modifiers::NONE, EventHandler::Conditional(Box::new(Backspace)));
-    bind(KeyCode::Enter, Modifiers::ALT, EventHandler::Simple(Cmd::Newline));
+    let width = Arc::new(AtomicUsize::new(FIRST_PROMPT_WIDTH));
     let is_cancelled = Arc::new(AtomicBool::new(false));
-    let ctrl_c = CancelLine(Arc::clone(&is_cancelled));
-    bind(KeyCode::Char('C'), Modifiers::CTRL, EventHandler::Conditional(Box::new(ctrl_c)));
+    bind_keys(&mut editor, events, &width, &is_cancelled);
     while let Ok(prompt) = prompts.recv() {
+        width.store(prompt.0.len(), Ordering::Relaxed);
         let event = match editor.readline(&prompt) {
             Ok(_) if is_cancelled.swap(false, Ordering::Relaxed) => EditorEvent::Cancelled,
-            Ok(code) => {
+            Ok(edited) => {
+                let code = plain(&edited);
                 let code = code.trim_end();
-                if !code.trim().is_empty() && editor.add_history_entry(code)? {
+                let entry = marked(code, prompt.0.len());
+                if !code.trim().is_empty() && editor.add_history_entry(entry)? {
                     history.add(code);
                 }
                 EditorEvent::Line(code.to_owned())
@@ -160,26 +159,96 @@ fn edit(
     Ok(())
 }
 
+fn bind_keys(
+    editor: &mut Editor<Helper, MemHistory>,
+    events: &from_thread::UnboundedSender<EditorEvent>,
+    width: &Arc<AtomicUsize>,
+    is_cancelled: &Arc<AtomicBool>,
+) {
+    let mut bind = |key, modifiers, handler: Box<dyn ConditionalEventHandler>| {
+        let sequence = Event::from(KeyEvent(key, modifiers));
+        editor.bind_sequence(sequence, EventHandler::Conditional(handler));
+    };
+    let enter = Enter { events: events.clone(), width: Arc::clone(width) };
+    bind(KeyCode::Enter, Modifiers::NONE, Box::new(enter));
+    bind(KeyCode::Enter, Modifiers::ALT, Box::new(LineBreak(Arc::clone(width))));
+    bind(KeyCode::Tab, Modifiers::NONE, Box::new(Tab));
+    bind(KeyCode::Backspace, Modifiers::NONE, Box::new(Backspace));
+    for (key, modifiers, step) in [
+        (KeyCode::Left, Modifiers::NONE, Step::Back),
+        (KeyCode::Char('B'), Modifiers::CTRL, Step::Back),
+        (KeyCode::Right, Modifiers::NONE, Step::Forward),
+        (KeyCode::Char('F'), Modifiers::CTRL, Step::Forward),
+        (KeyCode::Home, Modifiers::NONE, Step::Home),
+        (KeyCode::Char('A'), Modifiers::CTRL, Step::Home),
+    ] {
+        bind(key, modifiers, Box::new(step));
+    }
+    let cancel = CancelLine(Arc::clone(is_cancelled));
+    bind(KeyCode::Char('C'), Modifiers::CTRL, Box::new(cancel));
+}
+
 /// Whether the terminal has been closed (tty_ioctl(4): reading a hung-up terminal).
 fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(nix::libc::EIO) || error.kind() == io::ErrorKind::UnexpectedEof
 }
 
 /// Enter: the next line, with its indentation, or the end.
-struct Enter(from_thread::UnboundedSender<EditorEvent>);
+struct Enter {
+    events: from_thread::UnboundedSender<EditorEvent>,
+    width: Arc<AtomicUsize>,
+}
 
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         let is_complete = |code: &str| {
             let request = IsCompleteRequest { code: code.to_owned() };
-            ask(&self.0, EditorEvent::IsComplete, request)
+            ask(&self.events, EditorEvent::IsComplete, request)
         };
-        next_line(context.line(), context.pos(), is_complete)
-            .map_or(Some(Cmd::AcceptLine), |line| Some(Cmd::Insert(1, line)))
+        let (before, after) = context.line().split_at_checked(context.pos())?;
+        let (before, after) = (plain(before), plain(after));
+        let next = next_line(&format!("{before}{after}"), before.len(), is_complete);
+        Some(next.map_or(Cmd::AcceptLine, |indent| {
+            let line_break = line_break(self.width.load(Ordering::Relaxed));
+            Cmd::Insert(1, format!("{line_break}{indent}"))
+        }))
     }
 }
 
-/// What Enter inserts at the cursor; `None` if the input is over, also if nobody knows.
+/// Alt-Enter: the next line in any case.
+struct LineBreak(Arc<AtomicUsize>);
+
+impl ConditionalEventHandler for LineBreak {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
+        Some(Cmd::Insert(1, line_break(self.0.load(Ordering::Relaxed))))
+    }
+}
+
+/// Moves by a character or to the line's beginning, and not into a continuation prompt.
+enum Step {
+    Back,
+    Forward,
+    Home,
+}
+
+impl ConditionalEventHandler for Step {
+    fn handle(&self, _: &Event, n: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
+        let (before, after) = context.line().split_at_checked(context.pos())?;
+        let count = |count: usize| RepeatCount::try_from(count).ok();
+        let movement = match self {
+            Self::Back if n == 1 => Movement::BackwardChar(count(step_back(before))?),
+            Self::Forward if n == 1 => Movement::ForwardChar(count(step_forward(after))?),
+            Self::Home => match plain(before.rsplit('\n').next()?).chars().count() {
+                0 => return Some(Cmd::Noop),
+                length => Movement::BackwardChar(count(length)?),
+            },
+            _ => return None,
+        };
+        Some(Cmd::Move(movement))
+    }
+}
+
+/// The indentation of the line that Enter begins; `None` if the input is over, also if nobody knows.
 fn next_line(
     input: &str,
     cursor: usize,
@@ -195,7 +264,7 @@ fn next_line(
     };
     // From tenant code, and it goes into the code that the user sends: nothing but blanks.
     let is_blank = indent.len() <= MAX_INDENT && indent.trim_matches([' ', '\t']).is_empty();
-    Some(format!("\n{}", if is_blank { &indent } else { "" }))
+    Some(if is_blank { indent } else { String::new() })
 }
 
 /// Ctrl-C: the line ends like any other and is then discarded. rustyline's own `Cmd::Interrupt`
@@ -219,8 +288,8 @@ struct Tab;
 
 impl ConditionalEventHandler for Tab {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
-        let before = context.line().get(..context.pos())?;
-        Some(tab(before).map_or(Cmd::Complete, |indent| Cmd::Insert(1, indent)))
+        let before = plain(context.line().get(..context.pos())?);
+        Some(tab(&before).map_or(Cmd::Complete, |indent| Cmd::Insert(1, indent)))
     }
 }
 
@@ -232,16 +301,16 @@ impl ConditionalEventHandler for Backspace {
         let before = context.line().get(..context.pos())?;
         match backspace(before) {
             1 => None,
-            count => Some(Cmd::Kill(Movement::BackwardChar(count))),
+            count => Some(Cmd::Kill(Movement::BackwardChar(RepeatCount::try_from(count).ok()?))),
         }
     }
 }
 
 /// How many characters a backspace deletes: in the indentation of a line, one level.
-fn backspace(before_cursor: &str) -> u16 {
-    let line = before_cursor.rsplit('\n').next().unwrap_or_default();
+fn backspace(before_cursor: &str) -> usize {
+    let line = plain(before_cursor.rsplit('\n').next().unwrap_or_default());
     let is_indent = !line.is_empty() && line.bytes().all(|byte| byte == b' ');
-    if is_indent && line.len().is_multiple_of(INDENT) { 4 } else { 1 }
+    if is_indent && line.len().is_multiple_of(INDENT) { INDENT } else { step_back(before_cursor) }
 }
 
 /// The blanks that a tab inserts where there is nothing to complete.
@@ -259,6 +328,8 @@ mod tests {
         assert_eq!(backspace("if x:\n        "), 4);
         assert_eq!(backspace("if x:\n    y"), 1);
         assert_eq!(backspace("     "), 1);
+        assert_eq!(backspace(&marked("if x:\n    ", 8)), 4);
+        assert_eq!(backspace(&marked("if x:\n", 8)), 9, "the prompt and the line break");
         assert_eq!(tab("if x:\n"), Some("    ".to_owned()));
         assert_eq!(tab("  "), Some("  ".to_owned()));
         assert_eq!(tab("impo"), None);
@@ -268,7 +339,7 @@ mod tests {
     fn enter_goes_to_the_next_line_if_the_kernel_says_so() {
         let reply = |status, indent: &str| Some(IsCompleteReply { status, indent: indent.into() });
         let enter = |code: &str, answer| next_line(code, code.len(), |_| answer);
-        let line = |indent: &str| Some(format!("\n{indent}"));
+        let line = |indent: &str| Some(indent.to_owned());
         assert_eq!(enter("if x:", reply(Completeness::Incomplete, "    ")), line("    "));
         assert_eq!(enter("x", reply(Completeness::Complete, "")), None);
         assert_eq!(enter(")", reply(Completeness::Invalid, "")), None);
@@ -285,8 +356,8 @@ mod tests {
             assert_eq!(code, "if x:");
             Some(IsCompleteReply { status: Completeness::Incomplete, indent: "  ".into() })
         };
-        assert_eq!(next_line("if x:\n  y", 5, incomplete), Some("\n  ".to_owned()));
-        assert_eq!(next_line("x\ny", 1, |_| None), Some("\n".to_owned()));
+        assert_eq!(next_line("if x:\n  y", 5, incomplete), Some("  ".to_owned()));
+        assert_eq!(next_line("x\ny", 1, |_| None), Some(String::new()));
     }
 
     #[test]

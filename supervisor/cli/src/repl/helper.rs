@@ -12,6 +12,7 @@ use rustyline::validate::Validator;
 use tokio::sync::mpsc::UnboundedSender;
 use vivarium_api_types::{AssistReply, CompleteReply, ProbeRequest};
 
+use super::continuation::{plain, prompt};
 use super::editor::EditorEvent;
 use super::input;
 use super::syntax::{TokenKind, tokens};
@@ -78,20 +79,23 @@ impl Completer for Helper {
         }
         // The kernel is asked about the code after the prompt's own question mark.
         let skipped = usize::from(line.starts_with('?'));
-        let code = line.get(skipped..).unwrap_or_default();
-        let Some(reply) = self.request(code, pos.saturating_sub(skipped)) else {
+        let code = plain(line.get(skipped..).unwrap_or_default());
+        let before = plain(line.get(skipped..pos).unwrap_or_default());
+        let Some(reply) = self.request(&code, before.len()) else {
             return Ok((pos, Vec::new()));
         };
-        Ok(candidates(code, pos, skipped, reply))
+        let (start, pairs) = candidates(&code, before.len(), reply);
+        // Completions begin in the line of the cursor, so that no prompt is between them.
+        Ok((pos.saturating_sub(before.len().saturating_sub(start)), pairs))
     }
 }
 
 /// The kernel's completions for the editor: the start in bytes, and only plain text, since the
 /// editor prints them unescaped.
-fn candidates(code: &str, pos: usize, skipped: usize, reply: CompleteReply) -> (usize, Vec<Pair>) {
+fn candidates(code: &str, pos: usize, reply: CompleteReply) -> (usize, Vec<Pair>) {
     let start = usize::try_from(reply.start).unwrap_or(usize::MAX);
-    let start = code.char_indices().nth(start).map_or(code.len(), |(at, _)| at) + skipped;
-    if start > pos {
+    let start = code.char_indices().nth(start).map_or(code.len(), |(at, _)| at);
+    if code.get(start..pos).is_none_or(|replaced| replaced.contains('\n')) {
         return (pos, Vec::new());
     }
     let is_plain =
@@ -107,34 +111,52 @@ fn candidates(code: &str, pos: usize, skipped: usize, reply: CompleteReply) -> (
 
 impl Highlighter for Helper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        if !self.has_colour || line.starts_with([':', '?']) {
-            return Cow::Borrowed(line);
+        let code = plain(line);
+        let coloured = match self.has_colour && !line.starts_with([':', '?']) {
+            true => coloured(&code),
+            false => code.into_owned(),
+        };
+        let mut text = String::with_capacity(coloured.len());
+        for (number, (edited, shown)) in line.split('\n').zip(coloured.split('\n')).enumerate() {
+            text.push_str(if number == 0 { "" } else { "\n" });
+            let prompt = prompt(edited);
+            match self.has_colour && !prompt.is_empty() {
+                // As the first prompt's.
+                true => text.push_str(&format!("\x1b[32m{prompt}\x1b[0m")),
+                false => text.push_str(&prompt),
+            }
+            text.push_str(shown);
         }
-        let mut text = String::with_capacity(line.len() * 2);
-        let mut end = 0;
-        for (range, kind) in tokens(line) {
-            let colour = match kind {
-                TokenKind::Keyword => "34",
-                TokenKind::String => "32",
-                TokenKind::Number => "36",
-                TokenKind::Comment => "90",
-                TokenKind::Other => continue,
-            };
-            let between = line.get(end..range.start).unwrap_or_default();
-            let piece = line.get(range.clone()).unwrap_or_default();
-            end = range.end;
-            text.push_str(between);
-            // Line by line: the editor lays out each line separately.
-            let piece = piece.replace('\n', &format!("\x1b[0m\n\x1b[{colour}m"));
-            text.push_str(&format!("\x1b[{colour}m{piece}\x1b[0m"));
-        }
-        text.push_str(line.get(end..).unwrap_or_default());
         Cow::Owned(text)
     }
 
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
         self.has_colour && kind != CmdKind::MoveCursor
     }
+}
+
+/// Code with its colours, each line by itself.
+fn coloured(code: &str) -> String {
+    let mut text = String::with_capacity(code.len() * 2);
+    let mut end = 0;
+    for (range, kind) in tokens(code) {
+        let colour = match kind {
+            TokenKind::Keyword => "34",
+            TokenKind::String => "32",
+            TokenKind::Number => "36",
+            TokenKind::Comment => "90",
+            TokenKind::Other => continue,
+        };
+        let between = code.get(end..range.start).unwrap_or_default();
+        let piece = code.get(range.clone()).unwrap_or_default();
+        end = range.end;
+        text.push_str(between);
+        // The editor lays out each line separately, and prompts are between them.
+        let piece = piece.replace('\n', &format!("\x1b[0m\n\x1b[{colour}m"));
+        text.push_str(&format!("\x1b[{colour}m{piece}\x1b[0m"));
+    }
+    text.push_str(code.get(end..).unwrap_or_default());
+    text
 }
 
 #[cfg(test)]
@@ -155,19 +177,19 @@ mod tests {
 
     #[test]
     fn completion_starts_are_turned_from_characters_into_bytes() {
-        let (start, pairs) = candidates("é = math.pi", 12, 0, reply(4, &["math.pi", "math.pow("]));
+        let (start, pairs) = candidates("é = math.pi", 12, reply(4, &["math.pi", "math.pow("]));
         assert_eq!(start, 5);
         assert_eq!(texts(&pairs), [("pi", "math.pi"), ("pow", "math.pow(")]);
-        let (start, _) = candidates("pri", 4, 1, reply(0, &["print"]));
-        assert_eq!(start, 1);
+        let (start, pairs) = candidates("a\nb", 3, reply(0, &["x"]));
+        assert_eq!((start, pairs.len()), (3, 0), "no completion of several lines");
     }
 
     #[test]
     fn completions_that_are_not_plain_text_are_not_offered() {
         let long = "x".repeat(300);
-        let (_, pairs) = candidates("", 0, 0, reply(0, &["a\x1b[31m", "", &long, "b\nc", "ok"]));
+        let (_, pairs) = candidates("", 0, reply(0, &["a\x1b[31m", "", &long, "b\nc", "ok"]));
         assert_eq!(texts(&pairs), [("ok", "ok")]);
-        let (start, pairs) = candidates("abc", 1, 0, reply(3, &["d"]));
+        let (start, pairs) = candidates("abc", 1, reply(3, &["d"]));
         assert_eq!((start, pairs.len()), (1, 0), "behind the cursor nothing is replaced");
     }
 
@@ -185,5 +207,7 @@ mod tests {
             plain = plain.replace(&format!("\x1b[{colour}m"), "");
         }
         assert_eq!(plain, code);
+        let edited = super::super::continuation::marked("if x:\n    y", 8);
+        assert_eq!(Helper::new(helper.events, false).highlight(&edited, 0), "if x:\n   ...:     y");
     }
 }

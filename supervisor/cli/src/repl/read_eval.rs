@@ -24,7 +24,7 @@ pub(super) struct ReadEvalLoop<'a> {
     screen: Screen,
     signals: Signals,
     timeout: Option<Duration>,
-    /// The number of the next prompt.
+    /// The number of the next prompt: that of the execution, which tracebacks, `In` and `Out` show.
     number: u64,
     /// Whether the session stays when the program ends.
     pub(super) is_kept: bool,
@@ -49,6 +49,7 @@ impl<'a> ReadEvalLoop<'a> {
         editor: LineEditor,
         screen: Screen,
         timeout: Option<Duration>,
+        number: u64,
         is_kept: bool,
     ) -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::new(Exit::Error, &error));
@@ -57,7 +58,7 @@ impl<'a> ReadEvalLoop<'a> {
             terminations: listen(SignalKind::terminate())?,
             hangups: listen(SignalKind::hangup())?,
         };
-        Ok(Self { target, session, editor, screen, signals, timeout, number: 1, is_kept })
+        Ok(Self { target, session, editor, screen, signals, timeout, number, is_kept })
     }
 
     /// Runs until the user ends it.
@@ -94,7 +95,6 @@ impl<'a> ReadEvalLoop<'a> {
             Input::Empty => {}
             Input::Code(code) => {
                 self.execute(code).await?;
-                self.number += 1;
             }
             Input::Inspect { name, wants_source } => {
                 let request = ProbeRequest { code: name.to_owned(), cursor: None };
@@ -174,12 +174,12 @@ impl<'a> ReadEvalLoop<'a> {
         };
         let events =
             self.target.start(&self.session, ExecutionRequest::Code(request), false).await?;
-        let mut evaluation = Evaluation { events, exception: None };
-        let (target, session, number) = (self.target, self.session.clone(), self.number);
+        let mut evaluation = Evaluation { events, exception: None, number: &mut self.number };
+        let (target, session) = (self.target, self.session.clone());
         let mut presses = 0;
         loop {
             tokio::select! {
-                shown = evaluation.show(&mut self.screen, number) => return shown,
+                shown = evaluation.show(&mut self.screen) => return shown,
                 _ = self.signals.interrupts.recv() => presses += 1,
                 _ = self.signals.terminations.recv() => return Err(interrupted()),
                 _ = self.signals.hangups.recv() => return Err(interrupted()),
@@ -194,7 +194,7 @@ impl<'a> ReadEvalLoop<'a> {
                 }
             };
             let stopped = tokio::select! {
-                shown = evaluation.show(&mut self.screen, number) => return shown,
+                shown = evaluation.show(&mut self.screen) => return shown,
                 stopped = stop => stopped,
                 _ = self.signals.interrupts.recv(), if presses > 1 => return Err(interrupted()),
                 _ = self.signals.terminations.recv() => return Err(interrupted()),
@@ -219,21 +219,26 @@ const fn interrupted() -> Failure {
 
 /// An execution under way.
 #[derive(Debug)]
-struct Evaluation {
+struct Evaluation<'a> {
     events: EventStream,
     exception: Option<Exception>,
+    /// Of the next prompt.
+    number: &'a mut u64,
 }
 
-impl Evaluation {
+impl Evaluation<'_> {
     /// Shows events up to the last. Dropping the future loses none: call this again.
-    async fn show(&mut self, screen: &mut Screen, number: u64) -> Result<(), Failure> {
+    async fn show(&mut self, screen: &mut Screen) -> Result<(), Failure> {
         while let Some(event) = self.events.next().await? {
             match event {
-                Event::Started(_) => {}
+                // The number in tracebacks. Others may run code in the session too.
+                Event::Started(started) => {
+                    *self.number = started.execution_id.parse().unwrap_or(*self.number) + 1;
+                }
                 Event::Stdout(text) => screen.print(&text)?,
                 Event::Stderr(text) => screen.print_error(&text)?,
                 Event::Display(shown) => screen.show_display(&shown)?,
-                Event::Result(value) => screen.show_value(number, &value)?,
+                Event::Result(value) => screen.show_value(self.number.saturating_sub(1), &value)?,
                 Event::Error(error) => self.exception = Some(error),
                 Event::Gap => screen.note(outcome::EVENTS_MISSING)?,
                 Event::Done(done) => return screen.show_end(&done, self.exception.as_ref()),

@@ -57,6 +57,9 @@ use running::{RunningExecution, Stop};
 /// come to an end.
 const MAX_BUDGET_WAIT: Duration = Duration::from_secs(5);
 
+/// More than there are executions in a session.
+const FIRST_QUESTION: ExecutionNumber = 1 << 63;
+
 /// A reset that waits for the fresh kernel.
 struct Reset {
     ended: Option<ExecutionNumber>,
@@ -96,6 +99,8 @@ struct Actor {
     /// Commands, which run beside it and one another.
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
     last_number: ExecutionNumber,
+    /// Of questions about code, which are numbered apart: executions count up by one.
+    last_question: ExecutionNumber,
     resets: Vec<Reset>,
     describes: Vec<oneshot::Sender<Description>>,
     idle_waiters: Vec<oneshot::Sender<()>>,
@@ -126,6 +131,7 @@ impl Actor {
             running: None,
             commands: BTreeMap::new(),
             last_number: 0,
+            last_question: FIRST_QUESTION,
             resets: Vec::new(),
             describes: Vec::new(),
             idle_waiters: Vec::new(),

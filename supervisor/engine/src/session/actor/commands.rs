@@ -79,8 +79,9 @@ impl Actor {
             execution.writer.refuse(Refusal::TooManyCommands);
             return Step::Continue(());
         }
-        self.last_number += 1;
-        let number = self.last_number;
+        let last = if is_assist { &mut self.last_question } else { &mut self.last_number };
+        *last += 1;
+        let number = *last;
         if !is_assist {
             self.context.results.add(&self.session.identity, number, execution.writer.log());
         }
