@@ -73,7 +73,7 @@ impl Invocation<'_> {
 
 /// Waits for an execution. The first SIGINT or SIGTERM interrupts it; if it goes on, or with a
 /// second signal, its session is given up.
-async fn interruptible<T>(
+pub(super) async fn interruptible<T>(
     target: &Target,
     session: &str,
     if_unresponsive: IfUnresponsive,

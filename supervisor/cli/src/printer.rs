@@ -92,8 +92,9 @@ impl Printer {
         if self.frames > 1 && !self.is_quiet {
             print::note(&format!("wrote {} frames in all", self.frames));
         }
-        if self.unseen > 0 && !self.is_quiet {
-            let unseen = self.unseen;
+        self.frames = 0;
+        let unseen = std::mem::take(&mut self.unseen);
+        if unseen > 0 && !self.is_quiet {
             print::note(&format!("{unseen} images not shown: --output-dir DIR writes them"));
         }
         if let Some(lost) = lost_before(done.kernel.as_deref(), done.exit_code) {

@@ -1,4 +1,4 @@
-//! `vivarium repl`: a prompt for a session in this process or in a daemon.
+//! `vivarium repl`: a prompt for a session in this process or in a daemon, or piped lines for it.
 
 mod continuation;
 mod editor;
@@ -6,6 +6,7 @@ mod helper;
 mod history;
 mod images;
 mod input;
+mod piped;
 mod read_eval;
 mod screen;
 mod syntax;
@@ -23,6 +24,7 @@ use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::outcome;
 use super::output_dir::OutputDir;
 use super::print;
+use super::printer::Printer;
 use super::target::{self, Target};
 
 use editor::LineEditor;
@@ -36,7 +38,9 @@ const KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// Which session.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "At the prompt, :help lists the commands.")]
+#[command(after_help = "\
+At the prompt, :help lists the commands. Lines that are piped into repl are run, statement by
+statement; the exit code is then that of the last.")]
 pub(super) struct Args {
     /// A session of a daemon; created if it does not exist, and kept at the end
     #[arg(value_name = "SESSION")]
@@ -69,14 +73,17 @@ struct Plan {
     spec: SessionSpec,
     images: Option<ImageProtocol>,
     output_dir: Option<OutputDir>,
-    history: History,
+    /// None if standard input is no terminal.
+    history: Option<History>,
+    started_in: Option<PathBuf>,
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    let is_piped = !std::io::stdin().is_terminal();
+    if !is_piped && !std::io::stdout().is_terminal() {
         return Err(Failure::says(
             Exit::Usage,
-            "repl needs a terminal: run and exec take code from files and pipes",
+            "the prompt needs a terminal: pipe the lines into repl, or use run and exec",
         ));
     }
     let plan = Plan {
@@ -86,7 +93,8 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         spec: args.session_options.spec()?,
         images: args.images,
         output_dir: args.output_dir.as_deref().map(OutputDir::open).transpose()?,
-        history: History::open(),
+        history: (!is_piped).then(History::open),
+        started_in: std::env::current_dir().ok(),
     };
     if let Some(remote) = args.url.named()? {
         args.config.sandbox.refuse_for(&remote)?;
@@ -104,19 +112,31 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
-    let Plan { session, is_kept, timeout, spec, images, output_dir, history } = plan;
+    let Plan { session, is_kept, timeout, spec, images, output_dir, history, started_in } = plan;
     let info = open(target, session, spec).await?;
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
     }
-    let has_colour = wants_colour();
-    let editor = LineEditor::start(history, has_colour)?;
-    let screen = Screen::new(has_colour, images, output_dir);
+    let started_in = started_in.filter(|dir| std::env::current_dir().is_ok_and(|now| now != *dir));
+    let is_prompt = history.is_some();
+    let has_colour = is_prompt && wants_colour();
+    let (screen_dir, printer_dir) = if is_prompt { (output_dir, None) } else { (None, output_dir) };
+    let screen = Screen::new(has_colour, images, screen_dir);
     let (id, number) = (info.id.clone(), info.usage.executions + 1);
-    let mut read_eval = ReadEvalLoop::new(target, id, editor, screen, timeout, number, is_kept)?;
+    let mut read_eval =
+        ReadEvalLoop::new(target, id, screen, timeout, started_in, number, is_kept)?;
+    let reading = async {
+        match history {
+            Some(history) => {
+                let editor = LineEditor::start(history, has_colour)?;
+                read_eval.run(editor).await.map(|()| Exit::Ok)
+            }
+            None => read_eval.run_lines(Printer::new(printer_dir, true, false)).await,
+        }
+    };
     let ended = tokio::select! {
-        ended = read_eval.run() => ended,
-        () = keep_alive(target, &info.id) => Ok(()),
+        ended = reading => ended,
+        () = keep_alive(target, &info.id) => Ok(Exit::Ok),
     };
     if read_eval.is_kept {
         print::note(&format!("session {} is kept", info.id));
@@ -124,7 +144,7 @@ async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
         // It may be gone already.
         tracing::debug!(?failure, "the session was not deleted");
     }
-    ended.map(|()| Exit::Ok)
+    ended
 }
 
 /// The session of this name, or a new one.

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use vivarium_tests::{program, wait};
 
-use super::{repl, vivarium};
+use super::repl;
 
 #[test]
 fn values_blocks_and_errors_come_and_go_by_their_numbers() {
@@ -222,11 +222,4 @@ fn a_terminal_that_goes_away_takes_the_session_with_it() {
     wait::until_true("the end of everything", || {
         !processes.iter().any(vivarium_tests::processes::Process::is_alive)
     });
-}
-
-#[test]
-fn without_a_terminal_there_is_none() {
-    let dir = program::temp_dir();
-    let refused = program::finish(&mut vivarium(dir.path(), &["repl"]), "1 + 1\n").expect_code(2);
-    assert!(refused.stderr().contains("repl needs a terminal"), "{}", refused.stderr());
 }

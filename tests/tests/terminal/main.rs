@@ -6,6 +6,7 @@ mod exec;
 mod files;
 mod hostile;
 mod keyboard;
+mod piped;
 mod repl;
 mod scripts;
 mod shell;

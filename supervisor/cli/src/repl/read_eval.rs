@@ -1,5 +1,7 @@
 //! The loop of the prompt: reads an input, evaluates it, and shows the outcome.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,12 +20,13 @@ use crate::{files, outcome, print, transfer};
 
 #[derive(Debug)]
 pub(super) struct ReadEvalLoop<'a> {
-    target: &'a Target,
-    session: String,
-    editor: LineEditor,
+    pub(super) target: &'a Target,
+    pub(super) session: String,
     screen: Screen,
-    signals: Signals,
+    pub(super) signals: Signals,
     timeout: Option<Duration>,
+    /// The directory that the program was started in, if it is in another.
+    started_in: Option<PathBuf>,
     /// The number of the next prompt: that of the execution, which tracebacks, `In` and `Out` show.
     number: u64,
     /// Whether the session stays when the program ends.
@@ -31,13 +34,24 @@ pub(super) struct ReadEvalLoop<'a> {
 }
 
 #[derive(Debug)]
-struct Signals {
+pub(super) struct Signals {
     interrupts: Signal,
     terminations: Signal,
     hangups: Signal,
 }
 
-enum Next {
+impl Signals {
+    /// Waits for any of them.
+    pub(super) async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupts.recv() => {}
+            _ = self.terminations.recv() => {}
+            _ = self.hangups.recv() => {}
+        }
+    }
+}
+
+pub(super) enum Next {
     Prompt,
     End,
 }
@@ -46,9 +60,9 @@ impl<'a> ReadEvalLoop<'a> {
     pub(super) fn new(
         target: &'a Target,
         session: String,
-        editor: LineEditor,
         screen: Screen,
         timeout: Option<Duration>,
+        started_in: Option<PathBuf>,
         number: u64,
         is_kept: bool,
     ) -> Result<Self, Failure> {
@@ -58,17 +72,17 @@ impl<'a> ReadEvalLoop<'a> {
             terminations: listen(SignalKind::terminate())?,
             hangups: listen(SignalKind::hangup())?,
         };
-        Ok(Self { target, session, editor, screen, signals, timeout, number, is_kept })
+        Ok(Self { target, session, screen, signals, timeout, started_in, number, is_kept })
     }
 
     /// Runs until the user ends it.
-    pub(super) async fn run(&mut self) -> Result<(), Failure> {
+    pub(super) async fn run(&mut self, mut editor: LineEditor) -> Result<(), Failure> {
         loop {
             self.screen.start_line()?;
-            self.editor.prompt(self.screen.prompt(self.number));
+            editor.prompt(self.screen.prompt(self.number));
             let line = loop {
                 let event = tokio::select! {
-                    event = self.editor.next_event() => event,
+                    event = editor.next_event() => event,
                     _ = self.signals.terminations.recv() => return Ok(()),
                     _ = self.signals.hangups.recv() => return Ok(()),
                 };
@@ -90,7 +104,7 @@ impl<'a> ReadEvalLoop<'a> {
         }
     }
 
-    async fn interpret(&mut self, line: &str) -> Result<Next, Failure> {
+    pub(super) async fn interpret(&mut self, line: &str) -> Result<Next, Failure> {
         match parse(line) {
             Input::Empty => {}
             Input::Code(code) => {
@@ -106,11 +120,14 @@ impl<'a> ReadEvalLoop<'a> {
                 self.screen.write(&files::table(&found, true))?;
             }
             Input::Put { file, name } => {
-                let put =
-                    transfer::put(self.target, &self.session, file, name, UploadKind::File).await?;
+                let file = self.local(file)?;
+                let (target, session) = (self.target, &self.session);
+                let put = transfer::put(target, session, &file, name, UploadKind::File).await?;
                 self.screen.note(&format!("put {put}"))?;
             }
             Input::Get { name, file } => {
+                let file = self.local(file.unwrap_or(""))?;
+                let file = Some(&*file).filter(|file| !file.is_empty());
                 let got = transfer::get(self.target, &self.session, name, file, false).await?;
                 if let Some((path, size_bytes)) = got {
                     let path = path.display();
@@ -131,7 +148,8 @@ impl<'a> ReadEvalLoop<'a> {
             Input::Help => self.screen.write(HELP)?,
             Input::Quit => return Ok(Next::End),
             Input::Unknown(text) => {
-                self.screen.note(&format!("{text}: no such command, or not so: see :help"))?;
+                let why = format!("{text}: no such command, or not so: see :help");
+                return Err(Failure::says(Exit::Usage, why));
             }
         }
         Ok(Next::Prompt)
@@ -143,6 +161,18 @@ impl<'a> ReadEvalLoop<'a> {
             Ok(reply) => answer.send(reply).unwrap_or_default(),
             Err(failure) => tracing::debug!(why = failure.message(), "no answer of the kernel"),
         }
+    }
+
+    /// The path of a file on this host, relative to the directory that the program was started in:
+    /// one that was started as root has left it.
+    fn local<'f>(&self, file: &'f str) -> Result<Cow<'f, str>, Failure> {
+        let Some(start) = self.started_in.as_ref().filter(|_| file != "-") else {
+            return Ok(file.into());
+        };
+        let path = start.join(file).into_os_string().into_string();
+        let path = path
+            .map_err(|path| Failure::says(Exit::Usage, format!("{}: not UTF-8", path.display())))?;
+        Ok(path.into())
     }
 
     async fn describe(&mut self) -> Result<(), Failure> {
@@ -162,18 +192,21 @@ impl<'a> ReadEvalLoop<'a> {
         ))
     }
 
+    /// What executes code.
+    pub(super) fn request(&self, code: &str) -> ExecutionRequest {
+        ExecutionRequest::Code(ExecuteRequest {
+            code: code.to_owned(),
+            timeout_ms: self.timeout.map(milliseconds),
+            ..Default::default()
+        })
+    }
+
     /// Runs code and shows its events. Ctrl-C interrupts the code; if that goes on, the next Ctrl-C
     /// resets the session.
     async fn execute(&mut self, code: &str) -> Result<(), Failure> {
         // Ctrl-C that was pressed before the code ran is not for the code.
         while is_pending(&mut self.signals.interrupts).await {}
-        let request = ExecuteRequest {
-            code: code.to_owned(),
-            timeout_ms: self.timeout.map(milliseconds),
-            ..Default::default()
-        };
-        let events =
-            self.target.start(&self.session, ExecutionRequest::Code(request), false).await?;
+        let events = self.target.start(&self.session, self.request(code), false).await?;
         let mut evaluation = Evaluation { events, exception: None, number: &mut self.number };
         let (target, session) = (self.target, self.session.clone());
         let mut presses = 0;
@@ -213,7 +246,7 @@ const STILL_RUNNING: &str =
     "still running: Ctrl-C again resets the session, and its variables are lost";
 
 /// The program ends while code runs.
-const fn interrupted() -> Failure {
+pub(super) const fn interrupted() -> Failure {
     Failure::quiet(Exit::Interrupted)
 }
 

@@ -222,8 +222,12 @@ impl Screen {
         Ok(())
     }
 
-    /// Writes a message of the program on a line of its own.
+    /// Writes a message of the program on a line of its own, not among what is piped on.
     pub(super) fn note(&mut self, text: &str) -> Result<(), Failure> {
+        if !self.terminals.stdout {
+            crate::print::note(text);
+            return Ok(());
+        }
         self.start_line()?;
         let line = self.coloured(Colour::Dim, &escape(text));
         self.write(&format!("{line}\n"))
