@@ -1,6 +1,7 @@
 //! `vivarium files`: between this host and sessions of a daemon.
 
 use clap::Args;
+use jiff::Timestamp;
 use vivarium_api_types::FileInfo;
 use vivarium_protocol::message::FileKind;
 
@@ -8,7 +9,7 @@ use super::exit::{Exit, Failure};
 use super::options::UrlOption;
 use super::target::{self, Target, UploadKind};
 use super::terminal::{Terminals, escape};
-use super::{print, transfer};
+use super::{human, print, transfer};
 
 /// What to do with files of a session.
 #[derive(Debug, clap::Subcommand)]
@@ -107,7 +108,8 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
                 let got =
                     transfer::get(&target, &args.session, &args.name, file, args.force).await?;
                 if let Some((path, size_bytes)) = got {
-                    print::note(&format!("wrote {} ({size_bytes} bytes)", path.display()));
+                    let size = human::size(size_bytes);
+                    print::note(&format!("wrote {} ({size})", path.display()));
                 }
             }
             Command::List(args) => {
@@ -130,16 +132,17 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
 
 /// Files, one a line, with names that tenant code gave: a terminal gets them escaped.
 pub(super) fn table(files: &[FileInfo], is_terminal: bool) -> String {
+    let now = Timestamp::now();
     let mut rows = vec![["SIZE", "MODIFIED", "NAME"].map(str::to_owned).to_vec()];
     for file in files {
-        let modified = format!("{:.0}", file.modified_at);
+        let modified = human::when(file.modified_at, now);
         let name = if is_terminal { escape(&file.path) } else { file.path.as_str().into() };
         let mark = match file.kind {
             FileKind::Directory => "/",
             FileKind::Link => "@",
             FileKind::File | FileKind::Other => "",
         };
-        rows.push(vec![file.size_bytes.to_string(), modified, format!("{name}{mark}")]);
+        rows.push(vec![human::size(file.size_bytes), modified, format!("{name}{mark}")]);
     }
-    print::table(&rows)
+    print::table(&rows, &[0])
 }

@@ -15,6 +15,7 @@ mod embedded;
 mod exec;
 mod exit;
 mod files;
+mod human;
 mod inputs;
 mod invocation;
 mod options;

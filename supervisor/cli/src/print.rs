@@ -42,8 +42,8 @@ pub(super) fn failure(failure: &Failure) -> Exit {
     failure.exit()
 }
 
-/// Rows in aligned columns; the first row is the heading.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
+/// Rows in aligned columns, those of numbers to the right; the first row is the heading.
+pub(super) fn table(rows: &[Vec<String>], numbers: &[usize]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
@@ -52,19 +52,14 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     for row in rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
-            line.push_str(cell);
-            let gap = (width(column) + 2).saturating_sub(cell.chars().count());
-            line.extend(std::iter::repeat_n(' ', gap));
+            let gap = " ".repeat(width(column).saturating_sub(cell.chars().count()));
+            let (before, after) = if numbers.contains(&column) { (&*gap, "") } else { ("", &*gap) };
+            line.extend([before, cell, after, "  "]);
         }
         text.push_str(line.trim_end());
         text.push('\n');
     }
     text
-}
-
-/// Rounded up.
-pub(super) fn mebibytes(bytes: u64) -> u64 {
-    bytes.div_ceil(1 << 20)
 }
 
 #[cfg(test)]
@@ -74,6 +69,8 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let row = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
-        assert_eq!(table(&[row("ID", "STATE"), row("longer", "x")]), "ID      STATE\nlonger  x\n");
+        let rows = [row("ID", "SIZE"), row("longer", "1")];
+        assert_eq!(table(&rows, &[]), "ID      SIZE\nlonger  1\n");
+        assert_eq!(table(&rows, &[1]), "ID      SIZE\nlonger     1\n");
     }
 }

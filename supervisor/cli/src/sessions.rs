@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::Value;
 use vivarium_api_types::{SessionInfo, SessionSpec};
 use vivarium_client::{Client, Method};
@@ -12,7 +13,7 @@ use super::exit::{Exit, Failure};
 use super::inputs::milliseconds;
 use super::options::{SessionOptions, UrlOption, pairs};
 use super::terminal::escape;
-use super::{print, target};
+use super::{human, print, target};
 
 /// What to do with sessions.
 #[derive(Debug, clap::Subcommand)]
@@ -115,6 +116,7 @@ async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
     if json {
         return print::json(&sessions);
     }
+    let now = Timestamp::now();
     let heading = ["ID", "STATE", "ENVIRONMENT", "NETWORK", "CREATED", "EXPIRES", "EXECUTIONS"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for session in &sessions {
@@ -123,12 +125,12 @@ async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
             word(&session.state),
             session.environment.clone(),
             word(&session.network),
-            format!("{:.0}", session.created_at),
-            format!("{:.0}", session.expires_at),
+            human::when(session.created_at, now),
+            human::when(session.expires_at, now),
             session.usage.executions.to_string(),
         ]);
     }
-    print::out(print::table(&rows).as_bytes())
+    print::out(print::table(&rows, &[6]).as_bytes())
 }
 
 async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
@@ -137,22 +139,21 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     if one.daemon.json {
         return print::json(&session);
     }
-    let size = |bytes: Option<u64>| {
-        bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{} MiB", print::mebibytes(bytes)))
-    };
+    let now = Timestamp::now();
+    let time = |at| format!("{at:.0} ({})", human::when(at, now));
     let mut rows: Vec<Vec<String>> = [
         ("id", session.id.clone()),
         ("state", word(&session.state)),
         ("environment", session.environment.clone()),
         ("network", word(&session.network)),
-        ("created", format!("{:.0}", session.created_at)),
-        ("last used", format!("{:.0}", session.last_used_at)),
-        ("expires", format!("{:.0}", session.expires_at)),
+        ("created", time(session.created_at)),
+        ("last used", time(session.last_used_at)),
+        ("expires", time(session.expires_at)),
         ("executions", session.usage.executions.to_string()),
         ("queued", session.usage.queued.to_string()),
         ("cpu", format!("{:.1} ms", session.usage.cpu_ms)),
-        ("memory", size(session.usage.memory_bytes)),
-        ("disk", size(session.usage.disk_bytes)),
+        ("memory", human::size_or_dash(session.usage.memory_bytes)),
+        ("disk", human::size_or_dash(session.usage.disk_bytes)),
     ]
     .map(|(name, value)| vec![name.to_owned(), value])
     .to_vec();
@@ -162,7 +163,7 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
             format!("{}: {}", report.status, escape(&report.detail)),
         ]);
     }
-    print::out(print::table(&rows).as_bytes())
+    print::out(print::table(&rows, &[]).as_bytes())
 }
 
 async fn post(client: &mut Client, one: &One, action: &str) -> Result<(), Failure> {

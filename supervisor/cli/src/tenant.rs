@@ -27,7 +27,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     } else {
         let row = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
         let rows = [row("token", text), row("token_sha256", &hash)];
-        print::out(print::table(&rows).as_bytes())?;
+        print::out(print::table(&rows, &[]).as_bytes())?;
     }
     Ok(Exit::Ok)
 }

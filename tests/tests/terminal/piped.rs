@@ -87,7 +87,7 @@ fn a_named_session_is_kept_and_files_come_and_go() {
         ":put data.csv\ntext = open('data.csv').read()\nopen('out', 'w').write(text)\n:get out";
     let ran = pipe(&daemon, &["demo"], lines).expect_code(0);
     assert_eq!(ran.stdout(), "3\n");
-    assert!(ran.stderr().contains("wrote out (3 bytes)"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("wrote out (3 B)"), "{}", ran.stderr());
     assert_eq!(fs::read_to_string(daemon.dir().join("out")).unwrap(), "a,b");
     assert_eq!(Session::named(&daemon, "demo").value("text"), "'a,b'");
     daemon.stop_and_check();
@@ -133,6 +133,6 @@ fn files_are_found_in_the_directory_that_the_program_was_started_in() {
     terminal.line(":put data.csv");
     terminal.sees("put data.csv");
     terminal.line(":get data.csv out");
-    terminal.sees("out/data.csv (3 bytes)");
+    terminal.sees("out/data.csv (3 B)");
     assert_eq!(fs::read_to_string(out.join("data.csv")).unwrap(), "a,b");
 }

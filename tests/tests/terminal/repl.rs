@@ -151,7 +151,7 @@ fn files_come_and_go() {
     terminal.line("open('out.txt', 'w').write('made there')");
     terminal.sees("Out[2]: 10");
     terminal.line(":get out.txt");
-    terminal.sees("wrote out.txt (10 bytes)");
+    terminal.sees("wrote out.txt (10 B)");
     assert_eq!(fs::read_to_string(daemon.dir().join("out.txt")).unwrap(), "made there");
     terminal.line(":get out.txt");
     terminal.sees("is there already");

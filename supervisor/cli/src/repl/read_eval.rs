@@ -16,7 +16,7 @@ use super::screen::Screen;
 use crate::exit::{Exit, Failure};
 use crate::inputs::milliseconds;
 use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
-use crate::{files, outcome, print, transfer};
+use crate::{files, human, outcome, transfer};
 
 #[derive(Debug)]
 pub(super) struct ReadEvalLoop<'a> {
@@ -130,8 +130,8 @@ impl<'a> ReadEvalLoop<'a> {
                 let file = Some(&*file).filter(|file| !file.is_empty());
                 let got = transfer::get(self.target, &self.session, name, file, false).await?;
                 if let Some((path, size_bytes)) = got {
-                    let path = path.display();
-                    self.screen.note(&format!("wrote {path} ({size_bytes} bytes)"))?;
+                    let (path, size) = (path.display(), human::size(size_bytes));
+                    self.screen.note(&format!("wrote {path} ({size})"))?;
                 }
             }
             Input::Reset => {
@@ -179,15 +179,13 @@ impl<'a> ReadEvalLoop<'a> {
         let Some(info) = self.target.find(&self.session).await? else {
             return self.screen.note("the session is gone");
         };
-        let mebibytes =
-            |bytes: Option<u64>| bytes.map_or("?".to_owned(), |b| print::mebibytes(b).to_string());
         self.screen.write(&format!(
-            "session {}, environment {}\nCPU {:.1} ms, memory {} MiB, disk {} MiB, {} executions\n",
+            "session {}, environment {}\nCPU {:.1} ms, memory {}, disk {}, {} executions\n",
             info.id,
             info.environment,
             info.usage.cpu_ms,
-            mebibytes(info.usage.memory_bytes),
-            mebibytes(info.usage.disk_bytes),
+            human::size_or_dash(info.usage.memory_bytes),
+            human::size_or_dash(info.usage.disk_bytes),
             info.usage.executions,
         ))
     }

@@ -8,9 +8,9 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, Wrap};
 use vivarium_protocol::layer::{Report, Status};
 
 use super::once::heading;
-use super::rows::{SESSION_HEADINGS, TENANT_HEADINGS};
+use super::rows::{SESSION_FIGURES, SESSION_HEADINGS, TENANT_FIGURES, TENANT_HEADINGS};
 use super::view::{Pane, SORTS, View};
-use crate::print::mebibytes;
+use crate::human;
 use crate::terminal::escape;
 
 const KEYS: &str = "q quit  Tab pane  / filter  r reverse  sort by: i id  t tenant  s state  \
@@ -49,11 +49,11 @@ fn summary(view: &View, url: &str) -> Vec<Line<'static>> {
     };
     let totals = view.totals();
     let figures = format!(
-        "{} running, {} queued, CPU {:.0} %, memory {} MiB",
+        "{} running, {} queued, CPU {:.0} %, memory {}",
         totals.running,
         totals.queued,
         totals.cpu_percent,
-        mebibytes(totals.memory_bytes),
+        human::size(totals.memory_bytes),
     );
     let state = match &view.problem {
         Some(why) => {
@@ -91,7 +91,15 @@ fn sessions(frame: &mut Frame<'_>, view: &mut View, area: Rect) {
         Constraint::Length(7),
         Constraint::Length(8),
     ];
-    table(frame, area, &SESSION_HEADINGS, sorted, &rows, &widths, &mut view.top);
+    table(
+        frame,
+        area,
+        (&SESSION_HEADINGS, &SESSION_FIGURES),
+        sorted,
+        &rows,
+        &widths,
+        &mut view.top,
+    );
 }
 
 fn tenants(frame: &mut Frame<'_>, view: &mut View, area: Rect) {
@@ -106,7 +114,15 @@ fn tenants(frame: &mut Frame<'_>, view: &mut View, area: Rect) {
         Constraint::Length(9),
     ];
     match &view.tenants {
-        Ok(rows) => table(frame, area, &TENANT_HEADINGS, None, rows, &widths, &mut view.top),
+        Ok(rows) => table(
+            frame,
+            area,
+            (&TENANT_HEADINGS, &TENANT_FIGURES),
+            None,
+            rows,
+            &widths,
+            &mut view.top,
+        ),
         Err(why) => frame.render_widget(Paragraph::new(escape(why).into_owned()), area),
     }
 }
@@ -114,7 +130,7 @@ fn tenants(frame: &mut Frame<'_>, view: &mut View, area: Rect) {
 fn table(
     frame: &mut Frame<'_>,
     area: Rect,
-    headings: &[&'static str],
+    (headings, figures): (&[&str], &[usize]),
     sorted: Option<usize>,
     rows: &[Vec<String>],
     widths: &[Constraint],
@@ -122,12 +138,16 @@ fn table(
 ) {
     // Not further than to the last row.
     *top = (*top).min(rows.len().saturating_sub(1));
+    let cell = |(column, text): (usize, &str)| {
+        let line = Line::from(text.to_owned());
+        Cell::from(if figures.contains(&column) { line.right_aligned() } else { line })
+    };
     let headings = headings.iter().enumerate().map(|(column, heading)| {
         let style = if sorted == Some(column) { Modifier::REVERSED } else { Modifier::BOLD };
-        Cell::from(*heading).style(Style::new().add_modifier(style))
+        cell((column, heading)).style(Style::new().add_modifier(style))
     });
     let shown = rows.iter().skip(*top).take(area.height.into());
-    let shown = shown.map(|row| Row::new(row.iter().map(|cell| cell.as_str())));
+    let shown = shown.map(|row| Row::new(row.iter().map(String::as_str).enumerate().map(cell)));
     let table = Table::new(shown, widths.iter().copied()).header(Row::new(headings));
     frame.render_widget(table, area);
 }

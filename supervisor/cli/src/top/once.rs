@@ -8,7 +8,9 @@ use vivarium_api_types::{HostInfo, TenantInfo};
 use vivarium_client::Remote;
 
 use super::poll::{self, Snapshot};
-use super::rows::{self, CpuTimes, SESSION_HEADINGS, SessionRow, TENANT_HEADINGS};
+use super::rows::{
+    self, CpuTimes, SESSION_FIGURES, SESSION_HEADINGS, SessionRow, TENANT_FIGURES, TENANT_HEADINGS,
+};
 use crate::exit::{Exit, Failure};
 use crate::print;
 use crate::terminal::escape;
@@ -32,12 +34,12 @@ pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure
         return Ok(Exit::Ok);
     }
     let mut text = format!("{}\n\n", escape(&heading(&host)));
-    text.push_str(&table(&SESSION_HEADINGS, rows.iter().map(SessionRow::cells)));
+    text.push_str(&table(&SESSION_HEADINGS, &SESSION_FIGURES, rows.iter().map(SessionRow::cells)));
     text.push('\n');
     match tenants {
         Some(Ok(tenants)) => {
             let cells = rows::tenants(&tenants, &mut CpuTimes::default(), now);
-            text.push_str(&table(&TENANT_HEADINGS, cells.into_iter()));
+            text.push_str(&table(&TENANT_HEADINGS, &TENANT_FIGURES, cells.into_iter()));
         }
         Some(Err(why)) => text.push_str(&format!("{why}\n")),
         None => {}
@@ -46,7 +48,7 @@ pub(super) async fn print(remote: Remote, as_json: bool) -> Result<Exit, Failure
         vec![report.layer.to_string(), report.status.to_string(), escape(&report.detail).into()]
     });
     text.push('\n');
-    text.push_str(&table(&["LAYER", "STATUS", "DETAIL"], layers));
+    text.push_str(&table(&["LAYER", "STATUS", "DETAIL"], &[], layers));
     print::out(text.as_bytes())?;
     Ok(Exit::Ok)
 }
@@ -59,7 +61,7 @@ pub(super) fn heading(host: &HostInfo) -> String {
     )
 }
 
-fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+fn table(headings: &[&str], figures: &[usize], rows: impl Iterator<Item = Vec<String>>) -> String {
     let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
-    print::table(&[headings].into_iter().chain(rows).collect::<Vec<_>>())
+    print::table(&[headings].into_iter().chain(rows).collect::<Vec<_>>(), figures)
 }

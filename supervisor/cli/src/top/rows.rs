@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use vivarium_api_types::{SessionInfo, SessionState, TenantInfo};
 
-use crate::print::mebibytes;
+use crate::human;
 use crate::terminal::escape;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -91,7 +91,7 @@ pub(super) fn tenants(
             tenant.queued.to_string(),
             percent.map_or_else(unknown, |percent| format!("{percent:.0}")),
             seconds.unwrap_or_else(unknown),
-            tenant.memory_bytes.map_or_else(unknown, |bytes| mebibytes(bytes).to_string()),
+            human::size_or_dash(tenant.memory_bytes),
             tenant.processes.map_or_else(unknown, |count| count.to_string()),
         ]
     });
@@ -102,10 +102,15 @@ pub(super) fn tenants(
 }
 
 pub(super) const TENANT_HEADINGS: [&str; 8] =
-    ["TENANT", "SESSIONS", "RUNNING", "QUEUED", "CPU %", "CPU S", "MEMORY MIB", "PROCESSES"];
+    ["TENANT", "SESSIONS", "RUNNING", "QUEUED", "CPU %", "CPU S", "MEMORY", "PROCESSES"];
+
+/// The columns of figures.
+pub(super) const TENANT_FIGURES: [usize; 7] = [1, 2, 3, 4, 5, 6, 7];
+
+pub(super) const SESSION_FIGURES: [usize; 5] = [3, 4, 5, 6, 7];
 
 pub(super) const SESSION_HEADINGS: [&str; 8] =
-    ["ID", "TENANT", "STATE", "CPU %", "MEMORY MIB", "EXECUTIONS", "QUEUED", "AGE"];
+    ["ID", "TENANT", "STATE", "CPU %", "MEMORY", "EXECUTIONS", "QUEUED", "AGE"];
 
 impl SessionRow {
     /// Cells below [`SESSION_HEADINGS`].
@@ -115,7 +120,7 @@ impl SessionRow {
             escape(&self.tenant).into_owned(),
             <&str>::from(self.state).to_owned(),
             format!("{:.0}", self.cpu_percent),
-            self.memory_bytes.map_or_else(unknown, |bytes| mebibytes(bytes).to_string()),
+            human::size_or_dash(self.memory_bytes),
             self.executions.to_string(),
             self.queued.to_string(),
             age(self.age_seconds),
