@@ -44,6 +44,10 @@ pub enum Requirement {
     Ipykernel,
     /// `node`, as Debian's package `nodejs` has it.
     Node,
+    /// `bash`, `zsh` and `fish`.
+    Shells,
+    /// `mandoc`.
+    Mandoc,
 }
 
 impl Requirement {
@@ -64,6 +68,8 @@ impl Requirement {
             Self::FileWatchers => "file-watchers",
             Self::Ipykernel => "ipykernel",
             Self::Node => "node",
+            Self::Shells => "shells",
+            Self::Mandoc => "mandoc",
         }
     }
 
@@ -89,6 +95,8 @@ impl Requirement {
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
             Self::Ipykernel => ipykernel().is_some(),
             Self::Node => Path::new("/usr/bin/node").exists(),
+            Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
+            Self::Mandoc => tool("mandoc").is_some(),
         }
     }
 }

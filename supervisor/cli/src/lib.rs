@@ -28,6 +28,7 @@ mod repl;
 mod run;
 mod serve;
 mod sessions;
+mod shell;
 mod target;
 mod tenant;
 mod terminal;
@@ -95,6 +96,10 @@ enum Command {
     /// Prints and checks the configuration.
     #[command(subcommand)]
     Config(config::Command),
+    /// Prints completions for a shell.
+    Completions(shell::CompletionsArgs),
+    /// Writes the manual pages.
+    Man(shell::ManArgs),
 }
 
 /// Runs the command line of this process. Must be called with no other thread running.
@@ -120,6 +125,8 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::main(&args),
         Command::Tenant(command) => tenant::main(&command),
         Command::Config(command) => config::main(&command),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     vivarium_server::logging::flush();
     exit.unwrap_or_else(|error| print::failure(&error)).into()

@@ -11,6 +11,7 @@ mod repl;
 mod scripts;
 mod shell;
 mod sessions;
+mod shells;
 mod top;
 mod untrusted;
 
