@@ -45,7 +45,8 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
                    which creates the session if there is none";
         return Err(Failure::says(Exit::Usage, why));
     }
-    let Inputs { setup, request } = args.code.read(&args.rest)?;
+    // The session goes on: its threads and exit functions do too.
+    let Inputs { setup, request, end: _ } = args.code.read(&args.rest)?;
     let output_dir = args.code.output_dir()?;
     let target = Target::Daemon(args.url.or_configured()?);
     target::block_on(async {
@@ -63,8 +64,15 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
             setup_outcome = Some(outcome);
             create = false;
         }
-        let invocation =
-            Invocation { target: &target, session, request, create, is_new, setup: setup_outcome };
+        let invocation = Invocation {
+            target: &target,
+            session,
+            request,
+            create,
+            is_new,
+            setup: setup_outcome,
+            end: None,
+        };
         invocation.perform(&args.code, output_dir, IfUnresponsive::Leave).await
     })
 }

@@ -25,6 +25,13 @@ pub(super) enum Exit {
     Code(u8),
 }
 
+impl Exit {
+    /// Whether code came to its end by itself, with success or not.
+    pub(super) const fn is_by_itself(self) -> bool {
+        matches!(self, Self::Ok | Self::Error | Self::Code(_))
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {

@@ -18,6 +18,7 @@ use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
 use super::output_dir::OutputDir;
+use super::print;
 use super::target::ExecutionRequest;
 use scripts::Hidden;
 
@@ -68,6 +69,8 @@ pub(super) struct Inputs {
     /// Sets a script's arguments and input before it runs.
     pub(super) setup: Option<ExecutionRequest>,
     pub(super) request: ExecutionRequest,
+    /// What Python does when a program is over, for code.
+    pub(super) end: Option<ExecutionRequest>,
 }
 
 #[derive(Debug)]
@@ -108,7 +111,8 @@ impl CodeOptions {
                 outputs,
                 ..CommandRequest::default()
             };
-            return Ok(Inputs { setup: None, request: ExecutionRequest::Command(command) });
+            let request = ExecutionRequest::Command(command);
+            return Ok(Inputs { setup: None, request, end: None });
         }
         let (script, arguments) = self.read_script(rest)?;
         let mut filename = None;
@@ -126,6 +130,7 @@ impl CodeOptions {
         }
         let stdin = if script.name == "-" { None } else { input_for(&script, &files)? };
         let setup = scripts::setup(&script.name, &arguments, stdin);
+        let end = Some(scripts::end(filename.as_deref(), timeout_ms));
         let request = ExecuteRequest {
             code: script.text,
             filename,
@@ -134,7 +139,7 @@ impl CodeOptions {
             outputs,
             ..ExecuteRequest::default()
         };
-        Ok(Inputs { setup, request: ExecutionRequest::Code(request) })
+        Ok(Inputs { setup, request: ExecutionRequest::Code(request), end })
     }
 
     /// The script, and the part of `rest` that is its arguments.
@@ -175,15 +180,19 @@ pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The standard input for code, unless it is a terminal. What comes through a pipe is read to its end
-/// first, and may have none: so it is read only if something in the code looks like it reads it.
+/// The standard input for code, read to its end first. What comes through a pipe or from a terminal
+/// may have none: so it is read only if something in the code looks like it reads it.
 fn input_for(script: &Script, files: &[FileSpec]) -> Result<Option<Vec<u8>>, Failure> {
     let stdin = io::stdin();
+    let mut texts = files.iter().filter_map(|file| file.text.as_deref()).chain([&*script.text]);
     if stdin.is_terminal() {
-        return Ok(None);
+        if !texts.any(scripts::reads_input) {
+            return Ok(None);
+        }
+        print::note("the code reads standard input: type it now, and end it with Ctrl-D");
+        return bounded(&mut stdin.lock(), "standard input").map(Some);
     }
     let reads = |text: &str| text.contains("input") || text.contains("stdin");
-    let mut texts = files.iter().filter_map(|file| file.text.as_deref()).chain([&*script.text]);
     let is_file = fstat(&stdin)
         .is_ok_and(|stat| stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits());
     if !is_file && !texts.any(reads) {

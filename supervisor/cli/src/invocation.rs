@@ -36,6 +36,8 @@ pub(super) struct Invocation<'a> {
     pub(super) is_new: bool,
     /// The outcome of the setup that ran first, which counts as part of this execution.
     pub(super) setup: Option<Outcome>,
+    /// What is executed after it, as its end, unless it was stopped.
+    pub(super) end: Option<ExecutionRequest>,
 }
 
 impl Invocation<'_> {
@@ -46,18 +48,29 @@ impl Invocation<'_> {
         output_dir: Option<OutputDir>,
         if_unresponsive: IfUnresponsive,
     ) -> Result<Exit, Failure> {
-        let Self { target, session, request, create, is_new, setup } = self;
+        let Self { target, session, request, create, is_new, setup, end } = self;
         let mut printer = Printer::new(output_dir, options.value, options.quiet);
         if !options.json {
             let before = setup.as_ref().and_then(|setup| setup.kernel.as_ref());
             if let Some(lost) = lost_before(before, None) {
                 print::note(&lost);
             }
-            let execution =
-                async { printer.follow(target.start(session, request, create).await?).await };
+            let execution = async {
+                let exit = printer.follow(target.start(session, request, create).await?).await?;
+                let Some(end) = end.filter(|_| exit.is_by_itself()) else { return Ok(exit) };
+                let ended = printer.follow(target.start(session, end, false).await?).await?;
+                Ok(if ended.is_by_itself() { exit } else { ended })
+            };
             return interruptible(target, session, if_unresponsive, execution).await;
         }
-        let execution = target.execute(session, request, create);
+        let execution = async {
+            let mut outcome = target.execute(session, request, create).await?;
+            let exit = OutcomeSummary::from(&outcome).exit();
+            if let Some(end) = end.filter(|_| exit.is_by_itself()) {
+                append(&mut outcome, target.execute(session, end, false).await?);
+            }
+            Ok(outcome)
+        };
         let mut outcome = interruptible(target, session, if_unresponsive, execution).await?;
         outcome.session_created |= is_new;
         if let (Some(kernel), Some(before)) = (&mut outcome.kernel, setup.and_then(|it| it.kernel))
@@ -68,6 +81,20 @@ impl Invocation<'_> {
         let exit = OutcomeSummary::from(&outcome).exit();
         printer.save_all(&outcome);
         Ok(exit)
+    }
+}
+
+/// Adds what was printed at the end of a program, and why it did not come to its end.
+fn append(outcome: &mut Outcome, end: Outcome) {
+    outcome.stdout.push_str(&end.stdout);
+    outcome.stderr.push_str(&end.stderr);
+    outcome.stdout_truncated |= end.stdout_truncated;
+    outcome.stderr_truncated |= end.stderr_truncated;
+    if !OutcomeSummary::from(&end).exit().is_by_itself() {
+        outcome.status = end.status;
+        outcome.cause = end.cause;
+        outcome.detail = end.detail;
+        outcome.state = end.state;
     }
 }
 

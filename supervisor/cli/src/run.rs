@@ -81,7 +81,7 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
     {
         print::note(&line);
     }
-    let Inputs { setup, request } = inputs;
+    let Inputs { setup, request, end } = inputs;
     if let Some(setup) = setup {
         let prepared = target.execute(&session.id, setup, false).await;
         prepared.and_then(|outcome| outcome::check_setup(&outcome))?;
@@ -89,7 +89,7 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
     let (create, is_new) = (false, true);
     let session_id = &session.id;
     let invocation =
-        Invocation { target, session: session_id, request, create, is_new, setup: None };
+        Invocation { target, session: session_id, request, create, is_new, setup: None, end };
     let ended = invocation.perform(options, output_dir, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
         // It may be gone already; a daemon deletes idle sessions in any case.

@@ -80,6 +80,63 @@ fn input_that_nothing_reads_is_not_waited_for() {
 }
 
 #[test]
+fn the_end_of_a_program_is_pythons() {
+    let dir = program::temp_dir();
+    fs::write(dir.path().join("beside.py"), "NAME = 'beside'").unwrap();
+    let script = "
+import atexit, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+atexit.register(print, 'first registered', __file__)
+def last():
+    print('last registered')
+    raise ValueError('in an exit function')
+atexit.register(last)
+def work():
+    time.sleep(0.1)
+    import beside
+    print('thread', beside.NAME, flush=True)
+threading.Thread(target=work).start()
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+ThreadPoolExecutor(1).submit(lambda: (time.sleep(0.2), print('pool', flush=True)))
+print('main', flush=True)
+";
+    let exits = [("", 0), ("sys.exit(3)", 3), ("raise KeyError('x')", 1)];
+    for (exit, code) in exits {
+        fs::write(dir.path().join("a.py"), format!("{script}{exit}")).unwrap();
+        let [python, embedded, in_a_session] =
+            everywhere(dir.path(), &["--siblings"], &["a.py"], "");
+        let here = dir.path().display().to_string();
+        assert_eq!(embedded.stdout(), python.stdout().replace(&here, "/workspace"));
+        assert_eq!((python.code(), embedded.code()), (code, code), "{}", embedded.stderr());
+        assert!(embedded.stderr().contains("ValueError: in an exit function"));
+        // A session goes on.
+        assert!(!in_a_session.stdout().contains("registered"), "{}", in_a_session.stdout());
+    }
+    let run =
+        |arguments: &[&str]| program::embedded(&program::Runner::Self_, dir.path(), arguments, "");
+    let ended = "import atexit; atexit.register(print, 'end'); print('code')";
+    let json = run(&["--json", "-c", ended]).expect_code(0).stdout();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["stdout"], "code\nend\n");
+    let thread = "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()";
+    let _late = run(&["--timeout", "500ms", "-c", thread]).expect_code(124);
+}
+
+#[test]
+fn what_is_typed_is_a_scripts_input() {
+    let dir = program::temp_dir();
+    fs::write(dir.path().join("a.py"), "print('hello', input('name? '))").unwrap();
+    let config = program::config(dir.path(), "");
+    let arguments = ["run", "--config", &config, "--quiet", "a.py"];
+    let mut terminal = vivarium_tests::Terminal::run(&vivarium(dir.path(), &arguments));
+    terminal.sees("end it with Ctrl-D");
+    terminal.line("Ada");
+    terminal.keys("\x04");
+    terminal.sees("name? hello Ada");
+    assert_eq!(terminal.wait_end().code(), Some(0));
+}
+
+#[test]
 fn exits_and_tracebacks_are_pythons() {
     let dir = program::temp_dir();
     for (text, code) in [

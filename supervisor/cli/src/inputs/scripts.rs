@@ -22,6 +22,23 @@ os.close(file)
 sys.stdin = sys.__stdin__ = open(0, encoding=\"utf-8\", closefd=False)
 ''', {})";
 
+/// What Python does when a program is over: it waits for threads that are no daemons, then calls
+/// what is registered by atexit, and prints their exceptions. The modules beside a script, which only
+/// its own execution finds, are found until then.
+const END: &str = r#"exec("""import atexit, posix, sys
+if FILE:
+    sys.path.insert(0, (posix.environ[b"HOME"].decode() + "/" + FILE).rpartition("/")[0])
+threading = sys.modules.get("threading")
+try:
+    if threading is not None:
+        threading._shutdown()
+finally:
+    try:
+        atexit._run_exitfuncs()
+    except Exception:
+        pass
+""", {"FILE": NAME})"#;
+
 /// Whether hidden files of a folder are copied, and those below hidden folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hidden {
@@ -48,6 +65,22 @@ pub(super) fn setup(
     }
     let files = stdin.map(|stdin| file_spec(INPUT_NAME.to_owned(), stdin)).into_iter().collect();
     Some(ExecutionRequest::Code(ExecuteRequest { code, files, ..ExecuteRequest::default() }))
+}
+
+/// What is executed after code whose session ends with it.
+pub(super) fn end(file: Option<&str>, timeout_ms: Option<u64>) -> ExecutionRequest {
+    let code = END.replace("NAME", &file.map_or_else(|| "None".to_owned(), literal));
+    ExecutionRequest::Code(ExecuteRequest { code, timeout_ms, ..ExecuteRequest::default() })
+}
+
+/// Whether code reads its standard input, as far as one can tell by looking at it.
+pub(super) fn reads_input(code: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    code.contains("sys.stdin")
+        || code.match_indices("input(").any(|(at, _)| {
+            let before = code.get(..at).unwrap_or_default();
+            !before.ends_with(is_name)
+        })
 }
 
 /// The files in and below a folder, under `name`; `name` is empty for the working directory itself.
@@ -131,6 +164,16 @@ mod tests {
         };
         assert_eq!(setup.files[0].name, INPUT_NAME);
         assert!(setup.code.contains(INPUT_NAME) && !setup.code.contains("NAME"));
+    }
+
+    #[test]
+    fn code_that_reads_its_input_is_known() {
+        for code in ["x = input()", "input('name? ')", "for line in sys.stdin: pass"] {
+            assert!(reads_input(code), "{code}");
+        }
+        for code in ["def read_input(x): pass", "model.input(1)", "inputs = [stdin]"] {
+            assert!(!reads_input(code), "{code}");
+        }
     }
 
     #[test]
