@@ -1,13 +1,14 @@
-//! The files of the workdir, as the agent reads and writes them on a client's behalf.
+//! The files of the workdir and of /tmp, as the agent reads and writes them on a client's behalf.
 //!
-//! The workdir is the tenant's, so any name in it may be a trap: a symbolic link out of it, a
+//! They are the tenant's, so any name in them may be a trap: a symbolic link out, a
 //! FIFO that blocks, a directory swapped while we look. Every open is one openat2(2) beneath
-//! the workdir, through no link and onto no other mount, never blocks (`O_NONBLOCK`: neither on
+//! their root, through no link and onto no other mount, never blocks (`O_NONBLOCK`: neither on
 //! a FIFO nor on a lease, fcntl(2)), and is used only if it turns out to be what is wanted.
 //!
 //! The agent may open more than the tenant's own processes (`CAP_DAC_OVERRIDE`). Beneath the
-//! workdir that is nothing of anybody else's: its filesystem holds only what the tenant made or
-//! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`.
+//! roots that is nothing of anybody else's: their filesystem holds only what the tenant made or
+//! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`. A /tmp
+//! that is the host's is none of them.
 
 mod changes;
 mod delete;
@@ -15,6 +16,7 @@ mod download;
 mod error;
 mod list;
 mod new_file;
+mod roots;
 mod tar;
 mod unpack;
 mod upload;
@@ -28,7 +30,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown};
-use vivarium_protocol::message::{FileEntry, FileKind, InputFile};
+use vivarium_protocol::message::{FileEntry, FileKind};
 
 pub(crate) use changes::{ChangeTracker, WATCHES_MAX};
 pub(crate) use delete::Deletion;
@@ -36,12 +38,15 @@ pub(crate) use download::Download;
 pub(crate) use error::FileError;
 pub(crate) use list::Listing;
 pub(crate) use new_file::NewFile;
+pub(crate) use roots::Roots;
 pub(crate) use upload::Upload;
 
-/// A directory beneath which everything stays: the workdir, or one in it.
+/// A directory beneath which everything stays: the workdir, the session's /tmp, or one in it.
 #[derive(Debug)]
 pub(crate) struct Workdir {
     root: OwnedFd,
+    /// What paths in it begin with in answers: nothing in the workdir.
+    prefix: &'static str,
     owner: Option<u32>,
     max_file_bytes: Option<u64>,
 }
@@ -55,22 +60,24 @@ impl Workdir {
         max_file_bytes: Option<u64>,
     ) -> Result<Self, FileError> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        Ok(Self { root: open(path, flags, Mode::empty())?, owner, max_file_bytes })
+        let root = open(path, flags, Mode::empty())?;
+        Ok(Self { root, prefix: "", owner, max_file_bytes })
     }
 
     /// The directory at `path` as one beneath which everything stays, made if it is missing.
     pub(crate) fn beneath(&self, path: &Path) -> Result<Self, FileError> {
         let root = self.make_directories(path)?;
-        Ok(Self { root, owner: self.owner, max_file_bytes: self.max_file_bytes })
+        let (owner, max_file_bytes) = (self.owner, self.max_file_bytes);
+        Ok(Self { root, prefix: self.prefix, owner, max_file_bytes })
     }
 
     /// Writes a file of an execution's, making its parent directories.
     ///
     /// # Errors
     /// [`FileError`]; nothing has then been replaced.
-    pub(crate) fn put(&self, file: &InputFile) -> Result<(), FileError> {
-        let mut new = NewFile::create(self, &checked(&file.name)?)?;
-        new.write(&file.data)?;
+    pub(crate) fn put(&self, path: &str, data: &[u8]) -> Result<(), FileError> {
+        let mut new = NewFile::create(self, &checked(path)?)?;
+        new.write(data)?;
         new.commit(false)
     }
 
@@ -86,6 +93,11 @@ impl Workdir {
 
     pub(crate) fn stat(&self, path: &Path) -> Result<FileStat, FileError> {
         Ok(fstat(&open_beneath(&self.root, path, OFlag::O_PATH)?)?)
+    }
+
+    /// The path of what lies at `path` in it, as answers have it.
+    fn shown(&self, path: &Path) -> String {
+        shown(self.prefix, path)
     }
 
     /// Opens the directory that `path` lies in; with the name it has there.
@@ -165,6 +177,15 @@ pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
         return Err(FileError::Name);
     }
     Ok(path.to_owned())
+}
+
+fn shown(prefix: &str, path: &Path) -> String {
+    let path = path.to_string_lossy();
+    match (prefix, &*path) {
+        ("", path) => path.to_owned(),
+        (prefix, "") => prefix.to_owned(),
+        (prefix, path) => format!("{prefix}/{path}"),
+    }
 }
 
 pub(crate) fn entry(path: String, stat: &FileStat) -> FileEntry {

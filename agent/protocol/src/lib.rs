@@ -14,6 +14,7 @@
 //! | [`content`] | the chunks of an upload |
 //! | [`sequence`] | which message may come next |
 //! | [`outcome`] | how an execution ended |
+//! | [`places`] | how requests name files |
 //! | [`one_python`] | the `python` and `pip` that a session finds on its PATH |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -26,6 +27,7 @@ pub mod layer;
 pub mod message;
 pub mod one_python;
 pub mod outcome;
+pub mod places;
 pub mod policy;
 pub mod sequence;
 pub mod stream;

@@ -56,7 +56,7 @@ pub enum ToAgent {
     /// Run something: code only when a kernel is ready and runs none, a command at any time. With
     /// [`Stdin::Pipe`] comes the pipe.
     Execute(Execute),
-    /// Do something with the files of the workdir. At any time, also while something runs. A
+    /// Do something with the session's files. At any time, also while something runs. A
     /// `Read`, `Write` or `Unpack` comes with one end of a stream socket (`SCM_RIGHTS`), over which
     /// the content goes.
     File {

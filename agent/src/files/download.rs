@@ -31,11 +31,12 @@ impl Download {
         length: Option<u64>,
         socket: OwnedFd,
     ) -> Result<(Self, FileReply), FileError> {
-        let (file, stat) = workdir.open_file(&super::checked(path)?)?;
+        let path = super::checked(path)?;
+        let (file, stat) = workdir.open_file(&path)?;
         fcntl(&socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let rest = size_bytes(&stat).saturating_sub(offset);
         let left = length.map_or(rest, |length| length.min(rest));
-        let reply = FileReply::Content { entry: entry(path.to_owned(), &stat), length: left };
+        let reply = FileReply::Content { entry: entry(workdir.shown(&path), &stat), length: left };
         let offset = i64::try_from(offset).unwrap_or(i64::MAX);
         Ok((Self { file, socket, offset, left }, reply))
     }

@@ -10,7 +10,11 @@ use vivarium_protocol::message::{FileProblem, FileProblemKind};
 pub(crate) enum FileError {
     #[error("the name must be a relative path without \"..\", \".\" or empty parts")]
     Name,
-    #[error("the path goes through a symbolic link, or out of the workdir")]
+    #[error("an absolute path lies in the working directory or in /tmp")]
+    Elsewhere,
+    #[error("this session has no /tmp of its own")]
+    NoTmp,
+    #[error("the path goes through a symbolic link, or out of the directory")]
     Escapes,
     #[error("there is no such file")]
     NotFound,
@@ -33,7 +37,7 @@ pub(crate) enum FileError {
 impl FileError {
     pub(crate) fn problem(&self) -> FileProblem {
         let kind = match self {
-            Self::Name | Self::Escapes => FileProblemKind::Path,
+            Self::Name | Self::Elsewhere | Self::NoTmp | Self::Escapes => FileProblemKind::Path,
             Self::NotFound => FileProblemKind::NotFound,
             Self::NotRegular | Self::NotDirectory => FileProblemKind::Kind,
             Self::NoSpace(_) | Self::TooLarge(_) => FileProblemKind::NoSpace,

@@ -16,7 +16,7 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::fstatat;
 use vivarium_protocol::message::{FileKind, FileReply};
 
-use super::{FileError, Workdir, checked, entry, kind, open_beneath};
+use super::{FileError, Workdir, checked, entry, kind, open_beneath, shown};
 
 /// The most entries of one page.
 const PAGE_MAX: usize = 1000;
@@ -35,6 +35,8 @@ const STEP_ENTRIES: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Listing {
     levels: Vec<Level>,
+    /// What the paths begin with, as reported.
+    prefix: &'static str,
     recursive: bool,
     after: String,
     limit: usize,
@@ -85,8 +87,9 @@ impl Listing {
         let path = if path.is_empty() { PathBuf::new() } else { checked(path)? };
         let name = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
         let levels = vec![Level::open(&workdir.root, name, path.clone())?];
+        let prefix = workdir.prefix;
         let (page, bytes, cut) = (BTreeSet::new(), 0, None);
-        Ok(Self { levels, recursive, after, limit, page, bytes, cut })
+        Ok(Self { levels, prefix, recursive, after, limit, page, bytes, cut })
     }
 
     /// Reads some more. Returns the page once it is complete, without files of the inodes `hidden`.
@@ -115,7 +118,7 @@ impl Listing {
             return;
         };
         let path = level.path.join(name);
-        let reported = path.to_string_lossy().into_owned();
+        let reported = shown(self.prefix, &path);
         if reported.len() > PATH_BYTES {
             return;
         }

@@ -5,8 +5,11 @@ use std::os::unix::fs::{MetadataExt, symlink};
 
 use super::*;
 
-fn input(name: &str) -> InputFile {
-    InputFile { name: name.to_owned(), data: b"data".to_vec() }
+impl Workdir {
+    /// Writes a file whose content does not matter.
+    fn put_some(&self, name: &str) -> Result<(), FileError> {
+        self.put(name, b"data")
+    }
 }
 
 fn workdir() -> (tempfile::TempDir, Workdir) {
@@ -27,9 +30,9 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn a_file_lands_where_it_says() {
     let (directory, workdir) = workdir();
-    workdir.put(&input("a/b/c.txt")).unwrap();
+    workdir.put_some("a/b/c.txt").unwrap();
     assert_eq!(fs::read(directory.path().join("a/b/c.txt")).unwrap(), b"data");
-    workdir.put(&InputFile { data: b"2".to_vec(), ..input("a/b/c.txt") }).unwrap();
+    workdir.put("a/b/c.txt", b"2").unwrap();
     assert_eq!(fs::read(directory.path().join("a/b/c.txt")).unwrap(), b"2");
     assert_eq!(names(&directory.path().join("a/b")), ["c.txt"]);
 }
@@ -38,9 +41,9 @@ fn a_file_lands_where_it_says() {
 fn names_that_climb_are_refused() {
     let (_directory, workdir) = workdir();
     for name in ["", "/etc/x", "../x", "a/../../x", "a/..", ".", "a/", "a//b", "./a", "a\0b"] {
-        assert!(matches!(workdir.put(&input(name)), Err(FileError::Name)), "{name:?}");
+        assert!(matches!(workdir.put_some(name), Err(FileError::Name)), "{name:?}");
     }
-    assert!(matches!(workdir.put(&input(&"x".repeat(300))), Err(FileError::Name)));
+    assert!(matches!(workdir.put_some(&"x".repeat(300)), Err(FileError::Name)));
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn planted_links_and_pipes_are_refused() {
     let before = names(directory.path());
     for (name, escapes) in [("link", true), ("dir/target", true), ("fifo", false), ("sub", false)] {
         let read = workdir.open_file(Path::new(name)).unwrap_err();
-        for error in [workdir.put(&input(name)).unwrap_err(), read] {
+        for error in [workdir.put_some(name).unwrap_err(), read] {
             match error {
                 FileError::Escapes => assert!(escapes, "{name}"),
                 FileError::NotRegular => assert!(!escapes, "{name}"),
@@ -153,7 +156,7 @@ mod listing {
     fn a_directory_is_listed_in_byte_order_page_by_page() {
         let (directory, workdir) = workdir();
         for name in ["b/c/d", "b/c0", "b.txt", "a", "b/x"] {
-            workdir.put(&input(name)).unwrap();
+            workdir.put_some(name).unwrap();
         }
         symlink("/etc", directory.path().join("link")).unwrap();
         let (all, more) = page_of(list(&workdir, "", true, "", 100));
@@ -268,7 +271,7 @@ mod deleting {
         fs::write(outside.path().join("kept"), "host").unwrap();
         let (directory, workdir) = workdir();
         for name in ["d/a/b/c", "d/a/x", "d/e/f", "other"] {
-            workdir.put(&input(name)).unwrap();
+            workdir.put_some(name).unwrap();
         }
         symlink(outside.path(), directory.path().join("d/a/link")).unwrap();
         delete(&workdir, "d").unwrap();
@@ -287,7 +290,7 @@ mod deleting {
         for _ in 0..3000 {
             at = at.beneath(Path::new("deeper")).unwrap();
         }
-        at.put(&input("file")).unwrap();
+        at.put_some("file").unwrap();
         drop(at);
         delete(&workdir, "deep").unwrap();
         assert_eq!(names(directory.path()), [""; 0]);
@@ -300,7 +303,7 @@ mod deleting {
         fs::write(outside.path().join("d/kept"), "host").unwrap();
         let (directory, workdir) = workdir();
         for number in 0..1000 {
-            workdir.put(&input(&format!("top/d/{number}"))).unwrap();
+            workdir.put_some(&format!("top/d/{number}")).unwrap();
         }
         let mut deleting = Deletion::start(&workdir, "top").unwrap();
         assert!(deleting.step().is_none());

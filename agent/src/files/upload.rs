@@ -24,7 +24,7 @@ pub(crate) struct Upload {
 #[derive(Debug)]
 enum Sink {
     File { new: Option<NewFile>, path: PathBuf },
-    Archive(Unpacker),
+    Archive(Box<Unpacker>),
 }
 
 impl Upload {
@@ -43,7 +43,8 @@ impl Upload {
         socket: OwnedFd,
     ) -> Result<Self, FileError> {
         let path = if path.is_empty() { PathBuf::new() } else { checked(path)? };
-        Self::start(Sink::Archive(Unpacker::new(workdir.beneath(&path)?, path)), socket)
+        let unpacker = Unpacker::new(workdir.beneath(&path)?, path);
+        Self::start(Sink::Archive(Box::new(unpacker)), socket)
     }
 
     fn start(sink: Sink, socket: OwnedFd) -> Result<Self, FileError> {

@@ -17,6 +17,7 @@ mod wait;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -28,6 +29,7 @@ use vivarium_protocol::message::{
     ToAgent, Work,
 };
 use vivarium_protocol::outcome::KernelEnd;
+use vivarium_protocol::places;
 
 use self::commands::RunningCommand;
 use self::control::Control;
@@ -36,7 +38,7 @@ use self::transfers::Transfers;
 use self::wait::Event;
 use crate::children::Children;
 use crate::failure::{OrFailure, failure};
-use crate::files::{ChangeTracker, Workdir};
+use crate::files::{ChangeTracker, Roots, Workdir};
 use crate::kernel::launcher_client::LauncherClient;
 use crate::kernel::wire::FromKernel;
 use crate::kernel::{Kernel, KernelStage, ReadOutcome};
@@ -57,7 +59,7 @@ pub(crate) struct Session<'a> {
     running: Option<RunningExecution>,
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
     pending: VecDeque<Pending>,
-    workdir: Workdir,
+    files: Roots,
     transfers: Transfers,
     changes: ChangeTracker,
     ever_ready: bool,
@@ -73,8 +75,8 @@ impl<'a> Session<'a> {
         let mut launcher = LauncherClient::new(launcher);
         let kernel = Kernel::spawn(context, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
-        let workdir = open_workdir(context)?;
-        let changes = ChangeTracker::new(&workdir);
+        let files = open_roots(context)?;
+        let changes = ChangeTracker::new(&files.workdir);
         // Before a byte of tenant code's is read.
         sandbox::confine_agent(context)?;
         Ok(Self {
@@ -86,7 +88,7 @@ impl<'a> Session<'a> {
             running: None,
             commands: BTreeMap::new(),
             pending: VecDeque::new(),
-            workdir,
+            files,
             transfers: Transfers::default(),
             changes,
             ever_ready: false,
@@ -295,7 +297,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         let is_due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
         if is_due(self.changes.due()) {
-            self.changes.read(&self.workdir);
+            self.changes.read(&self.files.workdir);
         }
         if is_due(self.kernel.exit_deadline) {
             self.exit_overdue(now)?;
@@ -308,7 +310,7 @@ impl<'a> Session<'a> {
     }
 
     fn describe(&self) -> Description {
-        let disk = fstatvfs(&self.workdir).map_or(0, |disk| {
+        let disk = fstatvfs(&self.files.workdir).map_or(0, |disk| {
             disk.blocks().saturating_sub(disk.blocks_free()).saturating_mul(disk.fragment_size())
         });
         let is_up = matches!(self.kernel.stage, KernelStage::Up);
@@ -323,12 +325,20 @@ impl<'a> Session<'a> {
     }
 }
 
-fn open_workdir(context: &Context) -> Result<Workdir, Failure> {
+fn open_roots(context: &Context) -> Result<Roots, Failure> {
     let policy = &context.policy;
     let owner = policy.ids.filter(|_| context.applies(Layer::Namespaces));
     let owner = owner.map(|_| Context::KERNEL_ID);
     let max_file_bytes = policy.limits.max_file_size_mb.times(1 << 20);
-    let path = policy.inner_workdir();
-    Workdir::open(path, owner, max_file_bytes.filter(|_| context.applies(Layer::Rlimits)))
-        .map_err(|error| failure(&format!("open the workdir {}", path.display()), error))
+    let max_file_bytes = max_file_bytes.filter(|_| context.applies(Layer::Rlimits));
+    let open = |path: &Path| {
+        Workdir::open(path, owner, max_file_bytes)
+            .map_err(|error| failure(&format!("open {}", path.display()), error))
+    };
+    let roots = Roots::new(open(policy.inner_workdir())?, &policy.workdir);
+    // Without the mounts layer it is the host's.
+    if !context.applies(Layer::Mounts) {
+        return Ok(roots);
+    }
+    Ok(roots.with_tmp(open(Path::new(places::TMP))?))
 }

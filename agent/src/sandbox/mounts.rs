@@ -14,6 +14,7 @@
 //! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
 //! | `/dev` | null, zero, full, random, urandom, tty, the fd links |
 //! | `/dev/pts` | the session's own terminals (devpts) |
+//! | `/mnt/data`, `/home/user` | links to the workdir, unless something is shown there |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
 
 mod etc;
@@ -29,6 +30,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::one_python::{self, Entry};
+use vivarium_protocol::places;
 use vivarium_protocol::policy::Interpreter;
 
 use self::tree::{Access, Source, attach, detached};
@@ -78,6 +80,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
         attach(source, stage)?;
     }
     etc::write_own(context, stage)?;
+    link_aliases(context, &sources, stage)?;
     tree::write_file(&stage.join(system_paths::UNLISTED.trim_start_matches('/')), "", 0o644)?;
     for (name, target) in [
         ("fd", "/proc/self/fd"),
@@ -111,6 +114,26 @@ fn mount_terminals(context: &Context, stage: &Path) -> Result<(), LayerError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     mount_fs(Some("devpts"), &path, Some("devpts"), flags, Some(&options))?;
     tree::symlink("pts/ptmx", &stage.join("dev/ptmx"))
+}
+
+/// Links the workdir's other names to it. After everything else of the new root, so that nothing is
+/// put where a link leads: outside of the new root as long as that is not the root.
+fn link_aliases(context: &Context, sources: &[Source], stage: &Path) -> Result<(), LayerError> {
+    let workdir = &context.policy.workdir;
+    for alias in places::ALIASES.map(Path::new) {
+        let within = |outer: &Path| alias.starts_with(outer);
+        let own = stage.join(alias.strip_prefix("/").unwrap_or(alias));
+        // Not into what is shown of the host, nor in place of it.
+        if within(workdir)
+            || sources.iter().any(|source| within(source.path()))
+            || own.symlink_metadata().is_ok()
+        {
+            continue;
+        }
+        tree::make_directory(own.parent().unwrap_or(stage))?;
+        tree::symlink(workdir, &own)?;
+    }
+    Ok(())
 }
 
 /// Writes the session's `python` and `pip` into the new root.

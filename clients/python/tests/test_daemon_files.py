@@ -112,6 +112,20 @@ def test_deleting(files: Files) -> None:
             use()
 
 
+def test_absolute_paths(session: Session, files: Files) -> None:
+    for name, shown in (
+        ("/workspace/a", "a"),
+        ("/mnt/data/d/b", "d/b"),
+        ("/tmp/c d/e", "/tmp/c d/e"),  # noqa: S108 - the session's own
+    ):
+        files.put(name, "content")
+        assert session.execute(f"open({name!r}).read()").ok
+        assert files.get(name) == b"content"
+        directory = shown.rpartition("/")[0]
+        assert shown in [entry.path for entry in files.list(directory)]
+        files.delete(name)
+
+
 def test_nothing_outside_can_be_reached(session: Session, files: Files) -> None:
     session.execute("import os; os.symlink('/etc/passwd', 'link'); os.symlink('/etc', 'dir')")
     outside = ["../x", "/etc/passwd", "a/../../x", "dir/passwd"]

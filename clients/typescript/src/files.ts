@@ -19,7 +19,7 @@ export interface PartOptions extends CallOptions {
   length?: number | undefined;
 }
 
-/** Files of a session. Paths are relative to the working directory. */
+/** Files of a session. Paths are relative to the working directory, or absolute in it or `/tmp`. */
 export class Files {
   readonly #calls: Calls;
   readonly #sessionId: string;

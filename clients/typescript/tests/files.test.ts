@@ -52,6 +52,16 @@ test("a part of a file is a part", needsDaemon, async (t) => {
   assert.deepEqual(await file.bytes(), new TextEncoder().encode("0123456789"));
 });
 
+test("absolute paths name files of the session", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  for (const [name, shown] of [["/mnt/data/a", "a"], ["/tmp/c d/e", "/tmp/c d/e"]] as const) {
+    assert.equal((await session.files.put(name, "content")).path, shown);
+    assert.equal(await session.files.text(name), "content");
+    assert.ok((await session.execute(`open("${name}").read()`)).ok);
+    await session.files.delete(name);
+  }
+});
+
 test("a failed download leaves the local file as it was", needsDaemon, async (t) => {
   const { session } = await real(t);
   const directory = await mkdtemp(join(tmpdir(), "vc"));

@@ -12,7 +12,7 @@ use super::response::schema;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct FilePage {
-    /// A directory; the workdir if not given.
+    /// A directory, relative to the workdir or absolute; the workdir if not given.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// Whether to include the content of directories below it.
@@ -34,7 +34,7 @@ impl Default for FilePage {
 /// A file, directory or link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileInfo {
-    /// Path relative to the workdir.
+    /// Path relative to the workdir; absolute for files in `/tmp`.
     pub path: String,
     /// `file`, `directory`, `link` (never followed) or `other`.
     #[schema(schema_with = schema::names::<FileKind>)]

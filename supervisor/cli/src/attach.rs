@@ -7,7 +7,7 @@ use ratatui::crossterm::terminal::size;
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use vivarium_api_types::{CommandRequest, PtySize, StdinReply};
+use vivarium_api_types::{CommandRequest, PtySize, SessionSpec, StdinReply};
 use vivarium_client::{ApiRequest, Client, Event, Execution, Method, Remote};
 
 use super::exit::{Exit, Failure};
@@ -63,7 +63,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let remote = args.url.or_configured()?;
     target::block_on(async {
         if args.create {
-            Target::Daemon(remote.clone()).find_or_create(&args.session).await?;
+            Target::Daemon(remote.clone())
+                .find_or_create(&args.session, SessionSpec::default())
+                .await?;
         }
         let argv = if args.argv.is_empty() {
             SHELL.map(ToOwned::to_owned).to_vec()

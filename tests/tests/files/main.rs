@@ -12,6 +12,7 @@ mod links;
 mod lists;
 mod outputs;
 mod paths;
+mod places;
 mod races;
 mod roundtrips;
 mod stream;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
-/// What to do with files of the workdir. Paths are relative to it, and resolved beneath it
-/// through no symbolic link.
+/// What to do with files of a session. Paths are those of [`crate::places`], and resolved beneath
+/// their root through no symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileOperation {
     /// Send a regular file's content, or part of it.
@@ -72,10 +72,10 @@ pub enum FileReply {
     Deleted,
 }
 
-/// A file or directory of the workdir.
+/// A file or directory of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its path, relative to the workdir. Bytes that are not UTF-8 are replaced.
+    /// Its path, relative to the workdir; absolute beneath another root. Bytes that are not UTF-8 are replaced.
     pub path: String,
     /// File, directory or other.
     pub kind: FileKind,

@@ -5,10 +5,10 @@ use strum::IntoStaticStr;
 
 use super::ExecutionNumber;
 
-/// A file to put into the workdir.
+/// A file to put into the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// Path relative to the workdir, opened beneath it and through no symbolic link.
+    /// A path of [`crate::places`], opened beneath its root and through no symbolic link.
     pub name: String,
     /// Its content.
     #[serde(with = "serde_bytes")]
@@ -115,7 +115,7 @@ pub struct Execute {
     pub work: Work,
     /// Files to put into the workdir first.
     pub files: Vec<InputFile>,
-    /// Names of files to bring back, relative to the workdir.
+    /// Names of files to bring back, as [`crate::places`] has them.
     pub outputs: Vec<String>,
 }
 

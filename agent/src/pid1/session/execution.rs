@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Session;
 use super::results::Due;
 use crate::kernel::wire;
-use crate::{files, sys};
+use crate::sys;
 use nix::sys::signal::Signal;
 use vivarium_protocol::discard;
 use vivarium_protocol::message::{
@@ -55,16 +55,17 @@ impl Session<'_> {
     /// Writes a request's files; whether all could be.
     fn put_files(&mut self, request: &Execute) -> Result<bool, Failure> {
         for file in &request.files {
-            if let Err(error) = self.workdir.put(file) {
-                self.control.send(&FromAgent::FilesRefused {
-                    execution: request.execution,
-                    name: file.name.clone(),
-                    reason: error.to_string(),
-                })?;
-                return Ok(false);
-            }
-            if let Ok(path) = files::checked(&file.name) {
-                self.changes.exclude(&self.workdir, &path);
+            match self.files.put(file) {
+                Ok(Some(path)) => self.changes.exclude(&self.files.workdir, path),
+                Ok(None) => {}
+                Err(error) => {
+                    self.control.send(&FromAgent::FilesRefused {
+                        execution: request.execution,
+                        name: file.name.clone(),
+                        reason: error.to_string(),
+                    })?;
+                    return Ok(false);
+                }
             }
         }
         Ok(true)

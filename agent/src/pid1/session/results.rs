@@ -7,7 +7,7 @@ use vivarium_protocol::message::{Changes, ExecutionNumber, Failure, FromAgent};
 use vivarium_protocol::outcome::{Display, MimePart, OutputFile, Value};
 
 use super::Session;
-use crate::files::{self, FileError, Workdir};
+use crate::files::{self, FileError, Roots};
 
 /// The largest file in one message; the rest of the frame is for what is beside it.
 const FILE_MAX_BYTES: u64 = 32 << 20;
@@ -31,7 +31,7 @@ impl Session<'_> {
         if self.all_due().any(|due| due.changes.is_some()) {
             self.share_changes();
         }
-        self.changes.begin(&self.workdir);
+        self.changes.begin(&self.files.workdir);
     }
 
     /// The files that were changed while an execution ran that is now over, whoever did it.
@@ -43,7 +43,7 @@ impl Session<'_> {
         own.extend(&self.share_changes());
         if !is_alone {
             // Those that were read before may be gone again.
-            let is_there = |name: &str| self.workdir.stat(Path::new(name)).is_ok();
+            let is_there = |name: &str| self.files.workdir.stat(Path::new(name)).is_ok();
             own.files.retain(|file| is_there(&file.path));
         }
         own
@@ -51,7 +51,7 @@ impl Session<'_> {
 
     /// Reads what changed, and notes it for all that run.
     fn share_changes(&mut self) -> Changes {
-        let taken = self.changes.take(&self.workdir, &self.transfers.hidden());
+        let taken = self.changes.take(&self.files.workdir, &self.transfers.hidden());
         for changes in self.all_due().filter_map(|due| due.changes.as_mut()) {
             changes.extend(&taken);
         }
@@ -97,7 +97,7 @@ impl Session<'_> {
         let execution = due.execution;
         let mut left = due.results_left;
         for name in &due.outputs {
-            let file = output_file(&self.workdir, name, left);
+            let file = output_file(&self.files, name, left);
             left = left.saturating_sub(file.size_bytes);
             self.control.send(&FromAgent::File { execution, file })?;
         }
@@ -111,9 +111,9 @@ fn size_of_bundle(mime: &[MimePart]) -> u64 {
 }
 
 /// The file's content, if it is no more than `left` bytes, or why there is none.
-fn output_file(workdir: &Workdir, name: &str, left: u64) -> OutputFile {
+fn output_file(roots: &Roots, name: &str, left: u64) -> OutputFile {
     let name = name.to_owned();
-    match read(workdir, &name, left) {
+    match read(roots, &name, left) {
         Ok(data) => {
             let size_bytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
             OutputFile { name, size_bytes, content: Ok(data.into()) }
@@ -122,10 +122,13 @@ fn output_file(workdir: &Workdir, name: &str, left: u64) -> OutputFile {
     }
 }
 
-fn read(workdir: &Workdir, name: &str, left: u64) -> Result<Vec<u8>, String> {
+fn read(roots: &Roots, name: &str, left: u64) -> Result<Vec<u8>, String> {
     let reason = |error: FileError| error.to_string();
-    let path = files::checked(name).map_err(reason)?;
-    let (file, stat) = workdir.open_file(&path).map_err(reason)?;
+    let open = || {
+        let (root, path) = roots.find(name)?;
+        roots.get(root)?.open_file(&files::checked(path)?)
+    };
+    let (file, stat) = open().map_err(reason)?;
     let size = files::size_bytes(&stat);
     if size > FILE_MAX_BYTES {
         return Err(format!(
@@ -148,10 +151,12 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::files::Workdir;
 
     fn given(workdir: &Path, name: &str, left: u64) -> Result<Vec<u8>, String> {
-        let workdir = Workdir::open(workdir, None, None).unwrap();
-        output_file(&workdir, name, left).content.map(|data| data.to_vec())
+        let open = |path| Workdir::open(path, None, None).unwrap();
+        let roots = Roots::new(open(workdir), Path::new("/workspace"));
+        output_file(&roots, name, left).content.map(|data| data.to_vec())
     }
 
     #[test]
@@ -165,7 +170,9 @@ mod tests {
         std::os::unix::fs::symlink(outside.path().join("secret"), at("link")).unwrap();
         nix::unistd::mkfifo(&at("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let given = |name, left| given(workdir.path(), name, left);
-        assert_eq!(given("a.txt", 3).unwrap(), b"abc");
+        for name in ["a.txt", "/workspace/a.txt", "/mnt/data/a.txt"] {
+            assert_eq!(given(name, 3).unwrap(), b"abc", "{name}");
+        }
         let refused = [
             ("a.txt", 2, "2 are left"),
             ("huge", u64::MAX, "download"),
@@ -173,6 +180,8 @@ mod tests {
             ("fifo", 9, "not a regular file"),
             ("none", 9, "no such file"),
             ("../secret", 9, "relative path"),
+            ("/etc/passwd", 9, "absolute path"),
+            ("/tmp/x", 9, "no /tmp of its own"),
         ];
         for (name, left, reason) in refused {
             let error = given(name, left).unwrap_err();

@@ -10,9 +10,10 @@ use nix::poll::PollFlags;
 use vivarium_protocol::message::{
     Failure, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent, TransferNumber,
 };
+use vivarium_protocol::places::Root;
 
 use super::Session;
-use crate::files::{ChangeTracker, Deletion, Download, FileError, Listing, Upload, Workdir};
+use crate::files::{ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload};
 
 /// The most file operations of a session at one time.
 const TRANSFERS_MAX: usize = 8;
@@ -33,8 +34,8 @@ struct Transfer {
 #[derive(Debug)]
 enum Operation {
     Download(Download),
-    Upload(Box<Upload>),
-    Listing(Listing),
+    Upload(Root, Box<Upload>),
+    Listing(Root, Listing),
     Deletion(Deletion),
 }
 
@@ -51,8 +52,8 @@ impl Transfers {
     ) -> impl Iterator<Item = (TransferNumber, BorrowedFd<'_>, PollFlags)> {
         self.active.iter().filter_map(|transfer| match &transfer.operation {
             Operation::Download(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
-            Operation::Upload(it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
-            Operation::Listing(_) | Operation::Deletion(_) => None,
+            Operation::Upload(_, it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
+            Operation::Listing(..) | Operation::Deletion(_) => None,
         })
     }
 
@@ -61,7 +62,7 @@ impl Transfers {
         self.active
             .iter()
             .filter(|transfer| {
-                matches!(transfer.operation, Operation::Listing(_) | Operation::Deletion(_))
+                matches!(transfer.operation, Operation::Listing(..) | Operation::Deletion(_))
             })
             .map(|transfer| transfer.number)
     }
@@ -71,18 +72,13 @@ impl Transfers {
         self.active
             .iter()
             .filter_map(|transfer| match &transfer.operation {
-                Operation::Upload(receiving) => receiving.inode(),
+                Operation::Upload(_, receiving) => receiving.inode(),
                 _ => None,
             })
             .collect()
     }
 
-    fn step(
-        &mut self,
-        number: TransferNumber,
-        workdir: &Workdir,
-        changes: &mut ChangeTracker,
-    ) -> Step {
+    fn step(&mut self, number: TransferNumber, files: &Roots, changes: &mut ChangeTracker) -> Step {
         let hidden = self.hidden();
         let Some(index) = self.active.iter().position(|transfer| transfer.number == number) else {
             return Step::Over;
@@ -98,21 +94,28 @@ impl Transfers {
                     Step::Pending
                 }
             }
-            Operation::Upload(receiving) => {
+            Operation::Upload(root, receiving) => {
                 self.buffer.resize(Upload::STEP_BYTES, 0);
-                let mut written = |path: &_| changes.exclude(workdir, path);
+                let mut written = |path: &_| {
+                    if *root == Root::Workdir {
+                        changes.exclude(&files.workdir, path);
+                    }
+                };
                 receiving.step(&mut self.buffer, &mut written).map_or(Step::Pending, Step::Done)
             }
-            Operation::Listing(listing) => {
-                listing.step(workdir, &hidden).map_or(Step::Pending, |reply| Step::Done(Ok(reply)))
-            }
+            Operation::Listing(root, listing) => match files.get(*root) {
+                Ok(root) => {
+                    listing.step(root, &hidden).map_or(Step::Pending, |reply| Step::Done(Ok(reply)))
+                }
+                Err(error) => Step::Done(Err(error)),
+            },
             Operation::Deletion(deleting) => deleting
                 .step()
                 .map_or(Step::Pending, |done| Step::Done(done.map(|()| FileReply::Deleted))),
         };
         if !matches!(done, Step::Pending) {
             self.active.swap_remove(index);
-            if self.active.iter().all(|other| !matches!(other.operation, Operation::Upload(_))) {
+            if self.active.iter().all(|other| !matches!(other.operation, Operation::Upload(..))) {
                 self.buffer = Vec::new();
             }
         }
@@ -140,7 +143,7 @@ impl Session<'_> {
         }
         let begun = socket
             .map_err(FileError::from)
-            .and_then(|socket| begin(&self.workdir, operation, socket));
+            .and_then(|socket| begin(&self.files, operation, socket));
         match begun {
             Ok((begun, reply)) => {
                 self.transfers.active.push(Transfer { number, operation: begun });
@@ -152,7 +155,7 @@ impl Session<'_> {
     }
 
     pub(super) fn step_transfer(&mut self, number: TransferNumber) -> Result<(), Failure> {
-        match self.transfers.step(number, &self.workdir, &mut self.changes) {
+        match self.transfers.step(number, &self.files, &mut self.changes) {
             Step::Pending | Step::Over => Ok(()),
             Step::Done(outcome) => {
                 self.send_file_done(number, outcome.map_err(|error| error.problem()))
@@ -171,27 +174,34 @@ impl Session<'_> {
 
 /// Begins an operation. Returns it with the reply to send at once, if there is one.
 fn begin(
-    workdir: &Workdir,
+    files: &Roots,
     operation: FileOperation,
     socket: Option<OwnedFd>,
 ) -> Result<(Operation, Option<FileReply>), FileError> {
     let without_socket = FileError::Aborted("no descriptor came with it");
+    let find = |path| files.find(path).and_then(|(root, path)| Ok((root, files.get(root)?, path)));
     Ok(match (operation, socket) {
         (FileOperation::Read { path, offset, length }, Some(socket)) => {
-            let (reading, reply) = Download::start(workdir, &path, offset, length, socket)?;
+            let (_, root, path) = find(&path)?;
+            let (reading, reply) = Download::start(root, path, offset, length, socket)?;
             (Operation::Download(reading), Some(reply))
         }
         (FileOperation::Write { path }, Some(socket)) => {
-            (Operation::Upload(Box::new(Upload::file(workdir, &path, socket)?)), None)
+            let (place, root, path) = find(&path)?;
+            (Operation::Upload(place, Box::new(Upload::file(root, path, socket)?)), None)
         }
         (FileOperation::Unpack { path }, Some(socket)) => {
-            (Operation::Upload(Box::new(Upload::archive(workdir, &path, socket)?)), None)
+            let (place, root, path) = find(&path)?;
+            (Operation::Upload(place, Box::new(Upload::archive(root, path, socket)?)), None)
         }
         (FileOperation::List { path, recursive, after, limit }, _) => {
-            (Operation::Listing(Listing::start(workdir, &path, recursive, after, limit)?), None)
+            let (place, root, path) = find(&path)?;
+            let listing = Listing::start(root, path, recursive, after, limit)?;
+            (Operation::Listing(place, listing), None)
         }
         (FileOperation::Delete { path }, _) => {
-            (Operation::Deletion(Deletion::start(workdir, &path)?), None)
+            let (_, root, path) = find(&path)?;
+            (Operation::Deletion(Deletion::start(root, path)?), None)
         }
         (_, None) => return Err(without_socket),
     })

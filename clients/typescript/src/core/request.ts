@@ -28,7 +28,12 @@ export function path(...segments: string[]): string {
 }
 
 export function filePath(sessionId: string, name: string): string {
-  return path("sessions", sessionId, "files", ...named(name).split("/"));
+  const parts = named(name).split("/");
+  if (name.startsWith("/")) {
+    // Its first slash is escaped: proxies merge two that follow each other.
+    parts.splice(0, 2, `/${parts[1]}`);
+  }
+  return path("sessions", sessionId, "files", ...parts);
 }
 
 function segment(text: string): string {

@@ -165,6 +165,20 @@ fn file_path(name: &str) -> String {
     if name.is_empty() {
         return "/files".to_owned();
     }
-    let parts: Vec<String> = name.split('/').map(percent_encode).collect();
-    format!("/files/{}", parts.join("/"))
+    // The first slash of an absolute path is escaped: proxies merge two that follow each other.
+    let (root, rest) = name.strip_prefix('/').map_or(("", name), |rest| ("%2F", rest));
+    let parts: Vec<String> = rest.split('/').map(percent_encode).collect();
+    format!("/files/{root}{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_paths_that_proxies_leave_alone() {
+        assert_eq!(file_path(""), "/files");
+        assert_eq!(file_path("a/b c"), "/files/a/b%20c");
+        assert_eq!(file_path("/tmp/a"), "/files/%2Ftmp/a");
+    }
 }

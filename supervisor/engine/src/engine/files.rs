@@ -1,4 +1,4 @@
-//! Files of a session's workdir: what a client asked for is checked, and done by the agent.
+//! Files of a session: what a client asked for is checked, and done by the agent.
 //!
 //! Checks here are for clear answers: the agent checks again, inside, where it counts. No path
 //! of a session is ever opened by the supervisor.
@@ -10,8 +10,10 @@ use vivarium_api_types::{FileInfo, FileList, FilePage};
 use vivarium_protocol::message::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind,
 };
+use vivarium_protocol::places::Place;
 use vivarium_protocol::units::Limit;
 
+use super::request::roots;
 use super::{Engine, EngineError};
 use crate::descriptors;
 use crate::media;
@@ -25,6 +27,15 @@ const MAX_PATH_BYTES: usize = 4096;
 /// The most entries in one part of a list.
 const MAX_FILE_PAGE: u32 = 1000;
 
+/// What a path has to name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Something in a root.
+    Entry,
+    /// Also a root itself.
+    Directory,
+}
+
 /// A file or archive that is being sent to a session.
 #[derive(Debug)]
 pub struct Upload {
@@ -37,6 +48,11 @@ pub struct Upload {
 }
 
 impl Upload {
+    /// Where it goes, as answers name it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Sends more, waiting for the session to take it.
     /// On an error nothing is written.
     pub async fn send(mut self, data: &[u8]) -> Result<Self, EngineError> {
@@ -71,9 +87,7 @@ impl Engine {
         if !(1..=MAX_FILE_PAGE).contains(&limit) {
             return Err(EngineError::invalid("limit", format!("it is 1 to {MAX_FILE_PAGE}")));
         }
-        if !path.is_empty() {
-            check_path(&path)?;
-        }
+        let path = self.place(&path, Wanted::Directory)?;
         let after = after.unwrap_or_default();
         if after.len() > MAX_PATH_BYTES || after.contains('\0') {
             return Err(EngineError::invalid("after", "it is the next of the part before"));
@@ -109,10 +123,9 @@ impl Engine {
         length: Option<u64>,
     ) -> Result<Download, EngineError> {
         let session = self.find(tenant, id)?;
-        check_path(path)?;
-        let reading =
-            session.read_file(&self.inner.transfers, path.to_owned(), offset, length).await;
-        reading.map_err(|error| self.refuse(tenant, id, path, error))
+        let path = self.place(path, Wanted::Entry)?;
+        let reading = session.read_file(&self.inner.transfers, path.clone(), offset, length).await;
+        reading.map_err(|error| self.refuse(tenant, id, &path, error))
     }
 
     /// Begins to write a file of a session, of so many bytes where that is known. It is there,
@@ -126,13 +139,13 @@ impl Engine {
     ) -> Result<Upload, EngineError> {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
-        check_path(path)?;
+        let path = self.place(path, Wanted::Entry)?;
         let max_file_size = session.identity.limits.max_file_size_mb;
         let left = max_file_size.get().map(|mb| mb.saturating_mul(1 << 20));
         if left.zip(announced_bytes).is_some_and(|(left, announced)| announced > left) {
             return Err(EngineError::FileTooLarge { max_mb: max_file_size });
         }
-        let operation = FileOperation::Write { path: path.to_owned() };
+        let operation = FileOperation::Write { path: path.clone() };
         self.upload(&session, operation, path, left).await
     }
 
@@ -145,10 +158,8 @@ impl Engine {
     ) -> Result<Upload, EngineError> {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
-        if !path.is_empty() {
-            check_path(path)?;
-        }
-        let operation = FileOperation::Unpack { path: path.to_owned() };
+        let path = self.place(path, Wanted::Directory)?;
+        let operation = FileOperation::Unpack { path: path.clone() };
         self.upload(&session, operation, path, None).await
     }
 
@@ -156,27 +167,49 @@ impl Engine {
     pub async fn delete_file(&self, tenant: &str, id: &str, path: &str) -> Result<(), EngineError> {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
-        check_path(path)?;
-        let deleted = session.delete_file(&self.inner.transfers, path.to_owned()).await;
-        deleted.map_err(|error| self.refuse(tenant, id, path, error))
+        let path = self.place(path, Wanted::Entry)?;
+        let deleted = session.delete_file(&self.inner.transfers, path.clone()).await;
+        deleted.map_err(|error| self.refuse(tenant, id, &path, error))
     }
 
     async fn upload(
         &self,
         session: &Arc<Session>,
         operation: FileOperation,
-        path: &str,
+        path: String,
         left: Option<u64>,
     ) -> Result<Upload, EngineError> {
         let Identity { id, tenant, limits, .. } = &session.identity;
         let writing = session.write_file(&self.inner.transfers, operation).await;
         Ok(Upload {
-            writing: writing.map_err(|error| self.refuse(tenant, id, path, error))?,
-            path: path.to_owned(),
+            writing: writing.map_err(|error| self.refuse(tenant, id, &path, error))?,
+            path,
             session: id.clone(),
             left,
             max_file_size: limits.max_file_size_mb,
         })
+    }
+
+    /// The one name of what `path` names, if it may be there.
+    fn place(&self, path: &str, wanted: Wanted) -> Result<String, EngineError> {
+        let bad = |reason: String| EngineError::BadPath { path: path.to_owned(), reason };
+        if path.len() > MAX_PATH_BYTES {
+            return Err(bad(format!("it is over {MAX_PATH_BYTES} bytes")));
+        }
+        if path.contains('\0') {
+            return Err(bad("it has a NUL".to_owned()));
+        }
+        let settings = self.settings();
+        let workdir = &settings.sandbox.workdir;
+        let place = Place::of(path, workdir).ok_or_else(|| bad(roots(workdir)))?;
+        let is_root = place.path.is_empty();
+        if is_root && wanted == Wanted::Entry {
+            return Err(bad("it names no file".to_owned()));
+        }
+        if !is_root && place.path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(bad("a path has no empty part, \".\" or \"..\"".to_owned()));
+        }
+        Ok(place.name())
     }
 
     fn refuse(&self, tenant: &str, id: &str, path: &str, error: TransferError) -> EngineError {
@@ -185,20 +218,6 @@ impl Engine {
         }
         explain(error, id, path)
     }
-}
-
-/// A path that may name something beneath the workdir.
-fn check_path(path: &str) -> Result<(), EngineError> {
-    let reason = if path.len() > MAX_PATH_BYTES {
-        format!("it is over {MAX_PATH_BYTES} bytes")
-    } else if path.contains('\0') {
-        "it has a NUL".to_owned()
-    } else if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        "a path is relative to the workdir, and has no empty part, \".\" or \"..\"".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(EngineError::BadPath { path: path.to_owned(), reason })
 }
 
 fn info(entry: FileEntry) -> FileInfo {

@@ -19,7 +19,7 @@ mod work;
 pub use floor::too_low;
 use valid_id::MAX_NAME_BYTES;
 pub use valid_id::is_valid_id;
-pub(super) use work::{code, command, run};
+pub(super) use work::{code, command, roots, run};
 
 /// The most variables of a request, and the most they may take together, in bytes. The kernel
 /// allows one string 128 KiB (`MAX_ARG_STRLEN`).

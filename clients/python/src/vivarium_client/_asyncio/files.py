@@ -17,7 +17,7 @@ from ..models import FileEntry
 
 
 class AsyncFiles:
-    """Files of a session. Paths are relative to the working directory."""
+    """Files of a session. Paths are relative to the working directory, or absolute in it or `/tmp`."""
 
     def __init__(self, calls: Calls, session_id: str) -> None:
         self._calls = calls
@@ -27,7 +27,7 @@ class AsyncFiles:
         """Creates or replaces a file, which appears when the upload is complete.
 
         Args:
-            path: Path relative to the working directory.
+            path: Path relative to the working directory, or absolute.
             content: Text, bytes, a local file (`pathlib.Path` or open), or an iterable of bytes,
                 also an asynchronous one. It is streamed.
         """

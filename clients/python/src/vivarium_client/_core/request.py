@@ -52,7 +52,11 @@ def path(*segments: str) -> str:
 
 
 def file_path(session_id: str, name: str) -> str:
-    return path("sessions", session_id, "files", *name.split("/"))
+    parts = name.split("/")
+    if name.startswith("/"):
+        # Its first slash is escaped: proxies merge two that follow each other.
+        parts[:2] = ["/" + parts[1]]
+    return path("sessions", session_id, "files", *parts)
 
 
 def _segment(text: str) -> str:

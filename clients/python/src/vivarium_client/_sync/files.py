@@ -21,7 +21,7 @@ _BUFFER_BYTES = 1 << 16
 
 
 class Files:
-    """Files of a session. Paths are relative to the working directory."""
+    """Files of a session. Paths are relative to the working directory, or absolute in it or `/tmp`."""
 
     def __init__(self, calls: Calls, session_id: str) -> None:
         self._calls = calls
@@ -31,7 +31,7 @@ class Files:
         """Creates or replaces a file, which appears when the upload is complete.
 
         Args:
-            path: Path relative to the working directory.
+            path: Path relative to the working directory, or absolute.
             content: Text, bytes, a local file (`pathlib.Path` or open), or an iterable of bytes.
                 It is streamed.
         """

@@ -15,7 +15,7 @@ class FileEntry:
     """A file, directory or link."""
 
     path: str
-    """Path relative to the working directory."""
+    """Path relative to the working directory; absolute for files in `/tmp`."""
     kind: FileKind
     """`file`, `directory`, `link` or `other`."""
     size_bytes: int

@@ -11,6 +11,7 @@ use vivarium_api_types::{
 };
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::message::{CommandSpec, InputFile, Stdin, Work};
+use vivarium_protocol::places::{ALIASES, Place, Root, TMP};
 
 use super::{env, timeout};
 use crate::engine::EngineError;
@@ -57,8 +58,8 @@ pub(in crate::engine) fn code(
     let cwd = cwd.map(|cwd| self::cwd(settings, &cwd)).transpose()?;
     let spec = WorkSpec {
         work: Work::Code { code, filename, cwd, env: variables(env)? },
-        files: input_files(files)?,
-        outputs: output_files(outputs)?,
+        files: input_files(settings, files)?,
+        outputs: output_files(settings, outputs)?,
         timeout: timeout(settings, timeout_ms)?,
         cancel_on_disconnect: asked.cancel_on_disconnect,
         queued: true,
@@ -122,8 +123,8 @@ pub(in crate::engine) fn command(
     };
     let spec = WorkSpec {
         work: Work::Command(CommandSpec { argv, stdin, cwd, env, background, pty }),
-        files: input_files(files)?,
-        outputs: output_files(outputs)?,
+        files: input_files(settings, files)?,
+        outputs: output_files(settings, outputs)?,
         timeout,
         cancel_on_disconnect: asked.cancel_on_disconnect,
         queued,
@@ -212,10 +213,12 @@ fn is_beneath(path: &str) -> bool {
 /// The path relative to the workdir of what is named relative to it or absolutely; empty for the
 /// workdir itself. `None` for a path that leads elsewhere, through whatever links.
 fn in_workdir(settings: &Settings, path: &str) -> Option<String> {
-    let given = Path::new(path);
-    let relative = given.strip_prefix(&settings.sandbox.workdir).unwrap_or(given);
+    let place = Place::of(path, &settings.sandbox.workdir)?;
+    if place.root != Root::Workdir {
+        return None;
+    }
     let mut names = Vec::new();
-    for part in relative.components() {
+    for part in Path::new(place.path).components() {
         match part {
             Component::Normal(name) => names.push(name.to_str()?),
             Component::CurDir => {}
@@ -229,20 +232,36 @@ fn in_workdir(settings: &Settings, path: &str) -> Option<String> {
 /// What is wrong with a path that leads out of it.
 const NOT_IN_WORKDIR: &str = "give a path in the workdir, relative or absolute, without '..'";
 
-/// What is wrong with a name that is not.
-const NOT_BENEATH: &str = "a file's name is a path relative to the workdir, without '..'";
-
-fn input_files(files: Vec<FileSpec>) -> Result<Vec<InputFile>, EngineError> {
-    files.into_iter().enumerate().map(|(index, file)| input_file(index, file)).collect()
+/// The one name of a file that is named relative to the workdir, or absolutely beneath a root.
+fn file_name(settings: &Settings, name: &str) -> Result<String, String> {
+    let workdir = &settings.sandbox.workdir;
+    let place = Place::of(name, workdir).ok_or_else(|| roots(workdir))?;
+    if is_beneath(place.path) {
+        Ok(place.name())
+    } else {
+        Err(format!("a file's name is a path without '..'; {}", roots(workdir)))
+    }
 }
 
-fn input_file(index: usize, file: FileSpec) -> Result<InputFile, EngineError> {
+/// What paths may begin with, for a path that is elsewhere.
+pub(in crate::engine) fn roots(workdir: &Path) -> String {
+    let [data, home] = ALIASES;
+    let workdir = workdir.display();
+    format!(
+        "a path is relative to the working directory, or lies in it ({workdir}, also called {data} \
+         and {home}) or in {TMP}"
+    )
+}
+
+fn input_files(settings: &Settings, files: Vec<FileSpec>) -> Result<Vec<InputFile>, EngineError> {
+    files.into_iter().enumerate().map(|(index, file)| input_file(settings, index, file)).collect()
+}
+
+fn input_file(settings: &Settings, index: usize, file: FileSpec) -> Result<InputFile, EngineError> {
     let invalid =
         |part: &str, reason: &str| EngineError::invalid(format!("files[{index}].{part}"), reason);
     let FileSpec { name, text, data } = file;
-    if !is_beneath(&name) {
-        return Err(invalid("name", NOT_BENEATH));
-    }
+    let name = file_name(settings, &name).map_err(|reason| invalid("name", &reason))?;
     let data = match (text, data) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(data)) => {
@@ -253,15 +272,21 @@ fn input_file(index: usize, file: FileSpec) -> Result<InputFile, EngineError> {
     Ok(InputFile { name, data })
 }
 
-fn output_files(outputs: Vec<OutputSpec>) -> Result<Vec<OutputSpec>, EngineError> {
+fn output_files(
+    settings: &Settings,
+    outputs: Vec<OutputSpec>,
+) -> Result<Vec<OutputSpec>, EngineError> {
     if outputs.len() > MAX_OUTPUTS {
         let reason = format!("over the maximum of {MAX_OUTPUTS} files");
         return Err(EngineError::invalid("outputs", reason));
     }
-    match outputs.iter().position(|output| !is_beneath(&output.name)) {
-        Some(index) => Err(EngineError::invalid(format!("outputs[{index}].name"), NOT_BENEATH)),
-        None => Ok(outputs),
+    for (index, output) in outputs.iter().enumerate() {
+        let invalid =
+            |reason: String| EngineError::invalid(format!("outputs[{index}].name"), reason);
+        file_name(settings, &output.name).map_err(invalid)?;
     }
+    // As they were given: the answer names them so.
+    Ok(outputs)
 }
 
 #[cfg(test)]
@@ -277,9 +302,28 @@ mod tests {
             text: text.map(Into::into),
             data: data.map(Into::into),
         };
+        let input_file = |index, file| input_file(&settings(), index, file);
+        for (name, canonical) in
+            [("/workspace/a", "a"), ("/mnt/data/a", "a"), ("/tmp/a/b", "/tmp/a/b")]
+        {
+            let file = input_file(0, spec(name, Some("x"), None)).unwrap();
+            assert_eq!(file.name, canonical);
+        }
         assert_eq!(input_file(0, spec("a/b.txt", Some("x"), None)).unwrap().data, b"x");
         assert_eq!(input_file(0, spec("b", None, Some("/wA="))).unwrap().data, b"\xff\0");
-        for bad in ["", "/etc/passwd", "../x", "a/../../b", "a\0b", "."] {
+        for bad in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../b",
+            "a\0b",
+            ".",
+            "/workspace",
+            "/workspace/../x",
+            "/tmp/",
+            "/tmp/../x",
+            "/home/user",
+        ] {
             assert_eq!(
                 field(input_file(1, spec(bad, Some("x"), None))),
                 "files[1].name",
@@ -295,9 +339,10 @@ mod tests {
     fn files_to_bring_back_stay_beneath_the_workdir_too() {
         let asked = |names: &[&str]| {
             let spec = |name: &&str| OutputSpec { name: (*name).to_owned(), format: None };
-            output_files(names.iter().map(spec).collect())
+            output_files(&settings(), names.iter().map(spec).collect())
         };
-        assert_eq!(asked(&["a", "b/c.png"]).unwrap().len(), 2);
+        let some = asked(&["a", "b/c.png", "/workspace/a", "/tmp/a"]).unwrap();
+        assert_eq!(some.last().unwrap().name, "/tmp/a", "as it was given");
         assert_eq!(field(asked(&["a", "../b"])), "outputs[1].name");
         assert_eq!(field(asked(&["a"; 257])), "outputs");
     }
@@ -370,6 +415,8 @@ mod tests {
             ("/workspace", ""),
             ("/workspace/", ""),
             ("/workspace/a b/c.py", "a b/c.py"),
+            ("/mnt/data/a.py", "a.py"),
+            ("/home/user", ""),
         ] {
             assert_eq!(in_workdir(&settings, given).as_deref(), Some(relative), "{given}");
         }

@@ -1,4 +1,4 @@
-//! Files of a session's workdir. Content is streamed both ways and never held here as a whole.
+//! Files of a session. Content is streamed both ways and never held here as a whole.
 
 use axum::Json as Answer;
 use axum::body::Body;
@@ -56,7 +56,7 @@ async fn list(
 
 /// Download a file, or one range of it
 #[utoipa::path(get, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
-    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir"),
+    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir, or absolute"),
         ("Range" = Option<String>, Header, description = "One range of bytes"),
         ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
     responses(
@@ -137,7 +137,7 @@ fn hint(error: EngineError) -> Problem {
 
 /// Upload a file, or unpack a tar archive
 #[utoipa::path(put, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
-    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir"),
+    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir, or absolute"),
         WriteParams),
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
         description = "The content; a tar archive as application/x-tar where it is unpacked"),
@@ -184,17 +184,19 @@ async fn write(
         receive::check(&parts.headers, params.unpack)?;
         if params.unpack {
             let upload = api.engine.unpack_files(tenant, id, &path).await?;
-            return Ok((StatusCode::OK, body.copy_to(upload).await?));
+            let path = upload.path().to_owned();
+            return Ok((StatusCode::OK, path, body.copy_to(upload).await?));
         }
         // Most refusals happen here, before any of the body is read.
         let before = api.engine.stat_file(tenant, id, &path).await;
         let status = if matches!(before, Ok(None)) { StatusCode::CREATED } else { StatusCode::OK };
         let announced = body.announced();
         let upload = api.engine.write_file(tenant, id, &path, announced).await?;
-        Ok((status, body.copy_to(upload).await?))
+        let path = upload.path().to_owned();
+        Ok((status, path, body.copy_to(upload).await?))
     };
     match result.await {
-        Ok((status, written)) => {
+        Ok((status, path, written)) => {
             let (files, size_bytes) = (written.files, written.bytes);
             Ok((status, Answer(FilesWritten { path, files, size_bytes })))
         }
@@ -208,7 +210,7 @@ async fn write(
 /// Remove a file, or a directory with all that is in it
 #[utoipa::path(delete, path = "/v1/sessions/{id}/files/{*path}",
     operation_id = "delete_file", tag = "files",
-    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir")),
+    params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir, or absolute")),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete(
     State(api): State<Shared>,
