@@ -13,6 +13,7 @@
 mod changes;
 mod delete;
 mod download;
+mod entries;
 mod error;
 mod list;
 mod new_file;
@@ -197,6 +198,7 @@ pub(crate) fn entry(path: String, stat: &FileStat) -> FileEntry {
             .st_mtime
             .saturating_mul(1000)
             .saturating_add(stat.st_mtime_nsec.saturating_div(1_000_000)),
+        mode: stat.st_mode & 0o777,
     }
 }
 

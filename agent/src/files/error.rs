@@ -22,6 +22,14 @@ pub(crate) enum FileError {
     NotRegular,
     #[error("there is something that is not a directory in this path")]
     NotDirectory,
+    #[error("something is there already that can not be replaced by it")]
+    Exists,
+    #[error("a directory can not be moved into itself")]
+    IntoItself,
+    #[error(
+        "nothing can be moved between the working directory, /tmp and what is mounted there: copy it"
+    )]
+    OtherRoot,
     #[error("the session has no space left for it ({0})")]
     NoSpace(Errno),
     #[error("a file of this session may have {0} bytes at most")]
@@ -43,7 +51,8 @@ impl FileError {
             Self::NoSpace(_) | Self::TooLarge(_) => FileProblemKind::NoSpace,
             Self::Archive(_) => FileProblemKind::Archive,
             Self::Aborted(_) => FileProblemKind::Aborted,
-            Self::Io(_) => FileProblemKind::Io,
+            Self::Exists => FileProblemKind::Exists,
+            Self::IntoItself | Self::OtherRoot | Self::Io(_) => FileProblemKind::Io,
         };
         FileProblem { kind, detail: self.to_string() }
     }

@@ -126,6 +126,19 @@ def test_absolute_paths(session: Session, files: Files) -> None:
         files.delete(name)
 
 
+def test_entries(session: Session, files: Files) -> None:
+    files.make_directory("d/e")
+    files.put("a", "abc")
+    assert files.move("a", "d/b").path == "d/b"
+    assert files.chmod("d/b", 0o640).mode == "0640"
+    assert (files.stat("d/b").size_bytes, files.stat("d/e").kind) == (3, "directory")
+    files.put("c", "c")
+    with pytest.raises(errors.Conflict):
+        files.move("c", "d/b")
+    assert files.move("c", "d/b", replace=True).size_bytes == 1
+    assert session.execute("import os; oct(os.stat('d/b').st_mode)").text == "'0o100644'"
+
+
 def test_nothing_outside_can_be_reached(session: Session, files: Files) -> None:
     session.execute("import os; os.symlink('/etc/passwd', 'link'); os.symlink('/etc', 'dir')")
     outside = ["../x", "/etc/passwd", "a/../../x", "dir/passwd"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import io
 import tarfile
 from pathlib import Path
@@ -194,6 +195,26 @@ def test_lists(fake: Fake, files: Files) -> None:
     assert [seen.target for seen in fake.seen] == [
         "/v1/sessions/demo/files?path=d&recursive=true",
         "/v1/sessions/demo/files?path=d&recursive=true&after=d%2Fa",
+    ]
+
+
+def test_entries(fake: Fake, files: Files) -> None:
+    entry = {"path": "d/b", "kind": "file", "size_bytes": 3, "mode": "0600"}
+    fake.answers(*[Reply(200, entry)] * 4, Reply(201, {"path": "d"}))
+    assert files.stat("/tmp/a").mode == "0600"
+    assert files.move("a", "d/b").path == "d/b"
+    files.chmod("a", 0o600)
+    files.chmod("a", "0644")
+    files.make_directory("d")
+    assert [(one.method, one.target) for one in fake.seen] == [
+        ("GET", "/v1/sessions/demo/files/%2Ftmp/a?info=true"),
+        *[("PATCH", "/v1/sessions/demo/files/a")] * 3,
+        ("PUT", "/v1/sessions/demo/files/d?directory=true"),
+    ]
+    assert [json.loads(one.body) for one in fake.seen[1:4]] == [
+        {"move_to": "d/b", "replace": False},
+        {"mode": "0600"},
+        {"mode": "0644"},
     ]
 
 

@@ -48,7 +48,7 @@ MODELS: dict[str, type] = {
 
 NO_MODEL = {
     # Requests: the calls' parameters.
-    *("CommandRequest", "ExecuteRequest", "FileSpec", "IsCompleteRequest", "OutputSpec"),
+    *("CommandRequest", "ExecuteRequest", "FileChange", "FileSpec", "IsCompleteRequest", "OutputSpec"),
     *("ProbeRequest", "RunRequest", "SessionSpec"),
     # Lists of models, and strings.
     *("Completeness", "FileFormat", "FileList", "Progress"),

@@ -34,6 +34,8 @@ export type OutputSpec = Schemas["OutputSpec"];
 export type OutputFile = Schemas["OutputFile"];
 /** A file of the working directory, or a directory, or a link. */
 export type FileInfo = Schemas["FileInfo"];
+/** A change of a file, directory or link. */
+export type FileChange = Partial<Schemas["FileChange"]>;
 /** What an upload has written. */
 export type FilesWritten = Schemas["FilesWritten"];
 /** Completions at a cursor. */

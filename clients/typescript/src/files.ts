@@ -6,10 +6,10 @@ import { replaceFile } from "#platform";
 import type { Calls, CallOptions } from "./core/calls.js";
 import { type Content, sourceOf } from "./core/content.js";
 import { array } from "./core/json.js";
-import { filePath, get, path as pathOf, put, remove } from "./core/request.js";
+import { filePath, get, makeDirectory, patch, path as pathOf, put, remove } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import { joined } from "./core/sse.js";
-import type { FileInfo, FilesWritten } from "./documents.js";
+import type { FileChange, FileInfo, FilesWritten } from "./documents.js";
 import type { Body } from "./transport/transport.js";
 
 export interface PartOptions extends CallOptions {
@@ -91,9 +91,42 @@ export class Files {
     } while (after !== undefined);
   }
 
+  /** Describes what is at a path. A link is not followed. */
+  async stat(path: string, options: CallOptions = {}): Promise<FileInfo> {
+    const request = get(filePath(this.#sessionId, path), { info: "true" });
+    return (await this.#calls.fetch(request, options)) as unknown as FileInfo;
+  }
+
+  /** Makes a directory, and those it lies in, where they are missing. */
+  async makeDirectory(path: string, options: CallOptions = {}): Promise<void> {
+    await this.#calls.do(makeDirectory(filePath(this.#sessionId, path)), options);
+  }
+
+  /**
+   * Gives a file, directory or link another path; not between the working directory and `/tmp`.
+   * Missing parent directories are made, and a file at that path is replaced only with `replace`.
+   */
+  async move(
+    path: string,
+    to: string,
+    options: CallOptions & { replace?: boolean | undefined } = {},
+  ): Promise<FileInfo> {
+    return this.#change(path, { move_to: to, replace: options.replace ?? false }, options);
+  }
+
+  /** Changes a file's or directory's permissions: octal, such as `"0644"`, at most `"0777"`. */
+  async chmod(path: string, mode: string, options: CallOptions = {}): Promise<FileInfo> {
+    return this.#change(path, { mode }, options);
+  }
+
   /** Removes a file, a link (not its target), or a directory with everything in it. */
   async delete(path: string, options: CallOptions = {}): Promise<void> {
     await this.#calls.do(remove(filePath(this.#sessionId, path)), options);
+  }
+
+  async #change(path: string, change: FileChange, options: CallOptions): Promise<FileInfo> {
+    const request = patch(filePath(this.#sessionId, path), sourceOf(JSON.stringify(change)));
+    return (await this.#calls.fetch(request, options)) as unknown as FileInfo;
   }
 
   #root(): string {

@@ -62,6 +62,19 @@ test("absolute paths name files of the session", needsDaemon, async (t) => {
   }
 });
 
+test("entries are described, made and changed", needsDaemon, async (t) => {
+  const { files } = (await real(t)).session;
+  await files.makeDirectory("d/e");
+  await files.put("a", "abc");
+  assert.equal((await files.move("a", "d/b")).path, "d/b");
+  assert.equal((await files.chmod("d/b", "0640")).mode, "0640");
+  assert.equal((await files.stat("d/b")).size_bytes, 3);
+  assert.equal((await files.stat("d/e")).kind, "directory");
+  await files.put("c", "c");
+  await assert.rejects(files.move("c", "d/b"), { code: "file_exists" });
+  assert.equal((await files.move("c", "d/b", { replace: true })).size_bytes, 1);
+});
+
 test("a failed download leaves the local file as it was", needsDaemon, async (t) => {
   const { session } = await real(t);
   const directory = await mkdtemp(join(tmpdir(), "vc"));

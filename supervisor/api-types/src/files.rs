@@ -43,8 +43,24 @@ pub struct FileInfo {
     /// Time of the last modification, which tenant code can set.
     #[schema(value_type = String, format = DateTime)]
     pub modified_at: Timestamp,
+    /// Permissions in octal, such as `0644`.
+    pub mode: String,
     /// Guessed from the name; null unless it is a file.
     pub mime_type: Option<String>,
+}
+
+/// A change of a file, directory or link. Permissions change before it is moved.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileChange {
+    /// Its new path, beneath the same root. Missing parent directories are made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub move_to: Option<String>,
+    /// Whether to replace a file, or an empty directory by a directory.
+    pub replace: bool,
+    /// New permissions in octal, `0000` to `0777`; not of links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
 }
 
 /// Part of a list of files.

@@ -120,7 +120,8 @@ impl From<EngineError> for Failure {
             | EngineError::UnknownFile(_)
             | EngineError::NotAFile { .. }
             | EngineError::NoSpace { .. }
-            | EngineError::FileRefused { .. } => Exit::Error,
+            | EngineError::FileRefused { .. }
+            | EngineError::FileExists { .. } => Exit::Error,
             _ => Exit::Unavailable,
         };
         Self::new(exit, &error)

@@ -76,7 +76,8 @@ fn entries_say_what_they_are_and_links_are_not_followed() {
     ];
     assert_eq!(kinds, expected);
     let data = json!({"path": "data.json", "kind": "file", "size_bytes": 2,
-        "modified_at": "2023-11-14T22:13:20.5Z", "mime_type": "application/json"});
+        "modified_at": "2023-11-14T22:13:20.5Z", "mode": "0644",
+        "mime_type": "application/json"});
     assert_eq!(all["entries"][2], data);
     assert_eq!(all["entries"][3]["mime_type"], Value::Null);
     let list = |path: &str| files.session.request("GET", &format!("/files?path={path}"), None);

@@ -8,6 +8,7 @@ mod bounds;
 mod changes;
 mod devices;
 mod ends;
+mod entries;
 mod links;
 mod lists;
 mod outputs;
@@ -56,6 +57,10 @@ impl<'d> Files<'d> {
 
     fn put(&self, file: &str, content: &[u8]) -> Response {
         self.send("PUT", file, &[("Content-Type", "application/octet-stream")], Some(content))
+    }
+
+    fn change(&self, file: &str, change: &serde_json::Value) -> Response {
+        self.session.request("PATCH", &format!("/files/{file}"), Some(change))
     }
 
     fn delete(&self, file: &str) -> Response {

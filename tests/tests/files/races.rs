@@ -162,3 +162,27 @@ fn deletions_stay_inside() {
         });
     });
 }
+
+#[test]
+fn entries_are_made_moved_and_changed_inside_or_nowhere() {
+    while_exchanged(|files| {
+        let _made = files.put("mine", b"inside");
+        try_often("a change", |number| {
+            let answer = match number % 5 {
+                0 => files.change("file", &json!({"mode": "0666"})),
+                1 => files.change("dir/f", &json!({"mode": "0666"})),
+                2 => files.send("PUT", "dir/made?directory=true", &[], None),
+                3 => files.change("mine", &json!({"move_to": "dir/f", "replace": true})),
+                _ => files.change("dir/f", &json!({"move_to": "mine", "replace": true})),
+            };
+            match answer.status {
+                200 | 201 => true,
+                404 | 409 | 422 => false,
+                status => panic!("{status} {}", String::from_utf8_lossy(&answer.body)),
+            }
+        });
+        let modes =
+            "{oct(os.stat(path).st_mode)[-3:] for path in ('/tmp/outside', '/tmp/outdir/f')}";
+        assert_eq!(files.session.value(modes), "{'644'}");
+    });
+}

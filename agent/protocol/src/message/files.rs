@@ -42,6 +42,33 @@ pub enum FileOperation {
         /// The path of the entry.
         path: String,
     },
+    /// Say what is at a path.
+    Stat {
+        /// The path; a root too.
+        path: String,
+    },
+    /// Make a directory, and those it lies in where they are missing.
+    MakeDirectory {
+        /// The directory.
+        path: String,
+    },
+    /// Give a file, directory or link another name beneath the same root, making the directories that
+    /// it lies in.
+    Move {
+        /// Its path.
+        path: String,
+        /// Its new path.
+        to: String,
+        /// Whether to replace a file that is there.
+        replace: bool,
+    },
+    /// Change the permissions of a regular file or directory.
+    SetMode {
+        /// Its path.
+        path: String,
+        /// Permission bits, at most 0o777.
+        mode: u32,
+    },
 }
 
 /// The result of an operation on files.
@@ -70,6 +97,13 @@ pub enum FileReply {
     },
     /// It is gone.
     Deleted,
+    /// What is there now.
+    Entry(FileEntry),
+    /// The directory is there.
+    DirectoryMade {
+        /// Whether it was not before.
+        new: bool,
+    },
 }
 
 /// A file or directory of a session.
@@ -83,6 +117,8 @@ pub struct FileEntry {
     pub size_bytes: u64,
     /// When it was last modified, in milliseconds since 1970.
     pub modified_ms: i64,
+    /// Its permission bits.
+    pub mode: u32,
 }
 
 /// The kind of a [`FileEntry`].
@@ -128,4 +164,6 @@ pub enum FileProblemKind {
     Aborted,
     /// The system refused.
     Io,
+    /// Something is there already.
+    Exists,
 }

@@ -5,15 +5,17 @@
 //! [`TRANSFERS_MAX`], each with a bounded part of the agent's memory.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use nix::poll::PollFlags;
 use vivarium_protocol::message::{
-    Failure, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent, TransferNumber,
+    Failure, FileEntry, FileOperation, FileProblem, FileProblemKind, FileReply, FromAgent,
+    TransferNumber,
 };
 use vivarium_protocol::places::Root;
 
 use super::Session;
-use crate::files::{ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload};
+use crate::files::{ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload, Workdir};
 
 /// The most file operations of a session at one time.
 const TRANSFERS_MAX: usize = 8;
@@ -134,12 +136,15 @@ impl Session<'_> {
             FileOperation::Read { .. }
             | FileOperation::Write { .. }
             | FileOperation::Unpack { .. } => self.control.descriptor().map(Some),
-            FileOperation::List { .. } | FileOperation::Delete { .. } => Ok(None),
+            _ => Ok(None),
         };
         if self.transfers.active.len() >= TRANSFERS_MAX {
             let detail = format!("{TRANSFERS_MAX} operations on files are under way already");
             let problem = FileProblem { kind: FileProblemKind::Aborted, detail };
             return self.send_file_done(number, Err(problem));
+        }
+        if let Some(reply) = self.change_entry(&operation) {
+            return self.send_file_done(number, reply.map_err(|error| error.problem()));
         }
         let begun = socket
             .map_err(FileError::from)
@@ -152,6 +157,47 @@ impl Session<'_> {
             }
             Err(error) => self.send_file_done(number, Err(error.problem())),
         }
+    }
+
+    /// Does what is done in one step; `None` if the operation is another.
+    fn change_entry(&mut self, operation: &FileOperation) -> Option<Result<FileReply, FileError>> {
+        Some(match operation {
+            FileOperation::Stat { path } => {
+                self.at(path, |root, path| root.entry(path)).map(FileReply::Entry)
+            }
+            FileOperation::MakeDirectory { path } => {
+                self.at(path, Workdir::make_directory).map(|new| FileReply::DirectoryMade { new })
+            }
+            FileOperation::SetMode { path, mode } => {
+                self.at(path, |root, path| root.set_mode(path, *mode)).map(FileReply::Entry)
+            }
+            FileOperation::Move { path, to, replace } => {
+                self.rename(path, to, *replace).map(FileReply::Entry)
+            }
+            _ => return None,
+        })
+    }
+
+    fn at<T>(
+        &self,
+        path: &str,
+        act: impl Fn(&Workdir, &str) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let (root, path) = self.files.find(path)?;
+        act(self.files.get(root)?, path)
+    }
+
+    fn rename(&mut self, path: &str, to: &str, replace: bool) -> Result<FileEntry, FileError> {
+        let ((root, path), (new_root, to)) = (self.files.find(path)?, self.files.find(to)?);
+        // Also where they are on one filesystem: rename(2) goes by mounts.
+        if root != new_root {
+            return Err(FileError::OtherRoot);
+        }
+        let entry = self.files.get(root)?.rename(path, to, replace)?;
+        if root == Root::Workdir {
+            self.changes.exclude(&self.files.workdir, Path::new(to));
+        }
+        Ok(entry)
     }
 
     pub(super) fn step_transfer(&mut self, number: TransferNumber) -> Result<(), Failure> {
@@ -203,6 +249,6 @@ fn begin(
             let (_, root, path) = find(&path)?;
             (Operation::Deletion(Deletion::start(root, path)?), None)
         }
-        (_, None) => return Err(without_socket),
+        _ => return Err(without_socket),
     })
 }

@@ -70,6 +70,15 @@ export function put(target: string, content: Source, mimeType: string): Request 
   return { ...PLAIN, method: "PUT", target, content, headers: { "Content-Type": mimeType } };
 }
 
+export function makeDirectory(target: string): Request {
+  return { ...PLAIN, method: "PUT", target: `${target}?directory=true` };
+}
+
+export function patch(target: string, content: Source): Request {
+  const headers = { "Content-Type": "application/json" };
+  return { ...PLAIN, method: "PATCH", target, content, headers, idempotent: false };
+}
+
 export function remove(target: string, patience: Patience = "call"): Request {
   return { ...PLAIN, method: "DELETE", target, patience };
 }

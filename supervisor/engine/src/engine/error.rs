@@ -89,6 +89,8 @@ pub enum EngineError {
     BadArchive(String),
     #[error("{path:?}: {detail}")]
     FileRefused { path: String, detail: String },
+    #[error("{path:?}: {detail}")]
+    FileExists { path: String, detail: String },
     #[error("the daemon is shutting down")]
     Draining,
     /// A defect of ours, or the daemon has run out of something.
@@ -135,6 +137,7 @@ impl EngineError {
             Self::NoSpace { .. } => "no_space",
             Self::BadArchive(_) => "bad_archive",
             Self::FileRefused { .. } => "file_refused",
+            Self::FileExists { .. } => "file_exists",
             Self::Draining => "draining",
             Self::Internal(_) => "internal",
             Self::NotStarted(failure) => match failure.transient {

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use vivarium_api_types::{FileInfo, FileList, FilePage};
+use vivarium_api_types::{FileChange, FileInfo, FileList, FilePage};
 use vivarium_protocol::message::{
-    FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind,
+    FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
 };
 use vivarium_protocol::places::Place;
 use vivarium_protocol::units::Limit;
@@ -99,17 +99,81 @@ impl Engine {
         Ok(FileList { entries: entries.into_iter().map(info).collect(), next })
     }
 
-    /// A file of a session, without its content. `None` if nothing is there.
+    /// What is at a path, a link not followed.
     pub async fn stat_file(
         &self,
         tenant: &str,
         id: &str,
         path: &str,
-    ) -> Result<Option<FileInfo>, EngineError> {
-        match self.read_file(tenant, id, path, 0, Some(0)).await {
-            Ok(reading) => Ok(Some(info(reading.entry().clone()))),
-            Err(EngineError::UnknownFile(_)) => Ok(None),
-            Err(error) => Err(error),
+    ) -> Result<FileInfo, EngineError> {
+        let path = self.place(path, Wanted::Directory)?;
+        let operation = FileOperation::Stat { path: path.clone() };
+        self.entry(tenant, id, &path, operation).await
+    }
+
+    /// Makes a directory, and those it lies in. Returns its path, and whether it is new.
+    pub async fn make_directory(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+    ) -> Result<(String, bool), EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        let path = self.place(path, Wanted::Entry)?;
+        let operation = FileOperation::MakeDirectory { path: path.clone() };
+        match session.operate(&self.inner.transfers, operation).await {
+            Ok(FileReply::DirectoryMade { new }) => Ok((path, new)),
+            Ok(_) => Err(explain(TransferError::OutOfTurn, id, &path)),
+            Err(error) => Err(self.refuse(tenant, id, &path, error)),
+        }
+    }
+
+    /// Moves what is at a path, or changes its permissions, or both.
+    pub async fn change_file(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+        change: FileChange,
+    ) -> Result<FileInfo, EngineError> {
+        self.check_open(tenant)?;
+        let FileChange { move_to, replace, mode } = change;
+        let mode = mode.map(|mode| permissions(&mode)).transpose()?;
+        let path = self.place(path, Wanted::Entry)?;
+        let to = move_to.map(|to| self.place(&to, Wanted::Entry)).transpose()?;
+        if to.is_none() && mode.is_none() {
+            let reason = "give move_to, mode or both";
+            return Err(EngineError::Missing { field: "move_to", reason });
+        }
+        let mut changed = None;
+        if let Some(mode) = mode {
+            let operation = FileOperation::SetMode { path: path.clone(), mode };
+            changed = Some(self.entry(tenant, id, &path, operation).await?);
+        }
+        match (to, changed) {
+            (None, Some(changed)) => Ok(changed),
+            (to, _) => {
+                let to = to.unwrap_or_default();
+                let operation = FileOperation::Move { path: path.clone(), to, replace };
+                self.entry(tenant, id, &path, operation).await
+            }
+        }
+    }
+
+    /// An operation that is answered by an entry.
+    async fn entry(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+        operation: FileOperation,
+    ) -> Result<FileInfo, EngineError> {
+        let session = self.find(tenant, id)?;
+        match session.operate(&self.inner.transfers, operation).await {
+            Ok(FileReply::Entry(entry)) => Ok(info(entry)),
+            Ok(_) => Err(explain(TransferError::OutOfTurn, id, path)),
+            Err(error) => Err(self.refuse(tenant, id, path, error)),
         }
     }
 
@@ -220,12 +284,20 @@ impl Engine {
     }
 }
 
+/// Permission bits, from the octal digits of chmod(1).
+fn permissions(text: &str) -> Result<u32, EngineError> {
+    let is_octal =
+        (3..=4).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit());
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| is_octal && *mode <= 0o777);
+    mode.ok_or_else(|| EngineError::invalid("mode", "it is octal, \"0000\" to \"0777\""))
+}
+
 fn info(entry: FileEntry) -> FileInfo {
-    let FileEntry { path, kind, size_bytes, modified_ms } = entry;
+    let FileEntry { path, kind, size_bytes, modified_ms, mode } = entry;
     let mime_type = (kind == FileKind::File).then(|| media::of_name(&path).to_owned());
     // The session can set any time; one that is none is that of the epoch.
     let modified_at = Timestamp::from_millisecond(modified_ms).unwrap_or_default();
-    FileInfo { path, kind, size_bytes, modified_at, mime_type }
+    FileInfo { path, kind, size_bytes, modified_at, mode: format!("{mode:04o}"), mime_type }
 }
 
 fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
@@ -242,6 +314,7 @@ fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
                 FileProblemKind::Archive => EngineError::BadArchive(detail),
                 FileProblemKind::Aborted => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
                 FileProblemKind::Io => EngineError::FileRefused { path, detail },
+                FileProblemKind::Exists => EngineError::FileExists { path, detail },
             }
         }
         TransferError::Socket(error) if descriptors::are_exhausted(&error) => {

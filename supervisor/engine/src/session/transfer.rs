@@ -205,7 +205,8 @@ impl Session {
         }
     }
 
-    async fn operate(
+    /// An operation without content.
+    pub async fn operate(
         &self,
         limiter: &TransferLimiter,
         operation: FileOperation,

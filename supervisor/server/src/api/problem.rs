@@ -114,7 +114,8 @@ impl From<EngineError> for Problem {
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
             | EngineError::NotAFile { .. }
-            | EngineError::FileRefused { .. } => StatusCode::CONFLICT,
+            | EngineError::FileRefused { .. }
+            | EngineError::FileExists { .. } => StatusCode::CONFLICT,
             EngineError::EventsGone { .. } | EngineError::ResultGone => StatusCode::GONE,
             EngineError::Invalid { .. }
             | EngineError::Missing { .. }

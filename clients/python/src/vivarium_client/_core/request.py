@@ -75,7 +75,16 @@ def post(where: str, fields: Optional[Mapping[str, Any]] = None, **options: Any)
     """Returns a POST request, with or without JSON. Fields that are None are left out."""
     if fields is None:
         return Request("POST", where, **options)
+    return _with_json("POST", where, fields, **options)
+
+
+def patch(where: str, fields: Mapping[str, Any], **options: Any) -> Request:
+    """Returns a PATCH request with JSON."""
+    return _with_json("PATCH", where, fields, **options)
+
+
+def _with_json(method: str, where: str, fields: Mapping[str, Any], **options: Any) -> Request:
     given = {name: value for name, value in fields.items() if value is not None}
     body = json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/json", **options.pop("headers", {})}
-    return Request("POST", where, body, headers, **options)
+    return Request(method, where, body, headers, **options)

@@ -11,7 +11,7 @@ from typing import Any, Optional, TypedDict, Union
 from ..models.names import Format, Network
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
-from .request import Patience, Request, file_path, get, path, post
+from .request import Patience, Request, file_path, get, patch, path, post
 
 
 class _OutputName(TypedDict):
@@ -220,6 +220,29 @@ def put_tar(session_id: str, directory: str, source: Source) -> Request:
 def delete_file(session_id: str, name: str) -> Request:
     """DELETE /v1/sessions/{id}/files/{path}"""
     return Request("DELETE", file_path(session_id, _named(name)), idempotent=True)
+
+
+def stat(session_id: str, name: str) -> Request:
+    """GET /v1/sessions/{id}/files/{path}?info=true"""
+    return get(file_path(session_id, _named(name)), {"info": "true"})
+
+
+def make_directory(session_id: str, name: str) -> Request:
+    """PUT /v1/sessions/{id}/files/{path}?directory=true"""
+    where = file_path(session_id, _named(name))
+    return Request("PUT", f"{where}?directory=true", idempotent=True)
+
+
+def move(session_id: str, name: str, to: str, replace: bool) -> Request:
+    """PATCH /v1/sessions/{id}/files/{path}"""
+    where = file_path(session_id, _named(name))
+    return patch(where, {"move_to": to, "replace": replace})
+
+
+def chmod(session_id: str, name: str, mode: Union[int, str]) -> Request:
+    """PATCH /v1/sessions/{id}/files/{path}"""
+    text = f"{mode:04o}" if isinstance(mode, int) else mode
+    return patch(file_path(session_id, _named(name)), {"mode": text}, idempotent=True)
 
 
 def _work(where: str, fields: Mapping[str, Any], key: Optional[str]) -> Request:

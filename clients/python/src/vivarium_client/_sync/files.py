@@ -71,6 +71,31 @@ class Files:
             if after is None:
                 return
 
+    def stat(self, path: str) -> FileEntry:
+        """Describes what is at a path. A link is not followed."""
+        request = requests.stat(self._session_id, path)
+        return self._calls.fetch(request, FileEntry._read)
+
+    def make_directory(self, path: str) -> None:
+        """Makes a directory, and those it lies in, where they are missing."""
+        self._calls.do(requests.make_directory(self._session_id, path))
+
+    def move(self, path: str, to: str, *, replace: bool = False) -> FileEntry:
+        """Gives a file, directory or link another path; not between the directory and `/tmp`.
+
+        Args:
+            path: Its path.
+            to: Its new path. Missing parent directories are made.
+            replace: Whether to replace a file that is there.
+        """
+        request = requests.move(self._session_id, path, to, replace)
+        return self._calls.fetch(request, FileEntry._read)
+
+    def chmod(self, path: str, mode: Union[int, str]) -> FileEntry:
+        """Changes a file's or directory's permissions: `0o644` or `"0644"`, at most `0o777`."""
+        request = requests.chmod(self._session_id, path, mode)
+        return self._calls.fetch(request, FileEntry._read)
+
     def delete(self, path: str) -> None:
         """Removes a file, a link (not its target), or a directory with everything in it."""
         run(self._calls.do(requests.delete_file(self._session_id, path)))

@@ -20,6 +20,8 @@ class FileEntry:
     """`file`, `directory`, `link` or `other`."""
     size_bytes: int
     modified_at: Optional[datetime]
+    mode: str
+    """Permissions in octal, such as `0644`."""
     mime_type: Optional[str]
     """The daemon's guess."""
 
@@ -30,6 +32,7 @@ class FileEntry:
             kind=reader.text("kind"),
             size_bytes=reader.integer("size_bytes"),
             modified_at=reader.optional_time("modified_at"),
+            mode=reader.text("mode"),
             mime_type=reader.optional_text("mime_type"),
         )
 

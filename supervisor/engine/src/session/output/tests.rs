@@ -143,6 +143,7 @@ fn changed_files_are_bounded_too() {
         kind: FileKind::File,
         size_bytes: 3,
         modified_ms: 0,
+        mode: 0o644,
     };
     let mut collector = collector(100);
     collector.fold(done(0, vec![entry("a"), entry(&"b".repeat(100)), entry("c")]));

@@ -9,7 +9,7 @@ use super::*;
 use crate::session::tests::{Bench, LONG_TIMEOUTS};
 
 fn entry(size_bytes: u64) -> FileEntry {
-    FileEntry { path: "a".into(), kind: FileKind::File, size_bytes, modified_ms: 5 }
+    FileEntry { path: "a".into(), kind: FileKind::File, size_bytes, modified_ms: 5, mode: 0o644 }
 }
 
 /// A read that is under way. The agent has been asked and has not answered.

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vivarium_api_types::{FileList, FilePage, FilesWritten};
+use vivarium_api_types::{FileChange, FileInfo, FileList, FilePage, FilesWritten};
 use vivarium_engine::EngineError;
-use vivarium_engine::session::transfer::Download;
+use vivarium_engine::session::transfer::{Download, Uploaded};
 
 use super::ApiResult;
 use crate::api::auth::Caller;
-use crate::api::extract::{FilePath, Id, Params};
+use crate::api::extract::{FilePath, Id, Json, Params};
 use crate::api::{Problem, Shared};
 
 mod conditional;
@@ -30,7 +30,9 @@ use content::Content;
 const ATTEMPTS: usize = 4;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list, upload_all)).routes(routes!(download, upload, delete))
+    OpenApiRouter::new()
+        .routes(routes!(list, upload_all))
+        .routes(routes!(download, upload, change, delete))
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
@@ -39,6 +41,16 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 struct WriteParams {
     /// Whether it is a tar archive to be unpacked into the directory at the path.
     unpack: bool,
+    /// Whether to make a directory. There is no body then.
+    directory: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct ReadParams {
+    /// Whether to describe what is at the path, a link not followed, instead of sending its content.
+    info: bool,
 }
 
 /// List files
@@ -57,10 +69,12 @@ async fn list(
 /// Download a file, or one range of it
 #[utoipa::path(get, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir, or absolute"),
+        ReadParams,
         ("Range" = Option<String>, Header, description = "One range of bytes"),
         ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
     responses(
-        (status = 200, description = "The content", content_type = "*/*"),
+        (status = 200, description = "The content, or its description", content(
+            (FileInfo = "application/json"), (Vec<u8> = "*/*"))),
         (status = 206, description = "The range", content_type = "*/*"),
         (status = 304, description = "It has not changed"),
         (status = 416, body = Problem), (status = "default", body = Problem)))]
@@ -68,9 +82,13 @@ async fn download(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     FilePath { id, path }: FilePath,
+    Params(params): Params<ReadParams>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if params.info {
+        return Ok(Answer(api.engine.stat_file(&tenant, &id, &path).await?).into_response());
+    }
     let is_head = method == Method::HEAD;
     let conditional = ConditionalRequest::new(&headers, is_head);
     let (decision, reading) = open(&api, &tenant, &id, &path, &conditional, is_head).await?;
@@ -135,7 +153,7 @@ fn hint(error: EngineError) -> Problem {
     problem
 }
 
-/// Upload a file, or unpack a tar archive
+/// Upload a file, unpack a tar archive, or make a directory
 #[utoipa::path(put, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir, or absolute"),
         WriteParams),
@@ -181,6 +199,16 @@ async fn write(
     let (parts, body) = request.into_parts();
     let mut body = receive::Incoming::new(&parts.headers, body);
     let result = async {
+        if params.directory {
+            if params.unpack || body.announced().is_some_and(|bytes| bytes > 0) {
+                let detail = "a directory is made without a body, and nothing is unpacked";
+                let status = StatusCode::BAD_REQUEST;
+                return Err(Problem::new(status, "invalid_query", detail));
+            }
+            let (path, is_new) = api.engine.make_directory(tenant, id, &path).await?;
+            let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+            return Ok((status, path, Uploaded { files: 0, bytes: 0 }));
+        }
         receive::check(&parts.headers, params.unpack)?;
         if params.unpack {
             let upload = api.engine.unpack_files(tenant, id, &path).await?;
@@ -189,7 +217,8 @@ async fn write(
         }
         // Most refusals happen here, before any of the body is read.
         let before = api.engine.stat_file(tenant, id, &path).await;
-        let status = if matches!(before, Ok(None)) { StatusCode::CREATED } else { StatusCode::OK };
+        let is_new = matches!(before, Err(EngineError::UnknownFile(_)));
+        let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
         let announced = body.announced();
         let upload = api.engine.write_file(tenant, id, &path, announced).await?;
         let path = upload.path().to_owned();
@@ -205,6 +234,22 @@ async fn write(
             Err(problem)
         }
     }
+}
+
+/// Move a file, directory or link, or change its permissions
+#[utoipa::path(patch, path = "/v1/sessions/{id}/files/{*path}", operation_id = "change_file", tag = "files",
+    params(("id" = String, Path),
+        ("path" = String, Path, description = "Relative to the workdir, or absolute")),
+    request_body = FileChange,
+    responses((status = 200, body = FileInfo, description = "What it is now"),
+        (status = 409, body = Problem), (status = "default", body = Problem)))]
+async fn change(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    FilePath { id, path }: FilePath,
+    Json(change, _reserved): Json<FileChange>,
+) -> ApiResult<FileInfo> {
+    Ok(Answer(api.engine.change_file(&tenant, &id, &path, change).await?))
 }
 
 /// Remove a file, or a directory with all that is in it

@@ -21,7 +21,11 @@ async fn serve_files(mut agent: FakeAgent) {
             | FileOperation::Write { path }
             | FileOperation::Unpack { path }
             | FileOperation::List { path, .. }
-            | FileOperation::Delete { path } => path.clone(),
+            | FileOperation::Delete { path }
+            | FileOperation::Stat { path }
+            | FileOperation::MakeDirectory { path }
+            | FileOperation::SetMode { path, .. }
+            | FileOperation::Move { path, .. } => path.clone(),
         };
         let refusal = match path.as_str() {
             "missing" => Some(FileProblemKind::NotFound),
@@ -40,6 +44,7 @@ async fn serve_files(mut agent: FakeAgent) {
             kind: FileKind::File,
             size_bytes: size,
             modified_ms: MODIFIED_MS,
+            mode: 0o644,
         };
         let reply = match (&operation, refusal) {
             (_, Some(kind)) => Err(kind),
@@ -49,6 +54,13 @@ async fn serve_files(mut agent: FakeAgent) {
                 Ok(FileReply::Content { entry, length })
             }
             (FileOperation::Delete { .. }, _) => Ok(FileReply::Deleted),
+            (FileOperation::MakeDirectory { .. }, _) => Ok(FileReply::DirectoryMade { new: true }),
+            (FileOperation::SetMode { mode, .. }, _) => {
+                Ok(FileReply::Entry(FileEntry { mode: *mode, ..entry }))
+            }
+            (FileOperation::Stat { .. } | FileOperation::Move { .. }, _) => {
+                Ok(FileReply::Entry(entry))
+            }
             (FileOperation::List { limit, .. }, _) => {
                 Ok(FileReply::Listed { entries: vec![entry; *limit as usize], more: true })
             }
@@ -68,8 +80,10 @@ async fn serve_files(mut agent: FakeAgent) {
             }
             _ => vec![],
         };
-        let has_socket =
-            !matches!(operation, FileOperation::List { .. } | FileOperation::Delete { .. });
+        let has_socket = matches!(
+            operation,
+            FileOperation::Read { .. } | FileOperation::Write { .. } | FileOperation::Unpack { .. }
+        );
         agent.file_done(transfer, reply).await;
         if has_socket && let Some(socket) = agent.try_socket() {
             socket.write(content).await;
@@ -122,6 +136,9 @@ async fn every_refusal_has_its_code() {
         ("DELETE", "/missing", "", (404, "unknown_file")),
         ("DELETE", "", "", (405, "method_not_allowed")),
         ("POST", "/a", "", (405, "method_not_allowed")),
+        ("GET", "/missing?info=true", "", (404, "unknown_file")),
+        ("PUT", "/a?directory=true&unpack=true", TAR, (400, "invalid_query")),
+        ("PATCH", "/a", "", (415, "unsupported_media_type")),
         ("GET", "?limit=0", "", (422, "invalid_field")),
         ("GET", "?limit=1001", "", (422, "invalid_field")),
         ("GET", "?path=..", "", (422, "bad_path")),
@@ -295,4 +312,34 @@ async fn draining_daemon_serves_downloads_and_refuses_uploads() {
     assert_eq!((answer.status, answer.body.len()), (200, 100));
     assert!(!shutdown.is_finished());
     shutdown.abort();
+}
+
+#[tokio::test]
+async fn entries_are_described_made_and_changed() {
+    let server = started().await;
+    let info = send(&server, "GET", "/file?info=true", "", "").await;
+    assert_eq!((info.status, info.json()["mode"].as_str()), (200, Some("0644")), "{}", info.body);
+    let made = send(&server, "PUT", "/%2Ftmp/d?directory=true", "", "").await;
+    assert_eq!((made.status, made.json()["path"].as_str()), (201, Some("/tmp/d")));
+    let json = "content-type: application/json\r\n";
+    for (body, expected) in [
+        (r#"{"mode": "0600"}"#, (200, None)),
+        (r#"{"mode": "600", "move_to": "b"}"#, (200, None)),
+        (r#"{"move_to": "/workspace/b", "replace": true}"#, (200, None)),
+        ("{}", (422, Some("missing_field"))),
+        (r#"{"mode": "4755"}"#, (422, Some("invalid_field"))),
+        (r#"{"mode": "0999"}"#, (422, Some("invalid_field"))),
+        (r#"{"mode": "+644"}"#, (422, Some("invalid_field"))),
+        (r#"{"mode": 420}"#, (422, Some("invalid_field"))),
+        (r#"{"move_to": "../b"}"#, (422, Some("bad_path"))),
+        (r#"{"move_to": "/etc/b"}"#, (422, Some("bad_path"))),
+        (r#"{"move_to": ""}"#, (422, Some("bad_path"))),
+        (r#"{"moveto": "b"}"#, (422, Some("unknown_field"))),
+    ] {
+        let answer = send(&server, "PATCH", "/a", json, body).await;
+        assert_eq!(answer.status, expected.0, "{body}: {}", answer.body);
+        if let Some(code) = expected.1 {
+            assert_eq!(answer.problem().1, code, "{body}");
+        }
+    }
 }

@@ -14,7 +14,8 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 fn version(modified_ms: i64) -> Version {
     let begin: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     let modified_ms = begin.as_millisecond() + modified_ms;
-    let entry = FileEntry { path: "a".into(), kind: FileKind::File, size_bytes: 100, modified_ms };
+    let entry =
+        FileEntry { path: "a".into(), kind: FileKind::File, size_bytes: 100, modified_ms, mode: 0 };
     Version::at(&entry, begin + SignedDuration::from_secs(10))
 }
 
