@@ -10,6 +10,7 @@
 //! was given, and what is mounted into it (`read_paths`) is left alone by `RESOLVE_NO_XDEV`. A /tmp
 //! that is the host's is none of them.
 
+mod archive;
 mod changes;
 mod delete;
 mod download;
@@ -33,6 +34,7 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown};
 use vivarium_protocol::message::{FileEntry, FileKind};
 
+pub(crate) use archive::Archive;
 pub(crate) use changes::{ChangeTracker, WATCHES_MAX};
 pub(crate) use delete::Deletion;
 pub(crate) use download::Download;
@@ -178,6 +180,15 @@ pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
         return Err(FileError::Name);
     }
     Ok(path.to_owned())
+}
+
+/// Where the session's variables send what programs keep (`env_scrub`): nobody's result.
+const OWN_DIRECTORIES: [&str; 4] = [".cache", ".config", ".local", ".tmp"];
+
+/// Whether a directory at the top of the workdir is one of the session's own. Lists and archives of
+/// what it lies in leave it out; who names it gets it.
+fn is_own_directory(name: &OsStr) -> bool {
+    OWN_DIRECTORIES.iter().any(|own| name == *own)
 }
 
 fn shown(prefix: &str, path: &Path) -> String {

@@ -1,5 +1,5 @@
-//! The content of an upload in chunks: a little-endian `u32` length and that many bytes, until one of
-//! length 0. The end of the stream alone means that the client went away: then nothing is replaced.
+//! The content of an upload or of an archive in chunks: a little-endian `u32` length and that many bytes, until one of
+//! length 0. The end of the stream alone means that the sender went away: then the content is not whole.
 //!
 //! The decoder is fed bytes and holds no content.
 

@@ -11,7 +11,7 @@
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
 //! | [`stream`] | messages over a Unix socket, with descriptors alongside |
-//! | [`content`] | the chunks of an upload |
+//! | [`content`] | the chunks of an upload or archive |
 //! | [`sequence`] | which message may come next |
 //! | [`outcome`] | how an execution ended |
 //! | [`places`] | how requests name files |

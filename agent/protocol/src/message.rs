@@ -57,7 +57,7 @@ pub enum ToAgent {
     /// [`Stdin::Pipe`] comes the pipe.
     Execute(Execute),
     /// Do something with the session's files. At any time, also while something runs. A
-    /// `Read`, `Write` or `Unpack` comes with one end of a stream socket (`SCM_RIGHTS`), over which
+    /// `Read`, `Write`, `Unpack` or `Archive` comes with one end of a stream socket (`SCM_RIGHTS`), over which
     /// the content goes.
     File {
         /// Its number, never reused.

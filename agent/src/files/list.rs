@@ -16,7 +16,7 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::fstatat;
 use vivarium_protocol::message::{FileKind, FileReply};
 
-use super::{FileError, Workdir, checked, entry, kind, open_beneath, shown};
+use super::{FileError, Workdir, checked, entry, is_own_directory, kind, open_beneath, shown};
 
 /// The most entries of one page.
 const PAGE_MAX: usize = 1000;
@@ -122,13 +122,19 @@ impl Listing {
         if reported.len() > PATH_BYTES {
             return;
         }
+        let is_directory = || {
+            let look = || is_directory(&level.directory, name);
+            kind.map_or_else(look, |kind| kind == Type::Directory)
+        };
+        let is_at_the_top = self.prefix.is_empty() && level.path.as_os_str().is_empty();
+        if is_at_the_top && is_own_directory(name.as_os_str()) && is_directory() {
+            return;
+        }
         if self.recursive && self.levels.len() < DEPTH_MAX && self.may_hold_some(&reported) {
-            let is_directory = kind.map_or_else(
-                || is_directory(&level.directory, name),
-                |kind| kind == Type::Directory,
-            );
             // Not into one that is gone, or that has become something else.
-            if is_directory && let Ok(next) = Level::open(&level.directory, name, path.clone()) {
+            if is_directory()
+                && let Ok(next) = Level::open(&level.directory, name, path.clone())
+            {
                 self.levels.push(next);
             }
         }

@@ -1,4 +1,4 @@
-//! A tar archive as it comes: ustar and pax (POSIX.1-2024, pax, "ustar Interchange Format"), and
+//! A tar archive as it comes, and [as it goes](write): ustar and pax (POSIX.1-2024, pax, "ustar Interchange Format"), and
 //! GNU tar's long names and large numbers.
 //!
 //! The parser is fed bytes; it never waits for them, holds no content, and keeps no more of headers than
@@ -6,8 +6,10 @@
 //! archive is refused. What a name means is not decided here.
 
 mod header;
+mod write;
 
 use self::header::{BLOCK, Header, Kind};
+pub(super) use self::write::{Entry, push_end, push_header};
 
 /// The most bytes of a long name, or of a file's pax records.
 const META_MAX_BYTES: u64 = 64 << 10;
@@ -92,7 +94,7 @@ impl State {
 }
 
 /// Bytes that fill up the last block of `size` bytes.
-fn padding_of(size: u64) -> usize {
+pub(super) fn padding_of(size: u64) -> usize {
     let block = u64::try_from(BLOCK).unwrap_or(u64::MAX);
     usize::try_from(size.next_multiple_of(block).saturating_sub(size)).unwrap_or(0)
 }

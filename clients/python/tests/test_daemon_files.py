@@ -132,6 +132,8 @@ def test_entries(session: Session, files: Files) -> None:
     assert files.move("a", "d/b").path == "d/b"
     assert files.chmod("d/b", 0o640).mode == "0640"
     assert (files.stat("d/b").size_bytes, files.stat("d/e").kind) == (3, "directory")
+    with tarfile.open(fileobj=io.BytesIO(files.get("d"))) as tar:
+        assert sorted(tar.getnames()) == [".", "b", "e"]
     files.put("c", "c")
     with pytest.raises(errors.Conflict):
         files.move("c", "d/b")

@@ -47,7 +47,10 @@ export class Files {
     return (await this.#calls.fetch(request, options)) as FilesWritten;
   }
 
-  /** Returns a file's content, or at most `length` bytes of it from byte `offset` on. */
+  /**
+   * Returns a file's content, or at most `length` bytes of it from byte `offset` on. Of a directory:
+   * a tar archive.
+   */
   async get(path: string, options: PartOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
     const request = requests.getFile(this.#sessionId, path, options.offset, options.length);
     return this.#calls.download(request, options);
@@ -59,8 +62,8 @@ export class Files {
   }
 
   /**
-   * Streams a file to a local path, in Node. Returns the number of bytes. A file at that path is
-   * replaced only when the download is complete.
+   * Streams a file, or a directory as a tar archive, to a local path, in Node. Returns the number of
+   * bytes. A file at that path is replaced only when the download is complete.
    */
   async download(path: string, target: string, options: CallOptions = {}): Promise<number> {
     const file = await this.open(path, options);

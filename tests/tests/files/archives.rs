@@ -50,6 +50,54 @@ fn archives_of_every_format_are_unpacked() {
 }
 
 #[test]
+fn directories_are_downloaded_as_archives() {
+    let daemon = Daemon::start();
+    let files = Files::of(&daemon);
+    files.run(
+        "import os\n\
+         os.makedirs('d/sub/empty'); os.makedirs('.cache'); open('.cache/x', 'w').close()\n\
+         open('d/a.txt', 'w').write('a'); open('d/sub/run.sh', 'w').close()\n\
+         os.chmod('d/sub/run.sh', 0o750); os.utime('d/a.txt', (1, 1700000000))\n\
+         open('d/' + 'ü' * 100, 'w').write('long')\n\
+         os.symlink('/etc/passwd', 'd/link'); os.symlink('/etc', 'd/etc'); os.mkfifo('d/pipe')\n\
+         os.mkdir('/tmp/t'); open('/tmp/t/f', 'w').write('of tmp')",
+    );
+    let read = "import tarfile\n\
+        found = {}\n\
+        with tarfile.open('got.tar') as tar:\n    \
+            for one in tar:\n        \
+                text = tar.extractfile(one).read().decode() if one.isfile() else None\n        \
+                found[one.name] = (oct(one.mode), one.mtime if one.name == 'a.txt' else 0, text)";
+    let answer = files.get("d");
+    assert_eq!(answer.header("content-type").unwrap(), "application/x-tar");
+    assert_eq!(files.put("got.tar", &answer.body).status, 201);
+    files.run(read);
+    let expected = "{'.': ('0o755', 0, None), 'a.txt': ('0o644', 1700000000, 'a'), \
+        'sub': ('0o755', 0, None), 'sub/empty': ('0o755', 0, None), \
+        'sub/run.sh': ('0o750', 0, ''), 'ü' * 100: ('0o644', 0, 'long')}";
+    assert_eq!(files.session.value(&format!("found == {expected} or found")), "True");
+    // What comes down goes up.
+    assert_eq!(files.unpack("again", &answer.body).json()["files"], 3);
+    assert_eq!(files.content("again/a.txt"), b"a");
+    assert_eq!(files.delete("again").status, 204);
+    assert_eq!(files.delete("got.tar").status, 204);
+    let roots = [("%2Fworkspace", "files.tar", "d/a.txt"), ("%2Ftmp", "tmp.tar", "t/f")];
+    for (path, name, inside) in roots {
+        let answer = files.get(path);
+        assert!(answer.header("content-disposition").unwrap().ends_with(name));
+        assert_eq!(files.put("got.tar", &answer.body).status, 201);
+        files.run(read);
+        assert_eq!(files.session.value(&format!("{inside:?} in found")), "True", "{path}");
+        assert_eq!(files.session.value("any('.cache' in name for name in found)"), "False");
+        assert_eq!(files.delete("got.tar").status, 204);
+    }
+    for path in ["d/pipe", "d/link", "d/etc"] {
+        assert!([409, 422].contains(&files.get(path).status), "{path}");
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
 fn entries_that_are_no_files_end_an_archive() {
     let daemon = Daemon::start();
     let files = Files::of(&daemon);

@@ -186,3 +186,19 @@ fn entries_are_made_moved_and_changed_inside_or_nowhere() {
         assert_eq!(files.session.value(modes), "{'644'}");
     });
 }
+
+#[test]
+fn archives_hold_what_is_inside() {
+    while_exchanged(|files| {
+        try_often("an archive", |number| {
+            let answer = files.get(if number % 2 == 0 { "%2Fworkspace" } else { "dir" });
+            let text = String::from_utf8_lossy(&answer.body);
+            assert!(!text.contains("outside"), "{text}");
+            match answer.status {
+                200 => text.contains("inside"),
+                404 | 409 | 422 => false,
+                status => panic!("{status} {text}"),
+            }
+        });
+    });
+}

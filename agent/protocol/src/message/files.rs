@@ -62,6 +62,11 @@ pub enum FileOperation {
         /// Whether to replace a file that is there.
         replace: bool,
     },
+    /// Send a directory's content as a tar archive, in [`crate::content`]'s chunks.
+    Archive {
+        /// Which; a root too.
+        path: String,
+    },
     /// Change the permissions of a regular file or directory.
     SetMode {
         /// Its path.
@@ -97,6 +102,8 @@ pub enum FileReply {
     },
     /// It is gone.
     Deleted,
+    /// The archive of this directory follows. Without the last, empty chunk it is not whole.
+    Archive(FileEntry),
     /// What is there now.
     Entry(FileEntry),
     /// The directory is there.

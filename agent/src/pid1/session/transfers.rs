@@ -15,7 +15,9 @@ use vivarium_protocol::message::{
 use vivarium_protocol::places::Root;
 
 use super::Session;
-use crate::files::{ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload, Workdir};
+use crate::files::{
+    Archive, ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload, Workdir,
+};
 
 /// The most file operations of a session at one time.
 const TRANSFERS_MAX: usize = 8;
@@ -36,6 +38,7 @@ struct Transfer {
 #[derive(Debug)]
 enum Operation {
     Download(Download),
+    Archive(Box<Archive>),
     Upload(Root, Box<Upload>),
     Listing(Root, Listing),
     Deletion(Deletion),
@@ -54,6 +57,7 @@ impl Transfers {
     ) -> impl Iterator<Item = (TransferNumber, BorrowedFd<'_>, PollFlags)> {
         self.active.iter().filter_map(|transfer| match &transfer.operation {
             Operation::Download(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
+            Operation::Archive(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
             Operation::Upload(_, it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
             Operation::Listing(..) | Operation::Deletion(_) => None,
         })
@@ -91,6 +95,13 @@ impl Transfers {
         let done = match &mut transfer.operation {
             Operation::Download(reading) => {
                 if reading.step() {
+                    Step::Over
+                } else {
+                    Step::Pending
+                }
+            }
+            Operation::Archive(sending) => {
+                if sending.step(&hidden) {
                     Step::Over
                 } else {
                     Step::Pending
@@ -134,6 +145,7 @@ impl Session<'_> {
         // Taken in any case, so that the next operation gets its own.
         let socket = match &operation {
             FileOperation::Read { .. }
+            | FileOperation::Archive { .. }
             | FileOperation::Write { .. }
             | FileOperation::Unpack { .. } => self.control.descriptor().map(Some),
             _ => Ok(None),
@@ -231,6 +243,11 @@ fn begin(
             let (_, root, path) = find(&path)?;
             let (reading, reply) = Download::start(root, path, offset, length, socket)?;
             (Operation::Download(reading), Some(reply))
+        }
+        (FileOperation::Archive { path }, Some(socket)) => {
+            let (_, root, path) = find(&path)?;
+            let (sending, reply) = Archive::start(root, path, socket)?;
+            (Operation::Archive(Box::new(sending)), Some(reply))
         }
         (FileOperation::Write { path }, Some(socket)) => {
             let (place, root, path) = find(&path)?;

@@ -10,7 +10,7 @@ use vivarium_api_types::{FileChange, FileInfo, FileList, FilePage};
 use vivarium_protocol::message::{
     FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
 };
-use vivarium_protocol::places::Place;
+use vivarium_protocol::places::{Place, TMP};
 use vivarium_protocol::units::Limit;
 
 use super::request::roots;
@@ -18,7 +18,9 @@ use super::{Engine, EngineError};
 use crate::descriptors;
 use crate::media;
 use crate::observe::Refusal;
-use crate::session::transfer::{Download, MAX_TRANSFERS, TransferError, UploadWriter, Uploaded};
+use crate::session::transfer::{
+    ArchiveDownload, Download, MAX_TRANSFERS, TransferError, UploadWriter, Uploaded,
+};
 use crate::session::{Identity, Session};
 
 /// The longest path, in bytes (`PATH_MAX`).
@@ -187,8 +189,25 @@ impl Engine {
         length: Option<u64>,
     ) -> Result<Download, EngineError> {
         let session = self.find(tenant, id)?;
-        let path = self.place(path, Wanted::Entry)?;
+        let path = self.place(path, Wanted::Directory)?;
+        if is_root(&path) {
+            let detail = "it is a directory".to_owned();
+            return Err(EngineError::NotAFile { path, detail });
+        }
         let reading = session.read_file(&self.inner.transfers, path.clone(), offset, length).await;
+        reading.map_err(|error| self.refuse(tenant, id, &path, error))
+    }
+
+    /// Opens a directory of a session as a tar archive.
+    pub async fn read_archive(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+    ) -> Result<ArchiveDownload, EngineError> {
+        let session = self.find(tenant, id)?;
+        let path = self.place(path, Wanted::Directory)?;
+        let reading = session.read_archive(&self.inner.transfers, path.clone()).await;
         reading.map_err(|error| self.refuse(tenant, id, &path, error))
     }
 
@@ -282,6 +301,11 @@ impl Engine {
         }
         explain(error, id, path)
     }
+}
+
+/// Whether the name of a place is that of a root.
+fn is_root(name: &str) -> bool {
+    name.is_empty() || name == TMP
 }
 
 /// Permission bits, from the octal digits of chmod(1).

@@ -23,11 +23,13 @@ use vivarium_protocol::message::{
 
 use super::{Command, Session};
 
+mod archive;
 mod download;
 #[cfg(test)]
 mod tests;
 mod upload;
 
+pub use archive::ArchiveDownload;
 pub use download::Download;
 pub use upload::{UploadWriter, Uploaded};
 
@@ -177,6 +179,21 @@ impl Session {
         match outcome_of(answer.await)? {
             (FileReply::Content { entry, length }, permit) => {
                 Ok(Download::new(Arc::clone(self), stream, entry, length, permit))
+            }
+            _ => Err(TransferError::OutOfTurn),
+        }
+    }
+
+    /// Opens a directory as an archive.
+    pub async fn read_archive(
+        self: &Arc<Self>,
+        limiter: &TransferLimiter,
+        path: String,
+    ) -> Result<ArchiveDownload, TransferError> {
+        let (stream, answer) = self.begin(limiter, FileOperation::Archive { path }).await?;
+        match outcome_of(answer.await)? {
+            (FileReply::Archive(entry), permit) => {
+                Ok(ArchiveDownload::new(Arc::clone(self), stream, entry, permit))
             }
             _ => Err(TransferError::OutOfTurn),
         }

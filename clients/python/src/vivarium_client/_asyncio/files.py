@@ -38,12 +38,17 @@ class AsyncFiles:
         await self._calls.do(requests.put_tar(self._session_id, path, Source.of(content)))
 
     async def get(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
-        """Returns a file's content, or at most `length` bytes of it from byte `offset` on."""
+        """Returns a file's content, or at most `length` bytes of it from byte `offset` on.
+
+        Of a directory: a tar archive.
+        """
         request = requests.get_file(self._session_id, path, offset, length)
         return await self._calls.download(request)
 
     async def download(self, path: str, target: Union[StrPath, IO[bytes]]) -> int:
         """Streams a file to a local path or an open file. Returns the number of bytes.
+
+        A directory comes as a tar archive.
 
         A file at a local path is replaced only when the download is complete.
         """

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{FileChange, FileInfo, FileList, FilePage, FilesWritten};
 use vivarium_engine::EngineError;
-use vivarium_engine::session::transfer::{Download, Uploaded};
+use vivarium_engine::session::transfer::{ArchiveDownload, Download, Uploaded};
 
 use super::ApiResult;
 use crate::api::auth::Caller;
@@ -66,7 +66,7 @@ async fn list(
     Ok(Answer(api.engine.list_files(&tenant, &id, page).await?))
 }
 
-/// Download a file, or one range of it
+/// Download a file, one range of it, or a directory as a tar archive
 #[utoipa::path(get, path = "/v1/sessions/{id}/files/{*path}", tag = "files",
     params(("id" = String, Path), ("path" = String, Path, description = "Relative to the workdir, or absolute"),
         ReadParams,
@@ -74,7 +74,7 @@ async fn list(
         ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
     responses(
         (status = 200, description = "The content, or its description", content(
-            (FileInfo = "application/json"), (Vec<u8> = "*/*"))),
+            (FileInfo = "application/json"), (Vec<u8> = "*/*"), (Vec<u8> = "application/x-tar"))),
         (status = 206, description = "The range", content_type = "*/*"),
         (status = 304, description = "It has not changed"),
         (status = 416, body = Problem), (status = "default", body = Problem)))]
@@ -91,7 +91,15 @@ async fn download(
     }
     let is_head = method == Method::HEAD;
     let conditional = ConditionalRequest::new(&headers, is_head);
-    let (decision, reading) = open(&api, &tenant, &id, &path, &conditional, is_head).await?;
+    let opened = open(&api, &tenant, &id, &path, &conditional, is_head).await?;
+    let (decision, reading) = match opened {
+        Opened::File(decision, reading) => (decision, reading),
+        Opened::Directory(archive) => {
+            let about = headers::of_archive(&archive.entry().path);
+            let body = if is_head { Body::empty() } else { content::of_archive(archive) };
+            return Ok((about, body).into_response());
+        }
+    };
     let entry = reading.entry();
     let (size, version) = (entry.size_bytes, Version::of(entry));
     let (status, range) = match decision {
@@ -114,6 +122,11 @@ async fn download(
     Ok((status, headers::validators(&version), about, body).into_response())
 }
 
+enum Opened {
+    File(Decision, Download),
+    Directory(ArchiveDownload),
+}
+
 /// Opens the requested range. Which range that is depends on the size of the open file, so it may
 /// take several attempts.
 async fn open(
@@ -123,34 +136,29 @@ async fn open(
     path: &str,
     conditional: &ConditionalRequest,
     is_head: bool,
-) -> Result<(Decision, Download), Problem> {
+) -> Result<Opened, Problem> {
     let mut wanted = conditional.first_guess();
     for _ in 0..ATTEMPTS {
         let (offset, length) = if is_head { (0, Some(0)) } else { wanted };
-        let opened = api.engine.read_file(tenant, id, path, offset, length).await;
-        let reading = opened.map_err(hint)?;
+        let reading = match api.engine.read_file(tenant, id, path, offset, length).await {
+            Err(refused @ EngineError::NotAFile { .. }) => {
+                let archive = api.engine.read_archive(tenant, id, path).await;
+                return archive.map(Opened::Directory).map_err(|_| refused.into());
+            }
+            reading => reading?,
+        };
         let decision =
             conditional.decide(&Version::of(reading.entry()), reading.entry().size_bytes);
         let Decision::Send(ByteRange { start, length, .. }) = decision else {
-            return Ok((decision, reading));
+            return Ok(Opened::File(decision, reading));
         };
         if is_head || (start, length) == (offset, reading.length()) {
-            return Ok((decision, reading));
+            return Ok(Opened::File(decision, reading));
         }
         wanted = (start, Some(length));
     }
     let detail = format!("{path:?} is changing all the time");
     Err(Problem::new(StatusCode::CONFLICT, "file_refused", detail))
-}
-
-/// Adds to the refusal of a directory how to list one.
-fn hint(error: EngineError) -> Problem {
-    let is_directory = matches!(error, EngineError::NotAFile { .. });
-    let mut problem = Problem::from(error);
-    if is_directory {
-        problem.detail.push_str("; a directory is listed by GET /v1/sessions/{id}/files?path=");
-    }
-    problem
 }
 
 /// Upload a file, unpack a tar archive, or make a directory

@@ -23,13 +23,15 @@ async fn serve_files(mut agent: FakeAgent) {
             | FileOperation::List { path, .. }
             | FileOperation::Delete { path }
             | FileOperation::Stat { path }
+            | FileOperation::Archive { path }
             | FileOperation::MakeDirectory { path }
             | FileOperation::SetMode { path, .. }
             | FileOperation::Move { path, .. } => path.clone(),
         };
         let refusal = match path.as_str() {
             "missing" => Some(FileProblemKind::NotFound),
-            "directory" => Some(FileProblemKind::Kind),
+            "tree" if matches!(operation, FileOperation::Archive { .. }) => None,
+            "directory" | "tree" => Some(FileProblemKind::Kind),
             "link" => Some(FileProblemKind::Path),
             "full" => Some(FileProblemKind::NoSpace),
             "bad.tar" => Some(FileProblemKind::Archive),
@@ -53,6 +55,7 @@ async fn serve_files(mut agent: FakeAgent) {
                 let length = length.map_or(rest, |length| length.min(rest));
                 Ok(FileReply::Content { entry, length })
             }
+            (FileOperation::Archive { .. }, _) => Ok(FileReply::Archive(entry)),
             (FileOperation::Delete { .. }, _) => Ok(FileReply::Deleted),
             (FileOperation::MakeDirectory { .. }, _) => Ok(FileReply::DirectoryMade { new: true }),
             (FileOperation::SetMode { mode, .. }, _) => {
@@ -78,11 +81,15 @@ async fn serve_files(mut agent: FakeAgent) {
                 let sent = if path == "short" { length / 2 } else { *length };
                 (*offset..offset + sent).map(|at| at.to_le_bytes()[0]).collect()
             }
+            (FileOperation::Archive { .. }, Ok(_)) => b"\x03\0\0\0tar\0\0\0\0".to_vec(),
             _ => vec![],
         };
         let has_socket = matches!(
             operation,
-            FileOperation::Read { .. } | FileOperation::Write { .. } | FileOperation::Unpack { .. }
+            FileOperation::Read { .. }
+                | FileOperation::Write { .. }
+                | FileOperation::Unpack { .. }
+                | FileOperation::Archive { .. }
         );
         agent.file_done(transfer, reply).await;
         if has_socket && let Some(socket) = agent.try_socket() {
@@ -157,8 +164,13 @@ async fn every_refusal_has_its_code() {
     }
     let answer = send(&server, "GET", "/file", "range: bytes=100-\r\n", "").await;
     assert!(answer.head.contains("\r\ncontent-range: bytes */100"), "{}", answer.head);
-    let hint = send(&server, "GET", "/directory", "", "").await.body;
-    assert!(hint.contains("files?path="), "{hint}");
+    let tree = send(&server, "GET", "/tree", "range: bytes=0-1\r\n", "").await;
+    assert_eq!(tree.status, 200);
+    for header in ["content-type: application/x-tar", "filename*=utf-8''tree.tar", "nosniff"] {
+        assert!(tree.head.contains(header), "{}", tree.head);
+    }
+    assert!(tree.body.contains("tar"), "{}", tree.body);
+    assert_eq!(send(&server, "HEAD", "/tree", "", "").await.status, 200);
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::body::{Bytes, HttpBody};
+use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-use vivarium_engine::session::transfer::Download;
+use vivarium_engine::session::transfer::{ArchiveDownload, Download};
 
 #[derive(Debug)]
 pub(super) struct Content(Download);
@@ -37,4 +37,10 @@ impl HttpBody for Content {
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.0.left())
     }
+}
+
+/// A directory as a response body, of which nobody knows how long it will be.
+pub(super) fn of_archive(mut archive: ArchiveDownload) -> Body {
+    let parts = futures_util::stream::poll_fn(move |context| archive.poll_chunk(context));
+    Body::from_stream(parts)
 }

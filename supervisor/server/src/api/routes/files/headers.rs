@@ -26,6 +26,20 @@ pub(super) fn of_content(path: &str, range: &ByteRange, size: u64) -> HeaderMap 
         let range = format!("bytes {}-{last}/{size}", range.start);
         insert(&mut headers, header::CONTENT_RANGE, range);
     }
+    headers.extend(of_download(path));
+    headers
+}
+
+pub(super) fn of_archive(path: &str) -> HeaderMap {
+    let mut headers = of_download(&format!("{}.tar", if path.is_empty() { "files" } else { path }));
+    insert(&mut headers, header::CONTENT_TYPE, "application/x-tar");
+    insert(&mut headers, header::CACHE_CONTROL, "no-store");
+    headers
+}
+
+/// So that a browser saves what comes under this path's name.
+fn of_download(path: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     insert(&mut headers, header::CONTENT_DISPOSITION, disposition(path));
     insert(&mut headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     // Should a browser show it all the same, then without scripts and without an origin; and no
