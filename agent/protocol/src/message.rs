@@ -135,13 +135,15 @@ pub enum Completion {
     Signaled(i32),
 }
 
-/// Files that were made or changed.
+/// Files that were made, changed or deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// The files, by name; not those that are gone again.
     pub files: Vec<FileEntry>,
     /// Whether there are more.
     pub more: bool,
+    /// Files that are gone, by name, and directories that were moved away.
+    pub deleted: Vec<String>,
 }
 
 impl Changes {

@@ -1,4 +1,4 @@
-//! Which files of the workdir were made or changed since the last report.
+//! Which files of the workdir were made, changed or deleted since the last report.
 //!
 //! The host's kernel queues events (inotify(7)) that are read when an execution ends, so an execution
 //! that changes nothing costs one system call however many files there are. The workdir is scanned,
@@ -9,6 +9,9 @@
 //! As long as the workdir has no file, every file found is new, so nothing is watched before the first
 //! execution that leaves files. Without inotify a session ends sooner: the kernel waits for a grace
 //! period of some 10 ms when the last descriptor of an inotify instance is closed.
+//!
+//! Deletions are known by their events alone, and by a comparison with the files of the first report. Of
+//! a directory that is moved away, its own path is reported.
 //!
 //! Not reported are files in hidden directories at the top of the workdir (`.cache`, `.config`,
 //! `.tmp`) and in any `__pycache__`: what tools leave there is nobody's result. Neither are files
@@ -29,8 +32,10 @@ use vivarium_protocol::message::{Changes, FileKind};
 
 use super::{Workdir, entry, kind};
 
+mod deletions;
 mod scan;
 
+use deletions::Deletions;
 pub(crate) use scan::WATCHES_MAX;
 
 /// The most names kept: more than are reported, as some files are gone again at the end.
@@ -53,6 +58,7 @@ pub(crate) struct ChangeTracker {
     stage: TrackingStage,
     watched: BTreeMap<WatchDescriptor, PathBuf>,
     changed: BTreeSet<PathBuf>,
+    deletions: Deletions,
     more: bool,
     /// A change may have had no event.
     missed_events: bool,
@@ -98,6 +104,7 @@ impl ChangeTracker {
             stage: TrackingStage::Empty,
             watched: BTreeMap::new(),
             changed: BTreeSet::new(),
+            deletions: Deletions::default(),
             more: false,
             missed_events: false,
             overflowed: false,
@@ -152,17 +159,31 @@ impl ChangeTracker {
         }
     }
 
-    /// Leaves the file at `path` out of the next report: it was written for the API.
+    /// Leaves what is at `path` out of the next report: it was written for the API.
     pub(crate) fn exclude(&mut self, workdir: &Workdir, path: &Path) {
         match self.stage {
             TrackingStage::Empty => self.watch_all(workdir, Changed::All),
             TrackingStage::Reported => self.watch_all(workdir, Changed::SinceReported),
             TrackingStage::Watching => self.read(workdir),
         }
-        self.changed.remove(path);
+        self.changed.retain(|changed| !changed.starts_with(path));
     }
 
-    /// Takes what was made or changed since the last call, without files of the inodes `hidden`.
+    /// Leaves what was at `path` out of the next report: it was removed for the API.
+    pub(crate) fn exclude_deletion(&mut self, workdir: &Workdir, path: &Path) {
+        match self.stage {
+            TrackingStage::Empty => {}
+            TrackingStage::Reported => {
+                self.reported.retain(|reported, _| !reported.starts_with(path));
+            }
+            TrackingStage::Watching => {
+                self.read(workdir);
+                self.deletions.exclude(path);
+            }
+        }
+    }
+
+    /// Takes what was made, changed or deleted since the last call, without files of the inodes `hidden`.
     pub(crate) fn take(&mut self, workdir: &Workdir, hidden: &[u64]) -> Changes {
         match self.stage {
             TrackingStage::Empty => self.scan_for_files(workdir),
@@ -173,7 +194,7 @@ impl ChangeTracker {
             self.walk(workdir);
         }
         let found = !self.changed.is_empty() || self.missed_events || self.scanned > RESCANNED_MAX;
-        let mut changes = Changes { files: Vec::new(), more: self.more };
+        let mut changes = Changes { more: self.more, ..Changes::default() };
         for path in std::mem::take(&mut self.changed) {
             let Ok(stat) = workdir.stat(&path) else {
                 continue; // gone again
@@ -193,6 +214,12 @@ impl ChangeTracker {
             }
             changes.files.push(entry(path.to_string_lossy().into_owned(), &stat));
         }
+        let (gone, more) = self.deletions.take();
+        let room = REPORTED_MAX.saturating_sub(changes.files.len());
+        let mut gone = gone.into_iter().filter(|path| workdir.stat(path).is_err());
+        let deleted = gone.by_ref().take(room).map(|path| path.to_string_lossy().into_owned());
+        changes.deleted = deleted.collect();
+        changes.more |= more || gone.next().is_some();
         self.more = false;
         self.scanned = 0;
         self.since = now();
@@ -218,7 +245,11 @@ impl ChangeTracker {
         self.inotify = start();
         self.missed_events = self.inotify.is_none();
         self.scan(workdir, PathBuf::new(), changed);
-        self.reported.clear();
+        for path in std::mem::take(&mut self.reported).into_keys() {
+            if workdir.stat(&path).is_err() {
+                self.deletions.removed(&path);
+            }
+        }
     }
 
     /// Finds changes without an event by their times, and watches what was not watched.
@@ -245,15 +276,25 @@ impl ChangeTracker {
         };
         let path = directory.join(&name);
         let gone = event.mask.intersects(Flags::IN_DELETE | Flags::IN_MOVED_FROM);
+        if event.mask.contains(Flags::IN_CREATE) {
+            self.deletions.created(&path);
+        }
         if event.mask.contains(Flags::IN_ISDIR) {
+            if is_tool_directory(directory, &name) {
+                return;
+            }
             if gone {
+                if event.mask.contains(Flags::IN_MOVED_FROM) {
+                    self.deletions.removed(&path);
+                }
                 self.forget_directory(&path);
-            } else if event.mask.intersects(Flags::IN_CREATE | Flags::IN_MOVED_TO)
-                && !is_tool_directory(directory, &name)
-            {
+            } else if event.mask.intersects(Flags::IN_CREATE | Flags::IN_MOVED_TO) {
+                // Its files had no event of their own.
+                self.deletions.created(&path);
                 self.scan(workdir, path, Changed::All);
             }
         } else if gone {
+            self.deletions.removed(&path);
             self.changed.remove(&path);
         } else {
             self.add(path);

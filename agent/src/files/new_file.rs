@@ -132,6 +132,12 @@ fn open_temporary(directory: &OwnedFd) -> Result<(OsString, OwnedFd), FileError>
     Err(last)
 }
 
+/// Whether a name may be one that [`fresh_name`] gave. Tenants may use such names too.
+pub(super) fn is_fresh_name(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".upload-") || name.starts_with(b".deleted-")
+}
+
 /// An unpredictable name, which most likely nothing has yet.
 pub(super) fn fresh_name(purpose: &str) -> OsString {
     // std's own source of randomness: its keys differ at each call.

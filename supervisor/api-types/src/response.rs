@@ -143,12 +143,15 @@ pub struct OutputFile {
     pub error: Option<String>,
 }
 
-/// A file that an execution made or changed.
+/// A file that an execution made, changed or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangedFile {
     /// Path relative to the workdir.
     pub name: String,
     pub size_bytes: u64,
+    /// Whether it is gone. Left out if it is not. May be a directory that was moved away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]

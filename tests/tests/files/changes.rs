@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use serde_json::json;
 use vivarium_tests::host;
 use vivarium_tests::program::Runner;
 use vivarium_tests::{Daemon, Setup};
+
+use super::Files;
 
 /// The inotify instances that a daemon's sessions have.
 fn inotify_instances(daemon: &Daemon) -> usize {
@@ -41,4 +44,33 @@ fn changed_files_are_told_when_inotify_instances_are_used_up() {
         }
         daemon.stop_and_check();
     }
+}
+
+#[test]
+fn files_that_code_deletes_are_told() {
+    let daemon = Daemon::start();
+    let files = Files::of(&daemon);
+    let changed = |code: &str| {
+        let outcome = files.session.execute(code).ok();
+        assert_eq!(outcome.0["files_changed_more"], false);
+        outcome.0["files_changed"].clone()
+    };
+    let gone = |name: &str| json!({"name": name, "size_bytes": 0, "deleted": true});
+    let here = |name: &str| json!({"name": name, "size_bytes": 1});
+    assert_eq!(
+        changed("import os\nfor n in 'abc': open(n, 'w').write('1')"),
+        json!([here("a"), here("b"), here("c")])
+    );
+    assert_eq!(
+        changed("os.unlink('a'); open('t', 'w').close(); os.unlink('t')"),
+        json!([gone("a")])
+    );
+    assert_eq!(changed("os.rename('b', 'd')"), json!([here("d"), gone("b")]));
+    // What the client itself did is no news to it.
+    assert_eq!(files.delete("c").status, 204);
+    assert_eq!(files.change("d", &json!({"move_to": "dir/e"})).status, 200);
+    assert_eq!(files.put("f", b"1").status, 201);
+    assert_eq!(changed("1"), json!([]));
+    assert_eq!(changed("os.rename('dir', 'moved')"), json!([here("moved/e"), gone("dir")]));
+    daemon.stop_and_check();
 }

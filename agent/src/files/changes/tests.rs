@@ -54,6 +54,12 @@ impl Fixture {
         (changes.files.into_iter().map(|file| file.path).collect(), changes.more)
     }
 
+    fn deleted(&mut self) -> Vec<String> {
+        let changes = self.tracker.take(&self.workdir, &[]);
+        assert!(!changes.more);
+        changes.deleted
+    }
+
     fn names(&mut self) -> Vec<String> {
         let (names, more) = self.take();
         assert!(!more);
@@ -282,4 +288,70 @@ fn endless_events_are_read_in_parts() {
     let changes = fixture.tracker.take(&fixture.workdir, &[]);
     let is_told = changes.files.iter().any(|file| file.path == "old/new");
     assert!(is_told || changes.more, "{changes:?}");
+}
+
+#[test]
+fn files_that_were_there_before_and_are_gone_are_reported() {
+    let mut fixture = Fixture::new();
+    for name in ["a", "b", "old/sub/c", "moved/d", "replaced"] {
+        fixture.write(name);
+    }
+    fixture.names();
+    fixture.tracker.begin(&fixture.workdir);
+    fs::remove_file(fixture.at("a")).unwrap();
+    fs::rename(fixture.at("b"), fixture.at("b2")).unwrap();
+    fs::remove_dir_all(fixture.at("old")).unwrap();
+    fs::rename(fixture.at("moved"), fixture.at("elsewhere")).unwrap();
+    // Changed, made and gone in between, and gone and back again.
+    fixture.write("new");
+    fs::remove_file(fixture.at("new")).unwrap();
+    fixture.write("dir/new");
+    fs::remove_dir_all(fixture.at("dir")).unwrap();
+    fs::remove_file(fixture.at("replaced")).unwrap();
+    fixture.write("replaced");
+    assert_eq!(fixture.deleted(), ["a", "b", "moved", "old/file", "old/sub/c"]);
+    assert_eq!(fixture.deleted(), [""; 0]);
+}
+
+#[test]
+fn files_of_the_first_report_are_missed_when_they_go() {
+    let mut fixture = Fixture::empty();
+    for name in ["a", "b", "c"] {
+        fixture.write(name);
+    }
+    assert_eq!(fixture.names(), ["a", "b", "c"]);
+    fixture.tracker.exclude_deletion(&fixture.workdir, Path::new("c"));
+    for name in ["a", "c"] {
+        fs::remove_file(fixture.at(name)).unwrap();
+    }
+    fixture.tracker.begin(&fixture.workdir);
+    fs::remove_file(fixture.at("b")).unwrap();
+    assert_eq!(fixture.deleted(), ["a", "b"]);
+}
+
+#[test]
+fn what_is_deleted_for_the_api_is_not_reported() {
+    let mut fixture = Fixture::new();
+    fixture.write("dir/a");
+    fixture.write("b");
+    fixture.write(".upload-0123456789abcdef");
+    fixture.names();
+    fixture.tracker.begin(&fixture.workdir);
+    for name in ["dir/a", "b", ".upload-0123456789abcdef"] {
+        fs::remove_file(fixture.at(name)).unwrap();
+    }
+    fixture.tracker.exclude_deletion(&fixture.workdir, Path::new("dir"));
+    assert_eq!(fixture.deleted(), ["b"]);
+}
+
+#[test]
+fn deletions_are_bounded() {
+    let mut fixture = Fixture::new();
+    for number in 0..REPORTED_MAX + 1 {
+        fixture.write(&format!("d/{number}"));
+    }
+    let _changes = fixture.take();
+    fs::remove_dir_all(fixture.at("d")).unwrap();
+    let changes = fixture.tracker.take(&fixture.workdir, &[]);
+    assert_eq!((changes.deleted.len(), changes.more), (REPORTED_MAX, true));
 }

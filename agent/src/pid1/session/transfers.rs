@@ -5,7 +5,7 @@
 //! [`TRANSFERS_MAX`], each with a bounded part of the agent's memory.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::poll::PollFlags;
 use vivarium_protocol::message::{
@@ -41,7 +41,8 @@ enum Operation {
     Archive(Box<Archive>),
     Upload(Root, Box<Upload>),
     Listing(Root, Listing),
-    Deletion(Deletion),
+    /// With its path, if it is in the workdir.
+    Deletion(Option<PathBuf>, Deletion),
 }
 
 enum Step {
@@ -59,7 +60,7 @@ impl Transfers {
             Operation::Download(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
             Operation::Archive(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
             Operation::Upload(_, it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
-            Operation::Listing(..) | Operation::Deletion(_) => None,
+            Operation::Listing(..) | Operation::Deletion(..) => None,
         })
     }
 
@@ -68,7 +69,7 @@ impl Transfers {
         self.active
             .iter()
             .filter(|transfer| {
-                matches!(transfer.operation, Operation::Listing(..) | Operation::Deletion(_))
+                matches!(transfer.operation, Operation::Listing(..) | Operation::Deletion(..))
             })
             .map(|transfer| transfer.number)
     }
@@ -122,9 +123,15 @@ impl Transfers {
                 }
                 Err(error) => Step::Done(Err(error)),
             },
-            Operation::Deletion(deleting) => deleting
-                .step()
-                .map_or(Step::Pending, |done| Step::Done(done.map(|()| FileReply::Deleted))),
+            Operation::Deletion(path, deleting) => match deleting.step() {
+                None => Step::Pending,
+                Some(done) => {
+                    if let Some(path) = path {
+                        changes.exclude_deletion(&files.workdir, path);
+                    }
+                    Step::Done(done.map(|()| FileReply::Deleted))
+                }
+            },
         };
         if !matches!(done, Step::Pending) {
             self.active.swap_remove(index);
@@ -207,6 +214,7 @@ impl Session<'_> {
         }
         let entry = self.files.get(root)?.rename(path, to, replace)?;
         if root == Root::Workdir {
+            self.changes.exclude_deletion(&self.files.workdir, Path::new(path));
             self.changes.exclude(&self.files.workdir, Path::new(to));
         }
         Ok(entry)
@@ -263,8 +271,9 @@ fn begin(
             (Operation::Listing(place, listing), None)
         }
         (FileOperation::Delete { path }, _) => {
-            let (_, root, path) = find(&path)?;
-            (Operation::Deletion(Deletion::start(root, path)?), None)
+            let (place, root, path) = find(&path)?;
+            let in_workdir = (place == Root::Workdir).then(|| PathBuf::from(path));
+            (Operation::Deletion(in_workdir, Deletion::start(root, path)?), None)
         }
         _ => return Err(without_socket),
     })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vivarium_api_types::{
     ChangedFile, Display as DisplayInfo, EncodedImage, OutputFile, OutputSpec, ValueInfo,
 };
-use vivarium_protocol::message::{Changes, FromAgent, Stream};
+use vivarium_protocol::message::{Changes, FileEntry, FromAgent, Stream};
 use vivarium_protocol::outcome::{Display, Exception, Value};
 use vivarium_protocol::policy::Limits;
 
@@ -201,12 +201,19 @@ impl Collector {
 
     fn changed(&mut self, changes: Changes) {
         self.changed_more = changes.more;
-        for entry in changes.files {
-            if !take(&mut self.left, entry.path.len() + CHANGE_BYTES) {
+        let changed = |entry: FileEntry| ChangedFile {
+            name: entry.path,
+            size_bytes: entry.size_bytes,
+            deleted: false,
+        };
+        let deleted = |name| ChangedFile { name, size_bytes: 0, deleted: true };
+        let all = changes.files.into_iter().map(changed);
+        for file in all.chain(changes.deleted.into_iter().map(deleted)) {
+            if !take(&mut self.left, file.name.len() + CHANGE_BYTES) {
                 self.changed_more = true;
                 break;
             }
-            self.changed.push(ChangedFile { name: entry.path, size_bytes: entry.size_bytes });
+            self.changed.push(file);
         }
     }
 

@@ -170,15 +170,19 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that an execution created or changed."""
+    """A file that an execution created, changed or deleted."""
 
     name: str
     """Path relative to the working directory."""
     size_bytes: int
+    deleted: bool = False
+    """Whether it is gone. It may have been a directory that was moved away."""
 
     @classmethod
     def _read(cls, reader: Reader) -> ChangedFile:
-        return cls(reader.required_text("name"), reader.integer("size_bytes"))
+        return cls(
+            reader.required_text("name"), reader.integer("size_bytes"), reader.flag("deleted")
+        )
 
 
 def decode(text: str, what: str) -> bytes:

@@ -41,7 +41,7 @@ fn done(stdout_dropped: u64, files: Vec<FileEntry>) -> FromAgent {
         stdout_dropped,
         stderr_dropped: 0,
         usage: Usage::default(),
-        changes: Changes { files, more: false },
+        changes: Changes { files, more: false, deleted: vec!["b".into()] },
     }
 }
 
@@ -148,7 +148,7 @@ fn changed_files_are_bounded_too() {
     let mut collector = collector(100);
     collector.fold(done(0, vec![entry("a"), entry(&"b".repeat(100)), entry("c")]));
     let collected = collector.finish();
-    let expected = ChangedFile { name: "a".into(), size_bytes: 3 };
+    let expected = ChangedFile { name: "a".into(), size_bytes: 3, deleted: false };
     assert_eq!((collected.files_changed, collected.files_changed_more), (vec![expected], true));
     assert!(!collected.oversized, "they have a word of their own");
 }
