@@ -22,6 +22,7 @@ mod roots;
 mod tar;
 mod unpack;
 mod upload;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -43,6 +44,7 @@ pub(crate) use list::Listing;
 pub(crate) use new_file::NewFile;
 pub(crate) use roots::Roots;
 pub(crate) use upload::Upload;
+pub(crate) use watch::{WATCHERS_MAX, Watcher};
 
 /// A directory beneath which everything stays: the workdir, the session's /tmp, or one in it.
 #[derive(Debug)]

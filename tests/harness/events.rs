@@ -7,7 +7,7 @@ use crate::http::{Client, Endpoint, Response};
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its number.
+    /// Its number; 0 if it has none.
     pub id: u64,
     /// What it is.
     pub name: String,
@@ -80,12 +80,10 @@ impl Events {
 }
 
 fn parse(block: &str) -> Event {
-    let field = |name: &str| {
-        let line = block.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("no {name:?} in {block:?}"))
-    };
+    let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+    let field = |name: &str| line(name).unwrap_or_else(|| panic!("no {name:?} in {block:?}"));
     Event {
-        id: field("id: ").parse().unwrap(),
+        id: line("id: ").map_or(0, |id| id.parse().unwrap()),
         name: field("event: ").to_owned(),
         data: serde_json::from_str(field("data: ")).unwrap(),
     }

@@ -9,7 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 pub use self::files::{
-    FileEntry, FileKind, FileOperation, FileProblem, FileProblemKind, FileReply,
+    FileEntry, FileEvent, FileEventKind, FileKind, FileOperation, FileProblem, FileProblemKind,
+    FileReply, WATCH_FRAME_BYTES,
 };
 pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
@@ -57,7 +58,7 @@ pub enum ToAgent {
     /// [`Stdin::Pipe`] comes the pipe.
     Execute(Execute),
     /// Do something with the session's files. At any time, also while something runs. A
-    /// `Read`, `Write`, `Unpack` or `Archive` comes with one end of a stream socket (`SCM_RIGHTS`), over which
+    /// `Read`, `Write`, `Unpack`, `Archive` or `Watch` comes with one end of a stream socket (`SCM_RIGHTS`), over which
     /// the content goes.
     File {
         /// Its number, never reused.
@@ -152,11 +153,18 @@ impl Changes {
 
     /// Adds what changed later.
     pub fn extend(&mut self, later: &Self) {
-        self.files.retain(|file| later.files.iter().all(|newer| newer.path != file.path));
+        let is_file = |path: &str| later.files.iter().any(|file| file.path == path);
+        let is_gone = |path: &str| later.deleted.iter().any(|gone| gone == path);
+        self.files.retain(|file| !is_file(&file.path) && !is_gone(&file.path));
         self.files.extend(later.files.iter().cloned());
         self.files.sort_by(|one, other| one.path.cmp(&other.path));
-        self.more |= later.more || self.files.len() > Self::FILES_MAX;
+        self.deleted.retain(|path| !is_file(path) && !is_gone(path));
+        self.deleted.extend(later.deleted.iter().cloned());
+        self.deleted.sort();
+        let room = Self::FILES_MAX.saturating_sub(self.files.len());
+        self.more |= later.more || self.files.len() > Self::FILES_MAX || self.deleted.len() > room;
         self.files.truncate(Self::FILES_MAX);
+        self.deleted.truncate(room);
     }
 }
 

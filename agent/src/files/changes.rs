@@ -37,6 +37,7 @@ mod scan;
 
 use deletions::Deletions;
 pub(crate) use scan::WATCHES_MAX;
+pub(super) use scan::kind_of;
 
 /// The most names kept: more than are reported, as some files are gone again at the end.
 const NAMES_MAX: usize = 4096;
@@ -215,7 +216,7 @@ impl ChangeTracker {
             changes.files.push(entry(path.to_string_lossy().into_owned(), &stat));
         }
         let (gone, more) = self.deletions.take();
-        let room = REPORTED_MAX.saturating_sub(changes.files.len());
+        let room = Changes::FILES_MAX.saturating_sub(changes.files.len());
         let mut gone = gone.into_iter().filter(|path| workdir.stat(path).is_err());
         let deleted = gone.by_ref().take(room).map(|path| path.to_string_lossy().into_owned());
         changes.deleted = deleted.collect();

@@ -299,6 +299,9 @@ impl<'a> Session<'a> {
         if is_due(self.changes.due()) {
             self.changes.read(&self.files.workdir);
         }
+        for watcher in self.transfers.overdue(now) {
+            self.step_transfer(watcher)?;
+        }
         if is_due(self.kernel.exit_deadline) {
             self.exit_overdue(now)?;
         }

@@ -116,7 +116,7 @@ def test_absolute_paths(session: Session, files: Files) -> None:
     for name, shown in (
         ("/workspace/a", "a"),
         ("/mnt/data/d/b", "d/b"),
-        ("/tmp/c d/e", "/tmp/c d/e"),  # noqa: S108 - the session's own
+        ("/tmp/c d/e", "/tmp/c d/e"),
     ):
         files.put(name, "content")
         assert session.execute(f"open({name!r}).read()").ok
@@ -139,6 +139,18 @@ def test_entries(session: Session, files: Files) -> None:
         files.move("c", "d/b")
     assert files.move("c", "d/b", replace=True).size_bytes == 1
     assert session.execute("import os; oct(os.stat('d/b').st_mode)").text == "'0o100644'"
+
+
+def test_watching(session: Session, files: Files) -> None:
+    with files.watch() as events:
+        assert session.execute("open('a', 'w').close()").ok
+        first = next(events)
+        assert (first.type, first.path, first.directory) == ("created", "a", False)
+        files.move("a", "b")
+        moved = next(events)
+        assert (moved.type, moved.moved_from, moved.path) == ("moved", "a", "b")
+    with pytest.raises(errors.NotFound):
+        files.watch("none")
 
 
 def test_nothing_outside_can_be_reached(session: Session, files: Files) -> None:

@@ -24,6 +24,7 @@ MODELS: dict[str, type] = {
     "EnvironmentInfo": models.Environment,
     "ExecutionInfo": models.Execution,
     "ExecutionUsage": models.Usage,
+    "FileEventInfo": models.FileEvent,
     "FileInfo": models.FileEntry,
     "HostInfo": models.HostInfo,
     "InspectReply": models.Inspection,
@@ -48,7 +49,8 @@ MODELS: dict[str, type] = {
 
 NO_MODEL = {
     # Requests: the calls' parameters.
-    *("CommandRequest", "ExecuteRequest", "FileChange", "FileSpec", "IsCompleteRequest", "OutputSpec"),
+    *("CommandRequest", "ExecuteRequest", "FileChange", "FileSpec", "IsCompleteRequest"),
+    "OutputSpec",
     *("ProbeRequest", "RunRequest", "SessionSpec"),
     # Lists of models, and strings.
     *("Completeness", "FileFormat", "FileList", "Progress"),
@@ -61,6 +63,7 @@ NO_MODEL = {
 
 RENAMED = {
     "DisplayEvent": {"mime": "content"},
+    "FileEventInfo": {"from": "moved_from"},
     "Outcome": {"result": "value"},
     # The session that was interrupted is the caller's.
     "InterruptReply": {"session_id": "execution_id"},

@@ -36,6 +36,13 @@ export type OutputFile = Schemas["OutputFile"];
 export type FileInfo = Schemas["FileInfo"];
 /** A change of a file, directory or link. */
 export type FileChange = Partial<Schemas["FileChange"]>;
+/**
+ * A change of a file: `ready` first (changes from then on come), then `created`, `modified`, `deleted`
+ * and `moved`, and `overflow` when changes were missed: look again.
+ */
+export type FileEvent = Schemas["FileEventInfo"] & {
+  type: "ready" | "created" | "modified" | "deleted" | "moved" | "overflow";
+};
 /** What an upload has written. */
 export type FilesWritten = Schemas["FilesWritten"];
 /** Completions at a cursor. */

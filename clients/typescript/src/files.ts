@@ -5,11 +5,11 @@
 import { replaceFile } from "#platform";
 import type { Calls, CallOptions } from "./core/calls.js";
 import { type Content, sourceOf } from "./core/content.js";
-import { array } from "./core/json.js";
-import { filePath, get, makeDirectory, patch, path as pathOf, put, remove } from "./core/request.js";
+import { array, parseObject } from "./core/json.js";
+import { filePath, get, makeDirectory, patch, path as pathOf, put, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
-import { joined } from "./core/sse.js";
-import type { FileChange, FileInfo, FilesWritten } from "./documents.js";
+import { Decoder, joined } from "./core/sse.js";
+import type { FileChange, FileEvent, FileInfo, FilesWritten } from "./documents.js";
 import type { Body } from "./transport/transport.js";
 
 export interface PartOptions extends CallOptions {
@@ -92,6 +92,33 @@ export class Files {
       yield* array(page, "entries", "a list of files") as FileInfo[];
       after = typeof page["next"] === "string" ? page["next"] : undefined;
     } while (after !== undefined);
+  }
+
+  /**
+   * Yields changes below a directory as they come, from when its first value is awaited. Ends with the
+   * session; leave the loop, or abort, to end it before.
+   */
+  async *watch(
+    path = "",
+    options: CallOptions & { recursive?: boolean | undefined } = {},
+  ): AsyncGenerator<FileEvent, void, undefined> {
+    const where = pathOf("sessions", this.#sessionId, "watch");
+    const query = {
+      path: path || undefined,
+      recursive: options.recursive === false ? "false" : undefined,
+    };
+    const body = await this.#calls.open(streamed(get(where, query)), options);
+    const decoder = new Decoder();
+    try {
+      for (let part = await body.read(); part !== null; part = await body.read()) {
+        for (const { event, data } of decoder.feed(part)) {
+          const fields = parseObject(data, "an event of a file");
+          yield { path: "", directory: false, ...fields, type: event } as FileEvent;
+        }
+      }
+    } finally {
+      body.close();
+    }
   }
 
   /** Describes what is at a path. A link is not followed. */

@@ -75,6 +75,22 @@ test("entries are described, made and changed", needsDaemon, async (t) => {
   assert.equal((await files.move("c", "d/b", { replace: true })).size_bytes, 1);
 });
 
+test("changes are watched", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const seen: string[] = [];
+  for await (const event of session.files.watch()) {
+    seen.push(`${event.type} ${event.from ?? ""} ${event.path}`);
+    if (event.type === "ready") {
+      assert.ok((await session.execute("open('a', 'w').close()")).ok);
+    } else if (event.type === "created") {
+      await session.files.move("a", "b");
+    } else {
+      break;
+    }
+  }
+  assert.deepEqual(seen, ["ready  ", "created  a", "moved a b"]);
+});
+
 test("a failed download leaves the local file as it was", needsDaemon, async (t) => {
   const { session } = await real(t);
   const directory = await mkdtemp(join(tmpdir(), "vc"));

@@ -63,6 +63,36 @@ pub struct FileChange {
     pub mode: Option<String>,
 }
 
+/// Which changes to watch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct WatchParams {
+    /// A directory, relative to the workdir or absolute; the workdir if not given.
+    pub path: String,
+    /// Whether to include directories below it.
+    #[param(default = true)]
+    pub recursive: bool,
+}
+
+impl Default for WatchParams {
+    fn default() -> Self {
+        Self { path: String::new(), recursive: true }
+    }
+}
+
+/// A change below a directory that is watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileEventInfo {
+    /// Path relative to the workdir; absolute for files in `/tmp`.
+    pub path: String,
+    /// The path before; only of `moved`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Whether it is a directory.
+    pub directory: bool,
+}
+
 /// Part of a list of files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileList {

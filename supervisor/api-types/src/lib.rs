@@ -27,7 +27,9 @@ pub use command::{
     BackgroundReply, CommandRequest, MAX_PTY_SIZE, PtySize, SignalRequest, StdinReply,
 };
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
-pub use files::{FileChange, FileInfo, FileList, FilePage, FilesWritten};
+pub use files::{
+    FileChange, FileEventInfo, FileInfo, FileList, FilePage, FilesWritten, WatchParams,
+};
 pub use kept::{ExecutionInfo, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;

@@ -98,6 +98,7 @@ struct Inner {
     memory: Arc<Memory>,
     draining: AtomicBool,
     transfers: TransferLimiter,
+    watchers: TransferLimiter,
     keys: Arc<Keys>,
 }
 

@@ -142,6 +142,8 @@ pub struct Session {
     gone: watch::Sender<bool>,
     /// The right to each of its transfers.
     transfers: Arc<Semaphore>,
+    /// The right to each of its watchers of files.
+    watchers: Arc<Semaphore>,
 }
 
 impl Session {
@@ -170,6 +172,7 @@ impl Session {
             ended: Arc::default(),
             gone: watch::Sender::new(false),
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
+            watchers: Arc::new(Semaphore::new(transfer::MAX_WATCHERS as usize)),
         };
         (session, receiver)
     }

@@ -79,8 +79,8 @@ place = '/proc/sys/user'
         ("user_namespaces", 0),
         ("mnt_namespaces", 0),
         ("net_namespaces", 0),
-        ("inotify_instances", 2),
-        ("inotify_watches", 1024),
+        ("inotify_instances", 6),
+        ("inotify_watches", 5120),
     ] {
         assert!(counts.contains(&format!("'max_{name}': {most}")), "{name}: {counts}");
     }

@@ -18,6 +18,7 @@ mod races;
 mod roundtrips;
 mod stream;
 mod tar;
+mod watching;
 
 use vivarium_tests::http::{Client, Response};
 use vivarium_tests::{Daemon, Session};

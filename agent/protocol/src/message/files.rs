@@ -67,6 +67,14 @@ pub enum FileOperation {
         /// Which; a root too.
         path: String,
     },
+    /// Send changes below a directory as they come, in [`crate::frame`]s of at most
+    /// [`WATCH_FRAME_BYTES`], each a list of [`FileEvent`]s. Ends with the socket, or the directory.
+    Watch {
+        /// Which; a root too.
+        path: String,
+        /// Whether also in directories below it.
+        recursive: bool,
+    },
     /// Change the permissions of a regular file or directory.
     SetMode {
         /// Its path.
@@ -104,6 +112,8 @@ pub enum FileReply {
     Deleted,
     /// The archive of this directory follows. Without the last, empty chunk it is not whole.
     Archive(FileEntry),
+    /// Changes from now on are sent.
+    Watching,
     /// What is there now.
     Entry(FileEntry),
     /// The directory is there.
@@ -126,6 +136,41 @@ pub struct FileEntry {
     pub modified_ms: i64,
     /// Its permission bits.
     pub mode: u32,
+}
+
+/// The largest frame of events.
+pub const WATCH_FRAME_BYTES: usize = 2 << 20;
+
+/// A change below a directory that is watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEvent {
+    /// What happened.
+    pub kind: FileEventKind,
+    /// The path, as in a [`FileEntry`]; empty for [`FileEventKind::Overflow`].
+    pub path: String,
+    /// The path before, of what was moved.
+    pub from: Option<String>,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+/// The kind of a [`FileEvent`].
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum FileEventKind {
+    /// It is new.
+    Created,
+    /// A file was written.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It has another path.
+    Moved,
+    /// Events were lost, or not everything is watched: look again.
+    Overflow,
 }
 
 /// The kind of a [`FileEntry`].

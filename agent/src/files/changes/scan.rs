@@ -127,7 +127,7 @@ impl ChangeTracker {
 }
 
 /// The kind of an entry, also on filesystems whose directories do not have it.
-fn kind_of(found: &Entry, directory: &OwnedFd, name: &OsStr) -> FileKind {
+pub(in crate::files) fn kind_of(found: &Entry, directory: &OwnedFd, name: &OsStr) -> FileKind {
     match found.file_type() {
         Some(Type::Directory) => FileKind::Directory,
         Some(Type::File) => FileKind::File,

@@ -347,11 +347,11 @@ fn what_is_deleted_for_the_api_is_not_reported() {
 #[test]
 fn deletions_are_bounded() {
     let mut fixture = Fixture::new();
-    for number in 0..REPORTED_MAX + 1 {
+    for number in 0..Changes::FILES_MAX + 1 {
         fixture.write(&format!("d/{number}"));
     }
     let _changes = fixture.take();
     fs::remove_dir_all(fixture.at("d")).unwrap();
     let changes = fixture.tracker.take(&fixture.workdir, &[]);
-    assert_eq!((changes.deleted.len(), changes.more), (REPORTED_MAX, true));
+    assert_eq!((changes.deleted.len(), changes.more), (Changes::FILES_MAX, true));
 }

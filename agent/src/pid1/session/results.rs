@@ -1,7 +1,6 @@
 //! An execution's values, displays and files, all of them together within `max_result_bytes`.
 
 use std::io::Read;
-use std::path::Path;
 
 use vivarium_protocol::message::{Changes, ExecutionNumber, Failure, FromAgent};
 use vivarium_protocol::outcome::{Display, MimePart, OutputFile, Value};
@@ -39,13 +38,7 @@ impl Session<'_> {
         let Some(mut own) = due.changes.take() else {
             return Changes::default();
         };
-        let is_alone = own.files.is_empty();
         own.extend(&self.share_changes());
-        if !is_alone {
-            // Those that were read before may be gone again.
-            let is_there = |name: &str| self.files.workdir.stat(Path::new(name)).is_ok();
-            own.files.retain(|file| is_there(&file.path));
-        }
         own
     }
 
@@ -149,6 +142,7 @@ fn read(roots: &Roots, name: &str, left: u64) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use super::*;
     use crate::files::Workdir;

@@ -6,6 +6,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use nix::poll::PollFlags;
 use vivarium_protocol::message::{
@@ -16,7 +17,8 @@ use vivarium_protocol::places::Root;
 
 use super::Session;
 use crate::files::{
-    Archive, ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload, Workdir,
+    Archive, ChangeTracker, Deletion, Download, FileError, Listing, Roots, Upload, WATCHERS_MAX,
+    Watcher, Workdir,
 };
 
 /// The most file operations of a session at one time.
@@ -39,6 +41,7 @@ struct Transfer {
 enum Operation {
     Download(Download),
     Archive(Box<Archive>),
+    Watch(Root, Box<Watcher>),
     Upload(Root, Box<Upload>),
     Listing(Root, Listing),
     /// With its path, if it is in the workdir.
@@ -56,11 +59,32 @@ impl Transfers {
     pub(super) fn sources(
         &self,
     ) -> impl Iterator<Item = (TransferNumber, BorrowedFd<'_>, PollFlags)> {
-        self.active.iter().filter_map(|transfer| match &transfer.operation {
+        let watching = self.watchers().flat_map(|(number, watcher)| {
+            watcher.sources().map(move |(source, flags)| (number, source, flags))
+        });
+        let others = self.active.iter().filter_map(|transfer| match &transfer.operation {
             Operation::Download(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
             Operation::Archive(it) => Some((transfer.number, it.socket(), PollFlags::POLLOUT)),
             Operation::Upload(_, it) => Some((transfer.number, it.socket(), PollFlags::POLLIN)),
-            Operation::Listing(..) | Operation::Deletion(..) => None,
+            Operation::Listing(..) | Operation::Deletion(..) | Operation::Watch(..) => None,
+        });
+        watching.chain(others)
+    }
+
+    /// When the first of the watchers reads its events.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.watchers().filter_map(|(_, watcher)| watcher.due()).min()
+    }
+
+    pub(super) fn overdue(&self, now: Instant) -> Vec<TransferNumber> {
+        let is_due = |watcher: &Watcher| watcher.due().is_some_and(|due| due <= now);
+        self.watchers().filter(|(_, watcher)| is_due(watcher)).map(|(number, _)| number).collect()
+    }
+
+    fn watchers(&self) -> impl Iterator<Item = (TransferNumber, &Watcher)> {
+        self.active.iter().filter_map(|transfer| match &transfer.operation {
+            Operation::Watch(_, watcher) => Some((transfer.number, &**watcher)),
+            _ => None,
         })
     }
 
@@ -108,6 +132,13 @@ impl Transfers {
                     Step::Pending
                 }
             }
+            Operation::Watch(root, watcher) => {
+                if files.get(*root).is_ok_and(|root| !watcher.step(root)) {
+                    Step::Pending
+                } else {
+                    Step::Over
+                }
+            }
             Operation::Upload(root, receiving) => {
                 self.buffer.resize(Upload::STEP_BYTES, 0);
                 let mut written = |path: &_| {
@@ -153,12 +184,18 @@ impl Session<'_> {
         let socket = match &operation {
             FileOperation::Read { .. }
             | FileOperation::Archive { .. }
+            | FileOperation::Watch { .. }
             | FileOperation::Write { .. }
             | FileOperation::Unpack { .. } => self.control.descriptor().map(Some),
             _ => Ok(None),
         };
-        if self.transfers.active.len() >= TRANSFERS_MAX {
-            let detail = format!("{TRANSFERS_MAX} operations on files are under way already");
+        let watchers = self.transfers.watchers().count();
+        let (under_way, max) = match operation {
+            FileOperation::Watch { .. } => (watchers, WATCHERS_MAX),
+            _ => (self.transfers.active.len() - watchers, TRANSFERS_MAX),
+        };
+        if under_way >= max {
+            let detail = format!("{max} operations on files are under way already");
             let problem = FileProblem { kind: FileProblemKind::Aborted, detail };
             return self.send_file_done(number, Err(problem));
         }
@@ -256,6 +293,11 @@ fn begin(
             let (_, root, path) = find(&path)?;
             let (sending, reply) = Archive::start(root, path, socket)?;
             (Operation::Archive(Box::new(sending)), Some(reply))
+        }
+        (FileOperation::Watch { path, recursive }, Some(socket)) => {
+            let (place, root, path) = find(&path)?;
+            let (watcher, reply) = Watcher::start(root, path, recursive, socket)?;
+            (Operation::Watch(place, Box::new(watcher)), Some(reply))
         }
         (FileOperation::Write { path }, Some(socket)) => {
             let (place, root, path) = find(&path)?;

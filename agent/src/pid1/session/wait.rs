@@ -122,7 +122,7 @@ impl Session<'_> {
         let commands = self.commands.values().filter_map(|running| running.next_cpu_check);
         let outputs = self.commands.values().flat_map(|running| &running.command.streams.outputs);
         let paused = outputs.filter_map(Output::paused_until);
-        let others = [code, self.kernel.exit_deadline, self.changes.due()];
+        let others = [code, self.kernel.exit_deadline, self.changes.due(), self.transfers.due()];
         others.into_iter().flatten().chain(commands).chain(paused).min()
     }
 }

@@ -14,12 +14,16 @@ use std::path::Path;
 use vivarium_protocol::layer::Layer;
 
 use super::super::{Context, LayerError, proc_file};
-use crate::files::WATCHES_MAX;
+use crate::files::{WATCHERS_MAX, WATCHES_MAX};
 
 const DIRECTORY: &str = "/proc/sys/user";
 
-/// What agents have for themselves: an instance, and another before the first is closed.
-const INOTIFY_INSTANCES: u64 = 2;
+/// What agents have for themselves: an instance, one for each watcher of files, and another before one
+/// of them is closed.
+const INOTIFY_INSTANCES: u64 = 2 + WATCHERS_MAX as u64;
+
+/// Each instance has as many.
+const INOTIFY_WATCHES: u64 = WATCHES_MAX as u64 * (1 + WATCHERS_MAX as u64);
 
 /// The agent's, and those of processes that start while others end.
 const SPARE_CGROUP_NAMESPACES: u64 = 8;
@@ -40,7 +44,7 @@ const NONE: [&str; 9] = [
 fn limits(context: &Context) -> Vec<(&'static str, u64)> {
     let mut all: Vec<_> = NONE.into_iter().map(|name| (name, 0)).collect();
     all.push(("max_inotify_instances", INOTIFY_INSTANCES));
-    all.push(("max_inotify_watches", WATCHES_MAX as u64));
+    all.push(("max_inotify_watches", INOTIFY_WATCHES));
     // Each kernel and each command takes one as it starts.
     let processes = context.policy.limits.max_procs.get();
     if !context.applies(Layer::Cgroup) {
@@ -110,7 +114,8 @@ mod tests {
         for name in NONE.into_iter().chain(["max_cgroup_namespaces"]) {
             assert!(without.contains(&(name, 0)), "{name}");
         }
-        assert!(without.contains(&("max_inotify_instances", 2)));
+        assert!(without.contains(&("max_inotify_instances", 6)));
+        assert!(without.contains(&("max_inotify_watches", 5120)));
         assert_eq!(without.len(), NONE.len() + 3);
         let mut with = context(&[Layer::Namespaces, Layer::Cgroup]);
         assert!(limits(&with).contains(&("max_cgroup_namespaces", 64 + 8)));

@@ -10,7 +10,7 @@ import type { Source } from "./content.js";
 export type Patience = "call" | "work" | "events";
 
 export interface Request {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Path and query, percent-encoded. */
   readonly target: string;
   readonly content: Source | null;

@@ -19,7 +19,8 @@ use crate::descriptors;
 use crate::media;
 use crate::observe::Refusal;
 use crate::session::transfer::{
-    ArchiveDownload, Download, MAX_TRANSFERS, TransferError, UploadWriter, Uploaded,
+    ArchiveDownload, Download, FileWatch, MAX_TRANSFERS, MAX_WATCHERS, TransferError, UploadWriter,
+    Uploaded,
 };
 use crate::session::{Identity, Session};
 
@@ -209,6 +210,26 @@ impl Engine {
         let path = self.place(path, Wanted::Directory)?;
         let reading = session.read_archive(&self.inner.transfers, path.clone()).await;
         reading.map_err(|error| self.refuse(tenant, id, &path, error))
+    }
+
+    /// Watches a directory of a session.
+    pub async fn watch_files(
+        &self,
+        tenant: &str,
+        id: &str,
+        path: &str,
+        recursive: bool,
+    ) -> Result<FileWatch, EngineError> {
+        self.check_open(tenant)?;
+        let session = self.find(tenant, id)?;
+        let path = self.place(path, Wanted::Directory)?;
+        let watching = session.watch(&self.inner.watchers, path.clone(), recursive).await;
+        watching.map_err(|error| match self.refuse(tenant, id, &path, error) {
+            EngineError::TooManyTransfers { .. } => {
+                EngineError::TooManyTransfers { max: MAX_WATCHERS }
+            }
+            other => other,
+        })
     }
 
     /// Begins to write a file of a session, of so many bytes where that is known. It is there,

@@ -70,6 +70,7 @@ impl Engine {
             draining: AtomicBool::new(false),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
+            watchers: TransferLimiter::of_watchers(),
         });
         tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval));
         Self { inner }

@@ -28,10 +28,12 @@ mod download;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod watch;
 
 pub use archive::ArchiveDownload;
 pub use download::Download;
 pub use upload::{UploadWriter, Uploaded};
+pub use watch::FileWatch;
 
 /// Operations of one session that may be under way at one time.
 pub const MAX_TRANSFERS: u32 = 8;
@@ -39,6 +41,11 @@ pub const MAX_TRANSFERS: u32 = 8;
 /// Operations of one tenant, and of all, that may be under way at one time.
 const MAX_TRANSFERS_OF_TENANT: usize = 64;
 const MAX_TRANSFERS_OF_ALL: usize = 128;
+
+/// Watchers of one session that may be there at one time, of one tenant, and of all.
+pub const MAX_WATCHERS: u32 = 4;
+const MAX_WATCHERS_OF_TENANT: usize = 16;
+const MAX_WATCHERS_OF_ALL: usize = 64;
 
 /// Bytes of a content that are held between client and agent.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -62,24 +69,37 @@ pub enum TransferError {
 pub struct TransferLimiter {
     all: Arc<Semaphore>,
     tenants: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
+    max_of_tenant: usize,
+    /// Whether it is for watchers, which stay until their client leaves: nothing waits for their end.
+    of_watchers: bool,
 }
 
 impl Default for TransferLimiter {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(MAX_TRANSFERS_OF_ALL)), tenants: Arc::default() }
+        Self::new(MAX_TRANSFERS_OF_ALL, MAX_TRANSFERS_OF_TENANT, false)
     }
 }
 
 impl TransferLimiter {
+    pub(crate) fn of_watchers() -> Self {
+        Self::new(MAX_WATCHERS_OF_ALL, MAX_WATCHERS_OF_TENANT, true)
+    }
+
+    fn new(max: usize, max_of_tenant: usize, of_watchers: bool) -> Self {
+        let all = Arc::new(Semaphore::new(max));
+        Self { all, tenants: Arc::default(), max_of_tenant, of_watchers }
+    }
+
     /// The right to one more transfer of this session.
     fn permit(&self, session: &Session) -> Result<Permit, TransferError> {
         let of_tenant = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Semaphore::new(MAX_TRANSFERS_OF_TENANT));
+            let new = || Arc::new(Semaphore::new(self.max_of_tenant));
             Arc::clone(tenants.entry(session.identity.tenant.clone()).or_insert_with(new))
         };
         let take = |from: &Arc<Semaphore>| Arc::clone(from).try_acquire_owned();
-        let taken = [take(&session.transfers), take(&of_tenant), take(&self.all)];
+        let of_session = if self.of_watchers { &session.watchers } else { &session.transfers };
+        let taken = [take(of_session), take(&of_tenant), take(&self.all)];
         let [Ok(of_session), Ok(of_tenant), Ok(of_all)] = taken else {
             return Err(TransferError::TooMany);
         };
@@ -195,6 +215,21 @@ impl Session {
             (FileReply::Archive(entry), permit) => {
                 Ok(ArchiveDownload::new(Arc::clone(self), stream, entry, permit))
             }
+            _ => Err(TransferError::OutOfTurn),
+        }
+    }
+
+    /// Watches a directory.
+    pub async fn watch(
+        &self,
+        limiter: &TransferLimiter,
+        path: String,
+        recursive: bool,
+    ) -> Result<FileWatch, TransferError> {
+        let (stream, answer) =
+            self.begin(limiter, FileOperation::Watch { path, recursive }).await?;
+        match outcome_of(answer.await)? {
+            (FileReply::Watching, permit) => Ok(FileWatch::new(stream, permit)),
             _ => Err(TransferError::OutOfTurn),
         }
     }

@@ -12,6 +12,7 @@ mod files;
 mod host;
 mod processes;
 mod sessions;
+mod watch;
 
 type ApiResult<T> = Result<Json<T>, Problem>;
 
@@ -22,5 +23,6 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(processes::routes())
         .merge(assist::routes())
         .merge(files::routes())
+        .merge(watch::routes())
         .merge(host::routes())
 }

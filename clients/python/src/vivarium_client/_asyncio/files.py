@@ -13,11 +13,12 @@ from .._core.listing import file_page
 from .._core.local import StrPath, replacing
 from .._core.request import Request
 from .._core.transport import Body
-from ..models import FileEntry
+from .._core.watching import WatchCore
+from ..models import FileEntry, FileEvent
 
 
 class AsyncFiles:
-    """Files of a session. Paths are relative to the working directory, or absolute in it or `/tmp`."""
+    """Files of a session. Paths are relative to the working directory, or absolute."""
 
     def __init__(self, calls: Calls, session_id: str) -> None:
         self._calls = calls
@@ -72,6 +73,15 @@ class AsyncFiles:
             if after is None:
                 return
 
+    async def watch(self, path: str = "", *, recursive: bool = True) -> AsyncFileEvents:
+        """Returns changes below a directory: `async for event in await session.files.watch()`.
+
+        Returns once changes are seen. They end with the session, or when they are closed.
+        """
+        core = WatchCore(self._calls, self._session_id, path, recursive)
+        await core.open()
+        return AsyncFileEvents(core)
+
     async def stat(self, path: str) -> FileEntry:
         """Describes what is at a path. A link is not followed."""
         request = requests.stat(self._session_id, path)
@@ -100,6 +110,37 @@ class AsyncFiles:
     async def delete(self, path: str) -> None:
         """Removes a file, a link (not its target), or a directory with everything in it."""
         await self._calls.do(requests.delete_file(self._session_id, path))
+
+
+class AsyncFileEvents:
+    """Changes of files. Iterate it to the end or close it: it is a context manager."""
+
+    def __init__(self, core: WatchCore) -> None:
+        self._core = core
+
+    def __aiter__(self) -> AsyncFileEvents:
+        return self
+
+    async def __anext__(self) -> FileEvent:
+        event = await self._core.next()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def __aenter__(self) -> AsyncFileEvents:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._core.close()
 
 
 class AsyncRemoteFile:

@@ -222,6 +222,12 @@ def delete_file(session_id: str, name: str) -> Request:
     return Request("DELETE", file_path(session_id, _named(name)), idempotent=True)
 
 
+def watch(session_id: str, directory: str, recursive: bool) -> Request:
+    """GET /v1/sessions/{id}/watch"""
+    query = {"path": directory or None, "recursive": None if recursive else "false"}
+    return get(path("sessions", session_id, "watch"), query).streamed()
+
+
 def stat(session_id: str, name: str) -> Request:
     """GET /v1/sessions/{id}/files/{path}?info=true"""
     return get(file_path(session_id, _named(name)), {"info": "true"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Optional, Union
 
 from .._core import requests
@@ -12,7 +13,8 @@ from .._core.content import Content, Source
 from .._core.listing import file_page
 from .._core.local import StrPath, replacing
 from .._core.transport import Body, run
-from ..models import FileEntry
+from .._core.watching import WatchCore
+from ..models import FileEntry, FileEvent
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -21,7 +23,7 @@ _BUFFER_BYTES = 1 << 16
 
 
 class Files:
-    """Files of a session. Paths are relative to the working directory, or absolute in it or `/tmp`."""
+    """Files of a session. Paths are relative to the working directory, or absolute."""
 
     def __init__(self, calls: Calls, session_id: str) -> None:
         self._calls = calls
@@ -76,14 +78,23 @@ class Files:
             if after is None:
                 return
 
+    def watch(self, path: str = "", *, recursive: bool = True) -> FileEvents:
+        """Yields changes below a directory as they come: `for event in session.files.watch()`.
+
+        Returns once changes are seen. Ends with the session, or when it is closed.
+        """
+        events = FileEvents(WatchCore(self._calls, self._session_id, path, recursive))
+        run(events._core.open())
+        return events
+
     def stat(self, path: str) -> FileEntry:
         """Describes what is at a path. A link is not followed."""
         request = requests.stat(self._session_id, path)
-        return self._calls.fetch(request, FileEntry._read)
+        return run(self._calls.fetch(request, FileEntry._read))
 
     def make_directory(self, path: str) -> None:
         """Makes a directory, and those it lies in, where they are missing."""
-        self._calls.do(requests.make_directory(self._session_id, path))
+        run(self._calls.do(requests.make_directory(self._session_id, path)))
 
     def move(self, path: str, to: str, *, replace: bool = False) -> FileEntry:
         """Gives a file, directory or link another path; not between the directory and `/tmp`.
@@ -94,16 +105,47 @@ class Files:
             replace: Whether to replace a file that is there.
         """
         request = requests.move(self._session_id, path, to, replace)
-        return self._calls.fetch(request, FileEntry._read)
+        return run(self._calls.fetch(request, FileEntry._read))
 
     def chmod(self, path: str, mode: Union[int, str]) -> FileEntry:
         """Changes a file's or directory's permissions: `0o644` or `"0644"`, at most `0o777`."""
         request = requests.chmod(self._session_id, path, mode)
-        return self._calls.fetch(request, FileEntry._read)
+        return run(self._calls.fetch(request, FileEntry._read))
 
     def delete(self, path: str) -> None:
         """Removes a file, a link (not its target), or a directory with everything in it."""
         run(self._calls.do(requests.delete_file(self._session_id, path)))
+
+
+class FileEvents:
+    """Changes of files. Iterate it to the end or close it: it is a context manager."""
+
+    def __init__(self, core: WatchCore) -> None:
+        self._core = core
+
+    def __iter__(self) -> FileEvents:
+        return self
+
+    def __next__(self) -> FileEvent:
+        event = run(self._core.next())
+        if event is None:
+            raise StopIteration
+        return event
+
+    def __enter__(self) -> FileEvents:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        run(self._core.close())
 
 
 class RemoteFile(io.BufferedReader):

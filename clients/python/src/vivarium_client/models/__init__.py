@@ -5,7 +5,7 @@ from .media import ChangedFile, DisplayData, Image, OutputFile, Representations,
 from .names import Cause, Network, Status
 from .outcome import ExceptionInfo, Execution, Kernel, Outcome, PreviousEnd, Usage
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
-from .workspace import Completeness, Completion, Completions, FileEntry, Inspection
+from .workspace import Completeness, Completion, Completions, FileEntry, FileEvent, Inspection
 
 __all__ = [
     "Capacity",
@@ -19,6 +19,7 @@ __all__ = [
     "ExceptionInfo",
     "Execution",
     "FileEntry",
+    "FileEvent",
     "HostInfo",
     "Image",
     "Inspection",

@@ -38,6 +38,29 @@ class FileEntry:
 
 
 @dataclass(frozen=True)
+class FileEvent:
+    """A change below a directory that is watched."""
+
+    type: str
+    """`created`, `modified`, `deleted`, `moved`, or `overflow`: changes were missed, look again."""
+    path: str
+    """Path relative to the working directory; absolute for files in `/tmp`."""
+    moved_from: Optional[str]
+    """The path before; only of `moved`."""
+    directory: bool
+    """Whether it is a directory."""
+
+    @classmethod
+    def _read(cls, event: str, reader: Reader) -> FileEvent:
+        return cls(
+            type=event,
+            path=reader.text("path"),
+            moved_from=reader.optional_text("from"),
+            directory=reader.flag("directory"),
+        )
+
+
+@dataclass(frozen=True)
 class Completion:
     """A completion."""
 

@@ -226,7 +226,7 @@ async fn transfers_are_bounded_until_the_agent_is_done_with_them() {
 async fn transfers_of_all_sessions_are_bounded_together() {
     let one = || Arc::new(Semaphore::new(1));
     let tenants = || Arc::new(Mutex::new(BTreeMap::from([("t".to_owned(), one())])));
-    let full = TransferLimiter { all: one(), tenants: Arc::default() };
+    let full = TransferLimiter { all: one(), ..TransferLimiter::default() };
     let full_for_tenant = TransferLimiter { tenants: tenants(), ..TransferLimiter::default() };
     let (first, second) =
         (Bench::started(LONG_TIMEOUTS).await, Bench::started(LONG_TIMEOUTS).await);

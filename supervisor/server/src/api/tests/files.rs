@@ -1,8 +1,10 @@
 //! Files over HTTP, from an agent whose files are named after what comes of them.
 
 use vivarium_engine::testing::{FakeAgent, engine};
+use vivarium_protocol::frame;
 use vivarium_protocol::message::{
-    FileEntry, FileKind, FileOperation, FileProblemKind, FileReply, ToAgent,
+    FileEntry, FileEvent, FileEventKind, FileKind, FileOperation, FileProblemKind, FileReply,
+    ToAgent, WATCH_FRAME_BYTES,
 };
 
 use super::*;
@@ -24,6 +26,7 @@ async fn serve_files(mut agent: FakeAgent) {
             | FileOperation::Delete { path }
             | FileOperation::Stat { path }
             | FileOperation::Archive { path }
+            | FileOperation::Watch { path, .. }
             | FileOperation::MakeDirectory { path }
             | FileOperation::SetMode { path, .. }
             | FileOperation::Move { path, .. } => path.clone(),
@@ -56,6 +59,7 @@ async fn serve_files(mut agent: FakeAgent) {
                 Ok(FileReply::Content { entry, length })
             }
             (FileOperation::Archive { .. }, _) => Ok(FileReply::Archive(entry)),
+            (FileOperation::Watch { .. }, _) => Ok(FileReply::Watching),
             (FileOperation::Delete { .. }, _) => Ok(FileReply::Deleted),
             (FileOperation::MakeDirectory { .. }, _) => Ok(FileReply::DirectoryMade { new: true }),
             (FileOperation::SetMode { mode, .. }, _) => {
@@ -82,6 +86,20 @@ async fn serve_files(mut agent: FakeAgent) {
                 (*offset..offset + sent).map(|at| at.to_le_bytes()[0]).collect()
             }
             (FileOperation::Archive { .. }, Ok(_)) => b"\x03\0\0\0tar\0\0\0\0".to_vec(),
+            (FileOperation::Watch { .. }, Ok(_)) => {
+                let event = |kind, path: &str, from: Option<&str>| FileEvent {
+                    kind,
+                    path: path.to_owned(),
+                    from: from.map(str::to_owned),
+                    is_directory: false,
+                };
+                let events = vec![
+                    event(FileEventKind::Created, "a\nb", None),
+                    event(FileEventKind::Moved, "c", Some("a")),
+                    event(FileEventKind::Overflow, "", None),
+                ];
+                frame::encode(&events, WATCH_FRAME_BYTES).unwrap()
+            }
             _ => vec![],
         };
         let has_socket = matches!(
@@ -90,6 +108,7 @@ async fn serve_files(mut agent: FakeAgent) {
                 | FileOperation::Write { .. }
                 | FileOperation::Unpack { .. }
                 | FileOperation::Archive { .. }
+                | FileOperation::Watch { .. }
         );
         agent.file_done(transfer, reply).await;
         if has_socket && let Some(socket) = agent.try_socket() {
@@ -353,5 +372,35 @@ async fn entries_are_described_made_and_changed() {
         if let Some(code) = expected.1 {
             assert_eq!(answer.problem().1, code, "{body}");
         }
+    }
+}
+
+#[tokio::test]
+async fn changes_are_a_stream_of_events() {
+    let server = started().await;
+    let path = "/v1/sessions/a/watch?path=d&recursive=false";
+    let answer = raw(server.address, &request("GET", path, "", "")).await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("content-type: text/event-stream"), "{}", answer.head);
+    let mut events = answer.body.split("event: ").skip(1);
+    for expected in [
+        "ready\ndata: {}\n\n",
+        r#"created
+data: {"path":"a\nb","directory":false}"#,
+        r#"moved
+data: {"path":"c","from":"a","directory":false}"#,
+        "overflow\ndata: {}\n\n",
+    ] {
+        let event = events.next().unwrap();
+        assert!(event.starts_with(expected), "{event}");
+    }
+    for (query, expected) in [
+        ("path=../d", (422, "bad_path")),
+        ("path=/etc", (422, "bad_path")),
+        ("path=missing", (404, "unknown_file")),
+        ("recursive=maybe", (400, "invalid_query")),
+    ] {
+        let answer = server.call("GET", &format!("/v1/sessions/a/watch?{query}"), "").await;
+        assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()), "{query}");
     }
 }
