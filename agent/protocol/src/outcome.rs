@@ -51,8 +51,10 @@ pub enum Cause {
     Interrupt,
     /// The session was reset while the execution ran.
     Reset,
-    /// The session was deleted, or reaped, while the execution ran.
+    /// The session was deleted while the execution ran.
     Deleted,
+    /// The session's deadline passed while the execution ran.
+    Expired,
     /// The daemon is shutting down.
     Draining,
     /// The session's queue was full.

@@ -46,8 +46,8 @@ impl Family for Sessions {
             ended: register.counter(
                 "vivarium_sessions_ended_total",
                 &["tenant", "cause"],
-                "Sessions that started and ended, by cause: `deleted` (also expired ones), \
-                 `draining`, or what went wrong (`protocol`, `agent`, `kernel_start`).",
+                "Sessions that started and ended, by cause: `deleted`, `expired` (idle, or past \
+                 the deadline), `draining`, or what went wrong (`protocol`, `agent`, `kernel_start`).",
             )?,
             reaped: register.counter(
                 "vivarium_sessions_reaped_total",

@@ -55,7 +55,12 @@ pub struct CommandRequest {
     pub queued: bool,
     /// Milliseconds it may run; if not given the configured time, and any time for one in the
     /// background or on a terminal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::scalar::milliseconds"
+    )]
+    #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
     /// Files to put into the workdir first.
     #[serde(

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use vivarium_protocol::outcome::Status;
 
 use super::Outcome;
+use super::response::schema;
 
 /// The progress of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,6 +19,46 @@ pub enum Progress {
     Done,
 }
 
+/// What an execution runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionKind {
+    #[default]
+    Code,
+    Command,
+}
+
+/// An execution in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExecutionSummary {
+    /// Unique within the session.
+    pub id: String,
+    pub kind: ExecutionKind,
+    pub state: Progress,
+    /// How it ended; null until it has.
+    #[schema(schema_with = schema::names_or_null::<Status>)]
+    pub status: Option<Status>,
+    /// When the request came.
+    #[schema(value_type = String, format = DateTime)]
+    pub queued_at: Timestamp,
+    /// When it began to run; null before, and if it never did.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it ended; null until it has.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Part of a list of executions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExecutionPage {
+    /// Those that wait or run, and those whose result is still kept.
+    pub executions: Vec<ExecutionSummary>,
+    /// The `after` of the next part; null at the end.
+    pub next: Option<String>,
+}
+
+/// An execution: how far it has come, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionInfo {
     pub state: Progress,

@@ -14,6 +14,7 @@ mod kept;
 mod limits;
 mod listen_addr;
 mod object;
+mod patch;
 mod request;
 mod response;
 mod scalar;
@@ -30,13 +31,14 @@ pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{
     FileChange, FileEventInfo, FileInfo, FileList, FilePage, FilesWritten, WatchParams,
 };
-pub use kept::{ExecutionInfo, Progress};
+pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
 pub use object::Object;
+pub use patch::{Change, SessionPatch};
 pub use request::{
     ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, RunRequest,
-    SessionSpec,
+    SessionFilters, SessionQuery, SessionSpec,
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,

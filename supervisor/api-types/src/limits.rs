@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use vivarium_protocol::policy::Limits;
 use vivarium_protocol::units::Limit;
@@ -24,6 +24,25 @@ macro_rules! limits {
                 #[schema(schema_with = schema::$schema)]
                 pub $name: Option<$type>,
             )+
+        }
+
+        /// The same, of which none may be null.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(super) struct GivenLimits {
+            $(#[serde(deserialize_with = "given")] $name: Option<$type>,)+
+        }
+
+        impl Default for GivenLimits {
+            fn default() -> Self {
+                Self { $($name: None,)+ }
+            }
+        }
+
+        impl From<GivenLimits> for LimitsSpec {
+            fn from(given: GivenLimits) -> Self {
+                Self { $($name: given.$name,)+ }
+            }
         }
 
         /// The limits of a session: each a positive integer or `"unlimited"`.
@@ -49,14 +68,25 @@ macro_rules! limits {
                 Limits { $($name: self.$name.map_or(configured.$name, Into::into),)+ }
             }
 
-            /// The configured limits, tightened by these.
+            /// These limits, tightened by those. `whose` says in an error where they come from.
             ///
             /// # Errors
-            /// The name of the first limit that is more than the configured one, and the reason.
-            pub fn tighten(self, configured: &Limits) -> Result<Limits, (&'static str, String)> {
+            /// The name of the first limit that is more than it is in `limits`, and the reason.
+            pub fn tighten(
+                self,
+                limits: &Limits,
+                whose: &str,
+            ) -> Result<Limits, (&'static str, String)> {
                 Ok(Limits {
-                    $($name: tighten(stringify!($name), configured.$name.into(), self.$name)?,)+
+                    $($name: tighten(stringify!($name), limits.$name.into(), self.$name, whose)?,)+
                 })
+            }
+
+            /// The names of the limits that differ between two sessions' limits.
+            #[must_use]
+            pub fn differing(one: &Limits, other: &Limits) -> Vec<&'static str> {
+                let pairs = [$((stringify!($name), one.$name == other.$name),)+];
+                pairs.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
             }
         }
     };
@@ -74,6 +104,13 @@ limits! {
     "Bytes kept of each of stdout and stderr, per execution."
         max_output_bytes: Limit, limit;
     "Bytes of results, displays and files, per execution." max_result_bytes: Limit, limit;
+}
+
+/// What is there, for a member that may not be null.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 trait Within: Copy + Display {
@@ -95,13 +132,14 @@ impl Within for Cores {
 
 fn tighten<T: Within + Into<U>, U>(
     name: &'static str,
-    configured: T,
+    most: T,
     asked: Option<T>,
+    whose: &str,
 ) -> Result<U, (&'static str, String)> {
     match asked {
-        Some(asked) if !asked.is_within(configured) => {
-            Err((name, format!("{asked} is more than the {configured} that is configured")))
+        Some(asked) if !asked.is_within(most) => {
+            Err((name, format!("{asked} is more than the {most} that {whose}")))
         }
-        asked => Ok(asked.unwrap_or(configured).into()),
+        asked => Ok(asked.unwrap_or(most).into()),
     }
 }

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
-use super::LimitsSpec;
 use super::response::schema;
+use super::{LimitsSpec, SessionState};
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -62,8 +63,22 @@ pub struct SessionSpec {
     pub env: BTreeMap<String, String>,
     /// Milliseconds without an execution or keepalive after which the session is reaped. No
     /// longer than the configured time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::scalar::milliseconds"
+    )]
+    #[schema(minimum = 1)]
     pub idle_timeout_ms: Option<u64>,
+    /// When the session ends, whatever it does: a time to come, no later than the configured
+    /// `session.max_lifetime` from now.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::scalar::time"
+    )]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deadline: Option<Timestamp>,
     /// Strings that the session's description shows, for the client's own use.
     #[serde(
         default,
@@ -132,7 +147,12 @@ pub struct ExecuteRequest {
     )]
     pub env: BTreeMap<String, String>,
     /// Milliseconds it may run; the configured time if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::scalar::milliseconds"
+    )]
+    #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
     /// Files to put into the workdir first.
     #[serde(
@@ -208,7 +228,12 @@ pub struct RunRequest {
     #[schema(schema_with = schema::names::<Network>)]
     pub network: Option<Network>,
     /// Milliseconds it may run; the configured time if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::scalar::milliseconds"
+    )]
+    #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
     /// Name of a configured environment; `default` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,4 +267,27 @@ impl Default for Page {
     fn default() -> Self {
         Self { limit: 100, after: None }
     }
+}
+
+/// Which sessions to list: those that have all of what is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionQuery {
+    pub page: Page,
+    /// One of these states; any if empty.
+    pub state: Vec<SessionState>,
+    /// Metadata that has these values.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// The filters of a [`SessionQuery`], for the OpenAPI document.
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "described here, read one by one")]
+pub struct SessionFilters {
+    /// Only sessions in this state. Given several times: in one of these states.
+    state: Option<Vec<SessionState>>,
+    /// Only sessions whose metadata has this value under this key: `metadata[KEY]=VALUE`. Given
+    /// several times: those that have all of them.
+    #[param(style = DeepObject, explode)]
+    metadata: Option<BTreeMap<String, String>>,
 }

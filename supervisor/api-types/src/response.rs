@@ -223,6 +223,13 @@ pub struct SessionInfo {
     /// When the session is deleted unless it is used before.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
+    /// Milliseconds without an execution or keepalive after which the session is reaped.
+    pub idle_timeout_ms: u64,
+    /// When the session ends, whatever it does; null if it may live for ever.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deadline: Option<Timestamp>,
+    /// The ids of the executions that run now.
+    pub running: Vec<String>,
     /// As the client gave it.
     pub metadata: BTreeMap<String, String>,
 }

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::UNLIMITED;
+
+use super::patch::Change;
 
 /// A number of cores in requests, responses and flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,17 +128,87 @@ impl de::Visitor<'_> for CoresVisitor {
     }
 }
 
-/// A map of strings in which no key comes twice.
-pub(super) fn unique_map<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, String>, D::Error> {
-    deserializer.deserialize_map(UniqueMapVisitor)
+/// A time in requests, as RFC 3339 has it.
+struct Time(Timestamp);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfText;
+        impl de::Visitor<'_> for OfText {
+            type Value = Time;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time as in \"2026-01-01T12:00:00Z\" (RFC 3339)")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
+                let invalid = |_| E::invalid_value(de::Unexpected::Str(text), &self);
+                text.parse().map(Time).map_err(invalid)
+            }
+        }
+        deserializer.deserialize_str(OfText)
+    }
 }
 
-struct UniqueMapVisitor;
+/// A time of at least one millisecond.
+struct Milliseconds(u64);
 
-impl<'de> de::Visitor<'de> for UniqueMapVisitor {
-    type Value = BTreeMap<String, String>;
+impl<'de> Deserialize<'de> for Milliseconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfNumber;
+        impl de::Visitor<'_> for OfNumber {
+            type Value = Milliseconds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number of milliseconds, 1 or more")
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Milliseconds, E> {
+                match number {
+                    0 => Err(E::invalid_value(de::Unexpected::Unsigned(0), &self)),
+                    _ => Ok(Milliseconds(number)),
+                }
+            }
+        }
+        deserializer.deserialize_u64(OfNumber)
+    }
+}
+
+pub(super) fn milliseconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<Milliseconds>::deserialize(deserializer)?.map(|given| given.0))
+}
+
+pub(super) fn time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Timestamp>, D::Error> {
+    Ok(Option::<Time>::deserialize(deserializer)?.map(|given| given.0))
+}
+
+pub(super) fn change_of_ms<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Change<u64>, D::Error> {
+    Ok(milliseconds(deserializer)?.map_or(Change::Remove, Change::Set))
+}
+
+pub(super) fn change_of_time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Change<Timestamp>, D::Error> {
+    Ok(time(deserializer)?.map_or(Change::Remove, Change::Set))
+}
+
+/// A map in which no key comes twice.
+pub(super) fn unique_map<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    deserializer.deserialize_map(UniqueMapVisitor(PhantomData))
+}
+
+struct UniqueMapVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> de::Visitor<'de> for UniqueMapVisitor<T> {
+    type Value = BTreeMap<String, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of strings")
@@ -142,7 +216,7 @@ impl<'de> de::Visitor<'de> for UniqueMapVisitor {
 
     fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
         let mut map = BTreeMap::new();
-        while let Some((key, value)) = access.next_entry::<String, String>()? {
+        while let Some((key, value)) = access.next_entry::<String, T>()? {
             if map.contains_key(&key) {
                 return Err(de::Error::custom(format_args!("duplicate field `{key}`")));
             }

@@ -42,7 +42,7 @@ pub use headroom::Headroom;
 pub use limits::Controller;
 pub use meter::{Io, Mark, Meter, Used};
 pub use oom::{OomAttribution, OomOrigin};
-pub use scope::{Scope, ScopeUsage};
+pub use scope::{LowerError, Scope, ScopeUsage};
 pub use tenant::missing as missing_ceilings;
 pub use tree::{Tree, sweep};
 pub use usage::{Stall, TenantUsage};

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vivarium_metrics::Metrics;
@@ -27,9 +28,10 @@ use crate::pools::Pools;
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
 use crate::session::transfer::TransferLimiter;
-use crate::session::{Command, Results};
+use crate::session::{Command, Results, Session};
 use crate::settings::Settings;
 
+mod adjust;
 mod admission;
 mod assist;
 mod create;
@@ -68,7 +70,7 @@ pub use trial::below_floor;
 
 use vivarium_api_types::{
     Capacity, EnvironmentInfo, HostInfo, InterruptReply, KeepaliveReply, Page, ResetReply,
-    SessionInfo, SessionPage,
+    SessionInfo, SessionPage, SessionQuery,
 };
 
 use environment::Prepared;
@@ -80,7 +82,7 @@ pub const DEFAULT_ENVIRONMENT: &str = "default";
 /// How long an agent may take to describe itself before a session is shown without that.
 const DESCRIBE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The most sessions in one part of a list.
+/// The most items in one part of a list.
 const MAX_PAGE: usize = 1000;
 
 #[derive(Debug, Clone)]
@@ -100,6 +102,8 @@ struct Inner {
     transfers: TransferLimiter,
     watchers: TransferLimiter,
     keys: Arc<Keys>,
+    /// Wakes the reaper: there may be an earlier deadline.
+    deadlines: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -172,7 +176,7 @@ impl Engine {
     pub async fn get(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
         let session = self.find(tenant, id)?;
         let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
-        let mut info = session.info();
+        let mut info = self.info(&session);
         if let Ok(Some(description)) = described {
             let Description { processes, disk_bytes, agent_pss_bytes, kernel_pss_bytes, .. } =
                 description;
@@ -184,17 +188,16 @@ impl Engine {
         Ok(info)
     }
 
-    /// A tenant's sessions.
-    pub fn list(&self, tenant: &str, page: &Page) -> Result<SessionPage, EngineError> {
-        if !(1..=MAX_PAGE).contains(&page.limit) {
-            return Err(EngineError::invalid("limit", format!("it is 1 to {MAX_PAGE}")));
-        }
-        let after = page.after.as_deref().unwrap_or_default();
+    /// A tenant's sessions, those that match the query.
+    pub fn list(&self, tenant: &str, query: &SessionQuery) -> Result<SessionPage, EngineError> {
+        let limit = page_size(&query.page)?;
+        let after = query.page.after.as_deref().unwrap_or_default();
         // One more than asked for tells whether there is a next part.
-        let mut sessions = self.inner.registry.page(tenant, after, page.limit + 1);
-        let more = sessions.len() > page.limit;
-        sessions.truncate(page.limit);
-        let sessions: Vec<_> = sessions.iter().map(|session| session.info()).collect();
+        let matches = |session: &Session| session.matches(query);
+        let mut sessions = self.inner.registry.page(tenant, after, limit + 1, matches);
+        let more = sessions.len() > limit;
+        sessions.truncate(limit);
+        let sessions: Vec<_> = sessions.iter().map(|session| self.info(session)).collect();
         let next = if more { sessions.last().map(|last| last.id.clone()) } else { None };
         Ok(SessionPage { sessions, next })
     }
@@ -321,4 +324,12 @@ impl Engine {
     fn observer(&self, tenant: &str) -> Observer {
         Observer::of(&self.inner.host.metrics, tenant)
     }
+}
+
+fn page_size(page: &Page) -> Result<usize, EngineError> {
+    if (1..=MAX_PAGE).contains(&page.limit) {
+        return Ok(page.limit);
+    }
+    let reason = format!("give a whole number from 1 to {MAX_PAGE}, not {}", page.limit);
+    Err(EngineError::invalid("limit", reason))
 }

@@ -7,7 +7,6 @@
 //! It must never believe an agent that speaks out of turn, answer an execution twice or not at
 //! all, or say that state was preserved when it was not.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use vivarium_protocol::policy::{Limits, Network};
 use crate::cgroup::Scope;
 
 mod actor;
+mod adjustable;
 mod cause;
 mod channel;
 mod deadlines;
@@ -43,6 +43,7 @@ pub(crate) mod tests;
 pub mod transfer;
 
 pub use actor::{MAX_COMMANDS, from_pooled, spawn};
+pub use adjustable::{Adjustable, Deadline};
 pub use execution::{Interrupted, QueuedExecution, Refusal, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
 pub use output::mime_bundle;
@@ -61,9 +62,7 @@ pub struct Identity {
     /// Whose it is, a plain name too.
     pub tenant: String,
     pub environment: String,
-    pub limits: Limits,
     pub network: Network,
-    pub metadata: BTreeMap<String, String>,
 }
 
 /// The durations and bounds of a session, as they were configured when it was made.
@@ -72,10 +71,6 @@ pub struct Timing {
     /// Time between SIGINT and SIGKILL.
     pub interrupt_grace: Duration,
     pub start_timeout: Duration,
-    /// Time without use after which it is reaped.
-    pub idle_timeout: Duration,
-    /// Time after which it is reaped whatever it does.
-    pub max_lifetime: Option<Duration>,
     pub queue_depth: usize,
     /// How long the result of an execution can be asked for afterwards.
     pub results_kept: Duration,
@@ -108,6 +103,7 @@ pub(crate) struct SessionStatus {
     /// How its kernel came about, once there is one.
     pub(crate) origin: Option<Origin>,
     pub(crate) usage: SessionUsage,
+    pub(crate) adjustable: Adjustable,
     pub(crate) last_used: Instant,
     pub(crate) last_used_at: Timestamp,
     /// Whether the reaper has taken it up.
@@ -135,6 +131,7 @@ pub struct Session {
     created_at: Timestamp,
     commands: mpsc::Sender<Command>,
     status: Mutex<SessionStatus>,
+    adjusting: tokio::sync::Mutex<()>,
     scope: OnceLock<Arc<Scope>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
     /// When it began to end, if it had started. Outlives the session.
@@ -147,7 +144,11 @@ pub struct Session {
 }
 
 impl Session {
-    fn new(identity: Identity, timing: Timing) -> (Self, mpsc::Receiver<Command>) {
+    fn new(
+        identity: Identity,
+        adjustable: Adjustable,
+        timing: Timing,
+    ) -> (Self, mpsc::Receiver<Command>) {
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let (created, created_at) = (Instant::now(), Timestamp::now());
         let status = SessionStatus {
@@ -155,6 +156,7 @@ impl Session {
             protection: Arc::new([]),
             origin: None,
             usage: SessionUsage::default(),
+            adjustable,
             last_used: created,
             last_used_at: created_at,
             reaped: false,
@@ -167,6 +169,7 @@ impl Session {
             created_at,
             commands,
             status: Mutex::new(status),
+            adjusting: tokio::sync::Mutex::new(()),
             scope: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
@@ -242,32 +245,11 @@ impl Session {
         }
     }
 
-    /// When it is due to be reaped, from now.
-    fn expires_in(&self, status: &SessionStatus) -> Duration {
-        let now = Instant::now();
-        let idle_end = if status.state() == SessionState::Idle { status.last_used } else { now };
-        let idle = (idle_end + self.timing.idle_timeout).saturating_duration_since(now);
-        let lifetime = self.timing.max_lifetime;
-        lifetime.map_or(idle, |max| idle.min((self.created + max).saturating_duration_since(now)))
-    }
-
-    /// Whether it is due to be reaped. Only the first who asks is told so.
-    #[must_use]
-    pub fn claim_expired(&self) -> bool {
-        let mut status = self.status();
-        self.expires_in(&status).is_zero() && !std::mem::replace(&mut status.reaped, true)
-    }
-
-    /// When it is due to be reaped if nothing happens until then.
-    pub fn expires_at(&self) -> Timestamp {
-        let left = self.expires_in(&self.status());
-        Timestamp::now().checked_add(left).unwrap_or(Timestamp::MAX)
-    }
-
-    /// All that is known without asking the agent.
+    /// All that is known without asking the agent. What runs is the engine's to say.
     pub fn info(&self) -> SessionInfo {
         let expires_at = self.expires_at();
         let status = self.status();
+        let Adjustable { limits, metadata, idle_timeout, deadline } = status.adjustable.clone();
         let mut usage = status.usage;
         if let Some(scope) = self.scope.get() {
             let used = scope.usage();
@@ -286,13 +268,16 @@ impl Session {
             state: status.state(),
             kernel_origin: status.origin,
             protection: status.protection.to_vec(),
-            limits: self.identity.limits.clone().into(),
+            limits: Limits::clone(&limits).into(),
             network: self.identity.network,
             usage,
             created_at: self.created_at,
             last_used_at: status.last_used_at,
             expires_at,
-            metadata: self.identity.metadata.clone(),
+            idle_timeout_ms: u64::try_from(idle_timeout.as_millis()).unwrap_or(u64::MAX),
+            deadline: deadline.map(|deadline| deadline.timestamp),
+            running: Vec::new(),
+            metadata,
         }
     }
 }

@@ -23,6 +23,8 @@ mod guard;
 mod metrics;
 mod openapi;
 mod problem;
+mod query;
+mod refused;
 mod reply;
 mod routes;
 mod run_body;

@@ -15,7 +15,6 @@ pub mod keys;
 mod raw_setting;
 mod reload;
 mod render;
-mod suggest;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,3 +11,4 @@ pub mod listen;
 pub mod logging;
 pub mod privilege;
 pub mod shutdown;
+mod suggest;

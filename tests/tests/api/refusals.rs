@@ -16,7 +16,7 @@ fn unknown_paths_and_methods_are_problems_too() {
         for (method, path, allowed) in [
             ("GET", "/v1/run", "POST"),
             ("PUT", "/v1/sessions", "GET"),
-            ("PATCH", "/v1/sessions/x", "DELETE"),
+            ("POST", "/v1/sessions/x", "PATCH"),
             ("DELETE", "/healthz", "GET"),
             ("GET", "/v1/sessions/x/execute", "POST"),
         ] {

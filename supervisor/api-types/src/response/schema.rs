@@ -64,6 +64,15 @@ pub(crate) fn mime_bundle() -> Schema {
         .into()
 }
 
+/// The changes to a session's metadata.
+pub(crate) fn metadata_patch() -> Schema {
+    let about = "Keys to set, or to remove where the value is null. Null in place of the object \
+                 removes all.";
+    let value = nullable(ObjectBuilder::new(), Type::String);
+    let object = ObjectBuilder::new().additional_properties(Some(Schema::from(value)));
+    nullable(object, Type::Object).description(Some(about)).into()
+}
+
 /// [`vivarium_protocol::units::Limit`]
 pub(crate) fn limit() -> Schema {
     number_or_unlimited(Type::Integer, 1.0)

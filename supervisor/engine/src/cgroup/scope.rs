@@ -30,6 +30,16 @@ pub struct Scope {
     fix: String,
     limits_memory: bool,
     limits_pids: bool,
+    limits_cpu: bool,
+}
+
+/// Why limits were not lowered.
+#[derive(Debug, thiserror::Error)]
+pub enum LowerError {
+    #[error("the session uses {used} now, which is more than {wanted}")]
+    InUse { limit: &'static str, used: u64, wanted: u64 },
+    #[error("the limits could not be set")]
+    Cgroup(#[from] CgroupError),
 }
 
 /// What a session has used so far. `None` where the kernel does not say.
@@ -55,6 +65,7 @@ impl Scope {
             fix: String::new(),
             limits_memory: false,
             limits_pids: false,
+            limits_cpu: false,
         };
         scope.fill(limits, fix).inspect_err(|_| {
             if let Err(error) = files::remove_all(&scope.dir) {
@@ -94,7 +105,62 @@ impl Scope {
             fix,
             limits_memory: enabled.contains(&Controller::Memory),
             limits_pids: enabled.contains(&Controller::Pids),
+            limits_cpu: enabled.contains(&Controller::Cpu),
         })
+    }
+
+    /// Has lower limits hold, all or none: what was written before an error is set back.
+    ///
+    /// Refused is what is below the session's use, which the kernel would enforce by killing. It may
+    /// still kill, if the session takes more between the look and the write. Blocks while the kernel
+    /// reclaims memory.
+    pub fn lower(&self, from: &Limits, to: &Limits) -> Result<(), LowerError> {
+        self.check_use(from, to)?;
+        // Memory is first of the settings, and last here, since it may take its time.
+        let changes = limits::settings(from).into_iter().zip(limits::settings(to)).rev();
+        let mut done = Vec::new();
+        for ((node, old), (_, new)) in changes.filter(|((_, old), (_, new))| old != new) {
+            let dir = match node {
+                CgroupNode::Scope => self.dir.clone(),
+                CgroupNode::Kernel => self.kernel(),
+            };
+            let result = limits::set(&dir, &new);
+            done.push((dir, old));
+            if let Err(error) = result {
+                for (dir, old) in done.iter().rev() {
+                    if let Err(error) = limits::set(dir, old) {
+                        tracing::error!(error = error.chain(), "a limit was not set back");
+                    }
+                }
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what is there fits into the limits that are to be lowered.
+    fn check_use(&self, from: &Limits, to: &Limits) -> Result<(), LowerError> {
+        let in_use = |limit, used: u64, wanted: u64| LowerError::InUse { limit, used, wanted };
+        if from.max_memory_mb != to.max_memory_mb
+            && let Some(wanted) = to.max_memory_mb.get()
+        {
+            let stat = self.dir.join("memory.stat");
+            // Without swap this is what the kernel cannot reclaim of what processes and files take.
+            let used = ["anon", "shmem", "kernel"].map(|key| files::keyed(&stat, key).unwrap_or(0));
+            let used_mb = used.iter().sum::<u64>().div_ceil(1 << 20);
+            if used_mb > wanted {
+                return Err(in_use("max_memory_mb", used_mb, wanted));
+            }
+        }
+        if from.max_procs != to.max_procs
+            && let Some(wanted) = to.max_procs.get()
+        {
+            let used = files::number(&self.kernel().join("pids.current")).unwrap_or(0);
+            if used > wanted {
+                return Err(in_use("max_procs", used, wanted));
+            }
+        }
+        Ok(())
     }
 
     fn agent(&self) -> PathBuf {
@@ -114,6 +180,16 @@ impl Scope {
             limits_memory: self.limits_memory,
             limits_pids: self.limits_pids,
         }
+    }
+
+    /// The limits of the session that it holds.
+    pub fn holds(&self) -> Vec<&'static str> {
+        let all = [
+            (self.limits_memory, "max_memory_mb"),
+            (self.limits_pids, "max_procs"),
+            (self.limits_cpu, "cpu_cores"),
+        ];
+        all.into_iter().filter(|(held, _)| *held).map(|(_, name)| name).collect()
     }
 
     /// What is counted against tenant code. Opens files, and has to be called where tokio runs.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use vivarium_api_types::{MemoryCapacity, SessionSpec};
 
 use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
 use crate::memory::{MemoryPolicy, Shortage};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
-use crate::session::{self, Identity, LaunchPlan, Session, Timing};
+use crate::session::{self, Adjustable, Identity, LaunchPlan, Session, Timing};
 use crate::settings::Settings;
 
 impl Engine {
@@ -80,16 +81,19 @@ impl Engine {
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
         let network = prepared.network(&settings, request::network(&settings, spec.network)?);
         let env = request::env(spec.env)?;
-        let mut timing = trial::timing(&settings);
-        timing.idle_timeout = request::idle_timeout(&settings, spec.idle_timeout_ms)?;
+        let adjustable = Adjustable {
+            limits: Arc::new(limits.clone()),
+            metadata: request::metadata(spec.metadata)?,
+            idle_timeout: request::idle_timeout(&settings, spec.idle_timeout_ms)?,
+            deadline: request::deadline(&settings, Timestamp::now(), spec.deadline)?,
+        };
+        let timing = trial::timing(&settings);
         let has_pool = pools::watermarks(&settings, &environment).is_some();
         let identity = Identity {
             id: id.clone(),
             tenant: tenant.to_owned(),
             environment: environment.clone(),
-            limits: limits.clone(),
             network,
-            metadata: request::metadata(spec.metadata)?,
         };
         let policy = prepared.policy(&settings, limits, network, env);
         let observer = self.observer(tenant);
@@ -99,11 +103,14 @@ impl Engine {
             })?;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);
-        let make = || self.take_or_start(identity, timing, plan, has_pool, policy);
+        let make = || self.take_or_start(identity, adjustable, timing, plan, has_pool, policy);
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => {
                 if has_pool {
                     self.ensure_pool(tenant, &environment);
+                }
+                if session.deadline().is_some() {
+                    self.inner.deadlines.notify_one();
                 }
                 Ok(Ok(session))
             }
@@ -123,6 +130,7 @@ impl Engine {
     fn take_or_start(
         &self,
         identity: Identity,
+        adjustable: Adjustable,
         timing: Timing,
         plan: LaunchPlan,
         has_pool: bool,
@@ -138,13 +146,13 @@ impl Engine {
         let metrics = self.metrics();
         if let Some(pooled) = has_pool.then(take).flatten() {
             metrics.pool.taken(environment, true);
-            return Ok(session::from_pooled(identity, timing, pooled, on_gone));
+            return Ok(session::from_pooled(identity, adjustable, timing, pooled, on_gone));
         }
         let reservation = self.inner.memory.admit(environment, policy)?;
         if has_pool {
             metrics.pool.taken(environment, false);
         }
-        let session = session::spawn(identity, timing, plan, on_gone);
+        let session = session::spawn(identity, adjustable, timing, plan, on_gone);
         let starting = Arc::clone(&session);
         tokio::spawn(async move {
             // Whether or not it did start.

@@ -53,7 +53,9 @@ impl Engine {
                 Some(Cause::Interrupt | Cause::Reset) => {
                     return Err(EngineError::Busy);
                 }
-                Some(Cause::Deleted) => return Err(EngineError::UnknownSession(id.to_owned())),
+                Some(Cause::Deleted | Cause::Expired) => {
+                    return Err(EngineError::UnknownSession(id.to_owned()));
+                }
                 _ => {}
             }
             let why = if outcome.detail.is_empty() { "it said nothing" } else { &outcome.detail };

@@ -48,7 +48,7 @@ impl Engine {
             Claimed::Again(Product::Session(session)) => {
                 started(&session).await?;
                 let undelivered = Undelivered(None);
-                return Ok(Created { info: session.info(), is_replay: true, undelivered });
+                return Ok(Created { info: self.info(&session), is_replay: true, undelivered });
             }
             Claimed::Again(Product::Execution(_)) => return Err(EngineError::KeyReused),
         };
@@ -62,7 +62,7 @@ impl Engine {
         }
         let undelivered = Undelivered((!can_be_named).then(|| Arc::clone(&session)));
         match started(&session).await {
-            Ok(()) => Ok(Created { info: session.info(), is_replay: false, undelivered }),
+            Ok(()) => Ok(Created { info: self.info(&session), is_replay: false, undelivered }),
             Err(error) => {
                 undelivered.delivered(); // It is gone.
                 Err(error)

@@ -23,6 +23,9 @@ pub enum EngineError {
         field: String,
         reason: String,
     },
+    /// A limit that is to be lowered below what the session uses.
+    #[error("limits.{limit}: {reason}")]
+    LimitInUse { limit: &'static str, reason: String },
     #[error("{field}: {reason}")]
     Missing { field: &'static str, reason: &'static str },
     #[error("{depth} executions wait in this session, as many as may")]
@@ -112,6 +115,7 @@ impl EngineError {
             Self::UnknownSession(_) => "unknown_session",
             Self::Conflict(_) => "session_exists",
             Self::Invalid { .. } => "invalid_field",
+            Self::LimitInUse { .. } => "limit_in_use",
             Self::Missing { .. } => "missing_field",
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyCommands { .. } => "too_many_commands",

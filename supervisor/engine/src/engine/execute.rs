@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
-use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome, RunRequest};
-use vivarium_protocol::message::Transient;
+use vivarium_api_types::{CommandRequest, ExecuteRequest, ExecutionKind, Outcome, RunRequest};
+use vivarium_protocol::message::{Transient, Work};
 use vivarium_protocol::outcome::Cause;
 
 use super::idempotency::{Claim, IdempotencyKey, Product, Slot};
@@ -285,6 +285,10 @@ impl Engine {
             record.set_stdin(pipe);
             spec.stdin = Some(read_end);
         }
+        record.is_of(match spec.work {
+            Work::Command(_) => ExecutionKind::Command,
+            _ => ExecutionKind::Code,
+        });
         let attached = record.attach();
         let streamed = response != ResponseMode::Outcome;
         let execution = QueuedExecution::new(spec, streamed, session_created, writer, reservation);

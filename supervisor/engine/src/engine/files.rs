@@ -244,7 +244,7 @@ impl Engine {
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
         let path = self.place(path, Wanted::Entry)?;
-        let max_file_size = session.identity.limits.max_file_size_mb;
+        let max_file_size = session.limits().max_file_size_mb;
         let left = max_file_size.get().map(|mb| mb.saturating_mul(1 << 20));
         if left.zip(announced_bytes).is_some_and(|(left, announced)| announced > left) {
             return Err(EngineError::FileTooLarge { max_mb: max_file_size });
@@ -283,14 +283,14 @@ impl Engine {
         path: String,
         left: Option<u64>,
     ) -> Result<Upload, EngineError> {
-        let Identity { id, tenant, limits, .. } = &session.identity;
+        let Identity { id, tenant, .. } = &session.identity;
         let writing = session.write_file(&self.inner.transfers, operation).await;
         Ok(Upload {
             writing: writing.map_err(|error| self.refuse(tenant, id, &path, error))?,
             path,
             session: id.clone(),
             left,
-            max_file_size: limits.max_file_size_mb,
+            max_file_size: session.limits().max_file_size_mb,
         })
     }
 

@@ -1,28 +1,39 @@
 //! Ending sessions that nobody uses any more, or that have lived as long as they may, and
 //! forgetting results that were kept for long enough.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::outcome::Cause;
 
 use super::Inner;
 use crate::observe::Observer;
 
-/// Looks every `every`, as long as the engine is there.
-pub(super) async fn run(engine: Weak<Inner>, every: Duration) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+/// The least time between two looks, unless somebody asks for one.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Looks every `every`, and at each session's deadline, as long as the engine is there. `deadlines`
+/// tells that there may be an earlier one.
+pub(super) async fn run(engine: Weak<Inner>, every: Duration, deadlines: Arc<Notify>) {
     loop {
-        ticks.tick().await;
         let Some(engine) = engine.upgrade() else { return };
         engine.host.results.forget_expired();
         for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
             tracing::info!(session = session.identity.id, "reaping a session");
             Observer::of(&engine.host.metrics, &session.identity.tenant).session_reaped();
             // Each on its own: one that dies slowly must not keep the others alive.
-            tokio::spawn(async move { session.close(Cause::Deleted).await });
+            tokio::spawn(async move { session.close(Cause::Expired).await });
+        }
+        // One that has passed is being reaped; a moment more spares one that is about to.
+        let (usual, soonest) = (Instant::now() + every, Instant::now() + LOOK_AGAIN);
+        let first = engine.registry.all().iter().filter_map(|session| session.deadline()).min();
+        let next = first.map_or(usual, |at| at.clamp(soonest, usual.max(soonest)));
+        drop(engine);
+        tokio::select! {
+            () = sleep_until(next) => {}
+            () = deadlines.notified() => {}
         }
     }
 }

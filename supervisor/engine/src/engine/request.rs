@@ -4,19 +4,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use vivarium_api_types::{LimitsSpec, MAX_METADATA_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use super::EngineError;
+use crate::session::Deadline;
 use crate::settings::Settings;
 
 mod floor;
+mod patch;
 mod valid_id;
 mod work;
 
 pub use floor::too_low;
+pub(super) use patch::patched;
 use valid_id::MAX_NAME_BYTES;
 pub use valid_id::is_valid_id;
 pub(super) use work::{code, command, roots, run};
@@ -44,7 +48,8 @@ pub(super) fn limits(
 ) -> Result<Limits, EngineError> {
     let invalid =
         |(name, reason): (&str, String)| EngineError::invalid(format!("limits.{name}"), reason);
-    let mut limits = asked.unwrap_or_default().tighten(configured).map_err(invalid)?;
+    let mut limits =
+        asked.unwrap_or_default().tighten(configured, "is configured").map_err(invalid)?;
     limits.max_disk_mb = disk_within(limits.max_memory_mb, limits.max_disk_mb);
     match too_low(&limits) {
         Some(low) => Err(invalid(low)),
@@ -98,6 +103,27 @@ pub(super) fn idle_timeout(
         )),
         asked => Ok(asked.unwrap_or(max)),
     }
+}
+
+/// When a session ends whatever it does: as asked, but no later than is configured.
+pub(super) fn deadline(
+    settings: &Settings,
+    created_at: Timestamp,
+    asked: Option<Timestamp>,
+) -> Result<Option<Deadline>, EngineError> {
+    let max = settings.session.max_lifetime;
+    let latest = max.and_then(|max| created_at.checked_add(max).ok());
+    let Some(asked) = asked else {
+        return Ok(latest
+            .and_then(|latest| Deadline::at(latest).or_else(|| Deadline::after(Duration::ZERO))));
+    };
+    if latest.is_some_and(|latest| asked > latest) {
+        let max = max.unwrap_or_default().as_secs();
+        let reason = format!("a session lives for {max} s at most (session.max_lifetime)");
+        return Err(EngineError::invalid("deadline", reason));
+    }
+    let is_over = || EngineError::invalid("deadline", format!("{asked} has passed"));
+    Deadline::at(asked).map(Some).ok_or_else(is_over)
 }
 
 pub(super) fn metadata(

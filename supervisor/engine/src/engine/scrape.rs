@@ -293,7 +293,7 @@ mod tests {
             &engine,
             &[
                 r#"vivarium_sessions_reaped_total{tenant="t"} 1"#,
-                r#"vivarium_sessions_ended_total{cause="deleted",tenant="t"} 1"#,
+                r#"vivarium_sessions_ended_total{cause="expired",tenant="t"} 1"#,
             ],
         );
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
+use tokio::sync::Notify;
 use vivarium_api_types::ListenAddr;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::error_chain;
@@ -60,7 +61,9 @@ impl Engine {
         let registry = Arc::new(Registry::default());
         let memory = Arc::new(memory);
         let pools = Pools::new(pools::bounds(&settings), &host.metrics, &registry, &memory);
+        let deadlines: Arc<Notify> = Arc::default();
         let inner = Arc::new(Inner {
+            deadlines: Arc::clone(&deadlines),
             settings: RwLock::new(settings),
             host,
             environments,
@@ -72,7 +75,7 @@ impl Engine {
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),
         });
-        tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval));
+        tokio::spawn(reaper::run(Arc::downgrade(&inner), reap_interval, deadlines));
         Self { inner }
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vivarium_api_types::{ExecuteRequest, Page, RunRequest, SessionSpec};
+use vivarium_api_types::{
+    Change, ExecuteRequest, Page, RunRequest, SessionPatch, SessionQuery, SessionSpec,
+};
 use vivarium_protocol::outcome::{Cause, Status};
 use vivarium_protocol::units::Limit;
 
@@ -18,6 +20,10 @@ pub(super) fn code(code: &str) -> ExecuteRequest {
 
 pub(super) fn named(id: &str) -> SessionSpec {
     SessionSpec { id: Some(id.to_owned()), ..SessionSpec::default() }
+}
+
+fn of_page(page: &Page) -> SessionQuery {
+    SessionQuery { page: page.clone(), ..SessionQuery::default() }
 }
 
 /// Each of these lines is in the metrics.
@@ -38,11 +44,11 @@ async fn sessions_are_made_used_listed_and_ended() {
     let outcome = engine.execute(DEFAULT_TENANT, "a", code("1"), false).await.unwrap();
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Status::Ok, "1"));
     let mut page = Page { limit: 2, after: None };
-    let part = engine.list(DEFAULT_TENANT, &page).unwrap();
+    let part = engine.list(DEFAULT_TENANT, &of_page(&page)).unwrap();
     let ids: Vec<_> = part.sessions.iter().map(|session| session.id.as_str()).collect();
     assert_eq!((ids, part.next.as_deref()), (vec!["a", "b"], Some("b")));
     page.after = part.next;
-    let part = engine.list(DEFAULT_TENANT, &page).unwrap();
+    let part = engine.list(DEFAULT_TENANT, &of_page(&page)).unwrap();
     assert_eq!((part.sessions.len(), part.next), (1, None));
     engine.delete(DEFAULT_TENANT, "a").await.unwrap();
     let unknown = EngineError::UnknownSession("a".into());
@@ -66,7 +72,7 @@ async fn another_tenants_session_is_as_unknown_as_one_that_is_not() {
     ] {
         assert_eq!(answer.unwrap_err(), EngineError::UnknownSession("a".into()));
     }
-    assert!(engine.list("two", &Page::default()).unwrap().sessions.is_empty());
+    assert!(engine.list("two", &SessionQuery::default()).unwrap().sessions.is_empty());
     engine.create("two", named("a")).await.unwrap();
 }
 
@@ -183,7 +189,53 @@ async fn no_session_outlives_its_lifetime() {
         assert_eq!(agent.recv().await, None, "end of file");
     });
     let outcome = outcome.unwrap();
-    assert_eq!((outcome.status, outcome.cause), (Status::Killed, Some(Cause::Deleted)));
+    assert!(outcome.detail.contains("deadline"), "{}", outcome.detail);
+    assert_eq!((outcome.status, outcome.cause), (Status::Killed, Some(Cause::Expired)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_between_two_looks_of_the_reaper_and_can_be_moved() {
+    let (engine, _) = echoing(settings());
+    for id in ["a", "b"] {
+        engine.create(DEFAULT_TENANT, named(id)).await.unwrap();
+    }
+    let in_a_second = || jiff::Timestamp::now() + jiff::SignedDuration::from_secs(1);
+    let patch = |deadline| SessionPatch { deadline, ..SessionPatch::default() };
+    let (soon, never) = (patch(Change::Set(in_a_second())), patch(Change::Remove));
+    for id in ["a", "b"] {
+        let info = engine.adjust(DEFAULT_TENANT, id, soon.clone()).await.unwrap();
+        assert!(info.deadline.is_some() && info.expires_at <= info.deadline.unwrap());
+    }
+    let info = engine.adjust(DEFAULT_TENANT, "b", never).await.unwrap();
+    assert_eq!(info.deadline, None);
+    let session = engine.inner.registry.get(DEFAULT_TENANT, "a").unwrap();
+    let before = tokio::time::Instant::now();
+    session.gone().await;
+    assert!(before.elapsed() < Duration::from_secs(2), "the reaper looks every 300 s");
+    assert!(engine.get(DEFAULT_TENANT, "b").await.is_ok());
+}
+
+#[tokio::test]
+async fn executions_are_listed_newest_first_and_those_of_an_earlier_session_are_not() {
+    let (engine, _) = echoing(settings());
+    for _ in 0..3 {
+        engine.execute(DEFAULT_TENANT, "a", code("1"), true).await.unwrap();
+    }
+    let ids = |page: &Page| {
+        let list = engine.executions(DEFAULT_TENANT, "a", page).unwrap();
+        let ids: Vec<_> = list.executions.iter().map(|execution| execution.id.clone()).collect();
+        (ids.join(" "), list.next)
+    };
+    assert_eq!(ids(&Page::default()), ("3 2 1".to_owned(), None));
+    assert_eq!(ids(&Page { limit: 2, after: None }), ("3 2".to_owned(), Some("2".to_owned())));
+    assert_eq!(ids(&Page { limit: 2, after: Some("2".to_owned()) }), ("1".to_owned(), None));
+    let bad = Page { limit: 2, after: Some("x".to_owned()) };
+    assert!(engine.executions(DEFAULT_TENANT, "a", &bad).is_err());
+    assert!(engine.executions("other", "a", &Page::default()).is_err());
+    engine.delete(DEFAULT_TENANT, "a").await.unwrap();
+    assert!(engine.executions(DEFAULT_TENANT, "a", &Page::default()).is_err());
+    engine.execute(DEFAULT_TENANT, "a", code("1"), true).await.unwrap();
+    assert_eq!(ids(&Page::default()), ("1".to_owned(), None));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::{Host, StartError};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
 use crate::observe::Observer;
-use crate::session::{self, Identity, LaunchContext, LaunchPlan, Timing};
+use crate::session::{self, Adjustable, Identity, LaunchContext, LaunchPlan, Timing};
 use crate::settings::{Mode, Sandbox, Settings};
 use crate::template::Template;
 
@@ -107,9 +107,13 @@ async fn trial(
         id: uuid::Uuid::new_v4().to_string(),
         tenant: TENANT.to_owned(),
         environment: environment.to_owned(),
-        limits: limits.clone(),
         network,
+    };
+    let adjustable = Adjustable {
+        limits: Arc::new(limits.clone()),
         metadata: std::collections::BTreeMap::new(),
+        idle_timeout: settings.session.idle_timeout,
+        deadline: None,
     };
     let policy = prepared.policy(settings, limits, network, std::collections::BTreeMap::new());
     let plan =
@@ -124,7 +128,7 @@ async fn trial(
                 transient: None,
             }
         })?;
-    let session = session::spawn(identity, timing(settings), plan, |_| ());
+    let session = session::spawn(identity, adjustable, timing(settings), plan, |_| ());
     let started = session.started().await;
     let protection: Arc<[Report]> = session.status().protection.clone();
     session.close(Cause::Deleted).await;
@@ -163,8 +167,6 @@ pub(super) const fn timing(settings: &Settings) -> Timing {
     Timing {
         interrupt_grace: settings.session.interrupt_grace,
         start_timeout: settings.session.start_timeout,
-        idle_timeout: settings.session.idle_timeout,
-        max_lifetime: settings.session.max_lifetime,
         queue_depth: settings.session.queue_depth,
         results_kept: settings.session.results_kept,
     }

@@ -19,6 +19,7 @@ use vivarium_protocol::message::{
     Description, Execute, ExecutionNumber, Failure, FromAgent, ToAgent,
 };
 use vivarium_protocol::outcome::{Cause, State};
+use vivarium_protocol::policy::Limits;
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::units::Limit;
 
@@ -32,7 +33,7 @@ use super::pooled::PooledSession;
 use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
-use super::{Command, Identity, QueuedExecution, Session, Timing};
+use super::{Adjustable, Command, Identity, QueuedExecution, Session, Timing};
 use crate::budget::Account;
 use crate::cgroup::{Meter, OomAttribution, Scope};
 
@@ -259,7 +260,7 @@ impl Actor {
         others.extend(self.commands.values_mut().map(|command| &mut command.execution));
         others.iter_mut().for_each(|other| other.overlapped = true);
         let overlapped = !others.is_empty();
-        let mut limits = self.session.identity.limits.clone();
+        let mut limits = Limits::clone(&self.session.limits());
         if prints_on {
             limits.max_output_bytes = Limit::Unlimited;
         }
@@ -324,11 +325,12 @@ impl Actor {
 /// Starts a session. `on_gone` is called when nothing of it is left.
 pub fn spawn(
     identity: Identity,
+    adjustable: Adjustable,
     timing: Timing,
     plan: LaunchPlan,
     on_gone: impl FnOnce(&Session) + Send + 'static,
 ) -> Arc<Session> {
-    let (session, commands) = Session::new(identity, timing);
+    let (session, commands) = Session::new(identity, adjustable, timing);
     let session = Arc::new(session);
     let own = Arc::clone(&session);
     tokio::spawn(async move {
@@ -354,12 +356,13 @@ pub fn spawn(
 /// called when nothing of it is left.
 pub fn from_pooled(
     identity: Identity,
+    adjustable: Adjustable,
     timing: Timing,
     pooled: PooledSession,
     on_gone: impl FnOnce(&Session) + Send + 'static,
 ) -> Arc<Session> {
     let PooledSession { mut processes, context, origin, protection } = pooled;
-    let (session, commands) = Session::new(identity, timing);
+    let (session, commands) = Session::new(identity, adjustable, timing);
     let session = Arc::new(session);
     tracing::debug!(
         session = session.identity.id,

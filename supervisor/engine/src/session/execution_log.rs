@@ -8,9 +8,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
-use vivarium_api_types::Outcome;
+use vivarium_api_types::{ExecutionKind, ExecutionSummary, Outcome, Progress};
 use vivarium_protocol::message::ExecutionNumber;
 
 use super::{Refusal, StdinPipe};
@@ -69,6 +70,10 @@ pub struct ExecutionLog {
     reservation: OnceLock<Reservation>,
     /// The standard input of a command that others write to.
     stdin: OnceLock<StdinPipe>,
+    kind: OnceLock<ExecutionKind>,
+    pub submitted_at: Timestamp,
+    started_at: OnceLock<Timestamp>,
+    ended_at: OnceLock<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -111,6 +116,10 @@ impl ExecutionLog {
             ended: Arc::default(),
             reservation: OnceLock::new(),
             stdin: OnceLock::new(),
+            kind: OnceLock::new(),
+            submitted_at: Timestamp::now(),
+            started_at: OnceLock::new(),
+            ended_at: OnceLock::new(),
         });
         (Arc::clone(&log), LogWriter::new(log))
     }
@@ -121,6 +130,30 @@ impl ExecutionLog {
 
     pub fn stage(&self) -> Stage {
         self.stage.borrow().clone()
+    }
+
+    /// Notes what is run.
+    pub fn is_of(&self, kind: ExecutionKind) {
+        self.kind.get_or_init(|| kind);
+    }
+
+    /// What it is and how far it has come, under this number; `None` if it was not taken.
+    pub fn summary(&self, number: ExecutionNumber) -> Option<ExecutionSummary> {
+        let (state, status) = match &*self.stage.borrow() {
+            Stage::Submitted | Stage::Queued(_) => (Progress::Queued, None),
+            Stage::Running(_) => (Progress::Running, None),
+            Stage::Done(outcome) => (Progress::Done, Some(outcome.status)),
+            Stage::Refused(_) => return None,
+        };
+        Some(ExecutionSummary {
+            id: number.to_string(),
+            kind: self.kind.get().copied().unwrap_or_default(),
+            state,
+            status,
+            queued_at: self.submitted_at,
+            started_at: self.started_at.get().copied(),
+            ended_at: self.ended_at.get().copied(),
+        })
     }
 
     pub async fn queued(&self) -> Result<(), Refusal> {

@@ -69,11 +69,17 @@ impl Registry {
         self.lock().remove(&key);
     }
 
-    /// Up to `limit` sessions of a tenant, ordered by id, after the one named.
-    pub fn page(&self, tenant: &str, after: &str, limit: usize) -> Vec<Arc<Session>> {
+    /// Up to `limit` sessions of a tenant that match, ordered by id, after the one named.
+    pub fn page(
+        &self,
+        tenant: &str,
+        after: &str,
+        limit: usize,
+        matches: impl Fn(&Session) -> bool,
+    ) -> Vec<Arc<Session>> {
         let sessions = self.lock();
         of(&sessions, tenant, after)
-            .filter(|session| !session.is_closed())
+            .filter(|session| !session.is_closed() && matches(session))
             .take(limit)
             .map(Arc::clone)
             .collect()

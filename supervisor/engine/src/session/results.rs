@@ -4,7 +4,7 @@
 //! What is over is bounded in bytes for each tenant, and makes room for what the tenant does next
 //! ([`crate::budget`]); the oldest goes first. An execution is found by its tenant only.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::budget::Evict;
 /// Bytes of a tenant's executions that are over, at most.
 const MAX_BYTES: usize = 64 << 20;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     tenant: String,
     session: String,
@@ -33,7 +33,7 @@ pub struct Results {
 
 #[derive(Debug, Default)]
 struct Inner {
-    records: HashMap<Key, Arc<ExecutionLog>>,
+    records: BTreeMap<Key, Arc<ExecutionLog>>,
     over: HashMap<String, Kept>,
 }
 
@@ -110,6 +110,19 @@ impl Results {
         found
     }
 
+    /// The executions of a tenant's session with a number below this one, newest first.
+    pub fn before(
+        &self,
+        tenant: &str,
+        session: &str,
+        number: ExecutionNumber,
+    ) -> Vec<(ExecutionNumber, Arc<ExecutionLog>)> {
+        let key = |number| Key { tenant: tenant.to_owned(), session: session.to_owned(), number };
+        let inner = self.lock();
+        let own = inner.records.range(key(0)..key(number)).rev();
+        own.map(|(key, record)| (key.number, Arc::clone(record))).collect()
+    }
+
     /// Forgets what has been kept for long enough. Asking does so too; this is for when nobody
     /// asks.
     pub fn forget_expired(&self) {
@@ -180,19 +193,15 @@ mod tests {
     use super::*;
     use crate::engine::testing::settings;
     use crate::session::execution_log::{LogWriter, tests::outcome};
-    use std::collections::BTreeMap;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn who(tenant: &str, id: &str) -> Identity {
-        let settings = settings();
         Identity {
             id: id.to_owned(),
             tenant: tenant.to_owned(),
             environment: "default".to_owned(),
-            limits: settings.sandbox.limits.clone(),
-            network: settings.sandbox.network,
-            metadata: BTreeMap::new(),
+            network: settings().sandbox.network,
         }
     }
 

@@ -18,8 +18,8 @@ use vivarium_protocol::units::Limit;
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
 use super::{
-    Command, Identity, LaunchContext, LaunchPlan, QueuedExecution, Refusal, Results, Session,
-    Timing, WorkSpec, spawn,
+    Adjustable, Command, Identity, LaunchContext, LaunchPlan, QueuedExecution, Refusal, Results,
+    Session, Timing, WorkSpec, spawn,
 };
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
@@ -53,14 +53,8 @@ pub(super) struct Bench {
     pub(super) account: Account,
 }
 
-pub(super) const LONG_TIMEOUTS: Timing = Timing {
-    interrupt_grace: NEVER,
-    start_timeout: NEVER,
-    idle_timeout: NEVER,
-    max_lifetime: None,
-    queue_depth: 2,
-    results_kept: NEVER,
-};
+pub(super) const LONG_TIMEOUTS: Timing =
+    Timing { interrupt_grace: NEVER, start_timeout: NEVER, queue_depth: 2, results_kept: NEVER };
 
 fn policy() -> Policy {
     let mut plan = Plan::full();
@@ -103,15 +97,18 @@ pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
     LaunchPlan { policy: policy(), context }
 }
 
-fn identity(limits: Limits) -> Identity {
+fn identity() -> Identity {
     Identity {
         id: "s".into(),
         tenant: "t".into(),
         environment: "default".into(),
-        limits,
         network: Network::None,
-        metadata: BTreeMap::new(),
     }
+}
+
+fn adjustable(limits: Limits) -> Adjustable {
+    let (limits, metadata) = (Arc::new(limits), BTreeMap::new());
+    Adjustable { limits, metadata, idle_timeout: NEVER, deadline: None }
 }
 
 impl Bench {
@@ -132,8 +129,7 @@ impl Bench {
         let plan = launch_plan(&backend);
         let results = Arc::clone(&plan.context.results);
         let account = plan.context.account.clone();
-        let identity = identity(limits);
-        let session = spawn(identity, timing, plan, |_| ());
+        let session = spawn(identity(), adjustable(limits), timing, plan, |_| ());
         let agent = launched.recv().await.unwrap();
         Self { session, agent, backend, results, account }
     }

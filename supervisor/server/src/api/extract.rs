@@ -1,7 +1,7 @@
 //! Extractors: requests are bounded in size and time, and refused with a reason.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use vivarium_engine::budget::Reservation;
 
 use super::auth::Caller;
 use super::body::{Pieces, content_length};
-use super::{Problem, Shared};
+use super::{Problem, Shared, refused};
 
 /// A request's JSON, and its reservation of the daemon's memory.
 pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
@@ -30,9 +30,6 @@ pub(super) struct FilePath {
     pub(super) id: String,
     pub(super) path: String,
 }
-
-/// The query, unknown parameters refused.
-pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     type Rejection = Problem;
@@ -76,19 +73,6 @@ impl FromRequestParts<Shared> for FilePath {
             let (path, reason) = (parts.uri.path().to_owned(), "it is not UTF-8".to_owned());
             EngineError::BadPath { path, reason }.into()
         })
-    }
-}
-
-impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
-        Query::<T>::from_request_parts(parts, state)
-            .await
-            .map(|Query(params)| Self(params))
-            .map_err(|rejection| {
-                Problem::new(StatusCode::BAD_REQUEST, "invalid_query", rejection.body_text())
-            })
     }
 }
 
@@ -182,39 +166,10 @@ pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        refuse(&path, error.inner())
+        refused::body(&path, error.inner())
     })?;
-    deserializer.end().map_err(|error| refuse("", &error))?;
+    deserializer.end().map_err(|error| refused::body("", &error))?;
     Ok(value)
-}
-
-fn refuse(path: &str, error: &serde_json::Error) -> Problem {
-    let message = error.to_string();
-    if !error.is_data() {
-        return Problem::new(StatusCode::BAD_REQUEST, "malformed_json", message);
-    }
-    let path = if path == "." { "" } else { path };
-    let quoted = |prefix: &str| message.strip_prefix(prefix)?.split('`').next();
-    let beneath = |name: &str| {
-        if path.is_empty() || path.ends_with(name) {
-            if path.is_empty() { name.to_owned() } else { path.to_owned() }
-        } else {
-            format!("{path}.{name}")
-        }
-    };
-    let (code, field) = if let Some(name) = quoted("unknown field `") {
-        ("unknown_field", beneath(name))
-    } else if let Some(name) = quoted("duplicate field `") {
-        ("duplicate_field", beneath(name))
-    } else if let Some(name) = quoted("missing field `") {
-        ("missing_field", beneath(name))
-    } else if message.starts_with("not supported by this version") {
-        ("unsupported_field", path.to_owned())
-    } else {
-        ("invalid_field", path.to_owned())
-    };
-    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message);
-    if field.is_empty() { problem } else { problem.field(field) }
 }
 
 #[cfg(test)]

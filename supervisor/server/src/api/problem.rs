@@ -113,6 +113,7 @@ impl From<EngineError> for Problem {
             | EngineError::Busy
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
+            | EngineError::LimitInUse { .. }
             | EngineError::NotAFile { .. }
             | EngineError::FileRefused { .. }
             | EngineError::FileExists { .. } => StatusCode::CONFLICT,
@@ -150,6 +151,9 @@ impl From<EngineError> for Problem {
             .map(|after| u32::try_from(after.as_secs()).unwrap_or(u32::MAX).max(1));
         match error {
             EngineError::Invalid { field, .. } => problem.field = Some(field.into()),
+            EngineError::LimitInUse { limit, .. } => {
+                problem.field = Some(format!("limits.{limit}").into());
+            }
             EngineError::Missing { field, .. } => problem.field = Some(field.into()),
             EngineError::BadPath { .. } => problem.field = Some("path".into()),
             EngineError::NotStarted(Failure { fix, .. }) if !fix.is_empty() => {

@@ -2,8 +2,9 @@
 
 use crate::config::error::{ConfigError, Origin};
 use crate::config::key::Section;
+use crate::config::keys;
 use crate::config::raw_setting::{self, DEFAULT_ENVIRONMENT, ParsedSource};
-use crate::config::{keys, suggest};
+use crate::suggest;
 
 pub const PREFIX: &str = "VIVARIUM_";
 

@@ -8,9 +8,10 @@ use vivarium_engine::is_valid_id;
 
 use crate::config::error::Origin;
 use crate::config::key::{DefaultValue, Key, Section};
+use crate::config::keys;
 use crate::config::raw_setting::{self, ParsedSource, RawSetting};
 use crate::config::value::Value;
-use crate::config::{keys, suggest};
+use crate::suggest;
 
 pub const DEFAULT_PATH: &str = "/etc/vivarium/vivarium.toml";
 

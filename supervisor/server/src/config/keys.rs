@@ -16,8 +16,8 @@ use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use crate::config::key::{Key, Section};
-use crate::config::suggest;
 use crate::config::value::ValueError;
+use crate::suggest;
 
 /// Every key, in the order of the file.
 pub fn all() -> impl Iterator<Item = &'static Key> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use vivarium_api_types::{Page, RunRequest, SessionSpec};
+use vivarium_api_types::{RunRequest, SessionQuery, SessionSpec};
 use vivarium_protocol::outcome::Status;
 use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::Limit;
@@ -30,7 +30,7 @@ async fn until_ready(engine: &Engine, tenant: &str, count: usize) {
 async fn sessions_with_nothing_special_come_from_the_pool_and_others_do_not() {
     let (engine, _) = echoing(pooled(3));
     until_ready(&engine, DEFAULT_TENANT, 3).await;
-    assert!(engine.list(DEFAULT_TENANT, &Page::default()).unwrap().sessions.is_empty());
+    assert!(engine.list(DEFAULT_TENANT, &SessionQuery::default()).unwrap().sessions.is_empty());
     let host = engine.host(DEFAULT_TENANT);
     assert_eq!(host.environments[0].pool, Some(PoolInfo { ready: 3, low: 2, high: 3 }));
     assert_eq!(host.capacity.sessions, 0);

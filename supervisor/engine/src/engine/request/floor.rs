@@ -6,7 +6,7 @@ use vivarium_protocol::units::Limit;
 
 /// MiB: Python's own code and heap. Without a memory controller it is address space, of which an
 /// executed Python takes 16.
-const MIN_MEMORY_MB: u64 = 32;
+pub(super) const MIN_MEMORY_MB: u64 = 32;
 
 /// A kernel or command inherits the agent's descriptors until it is confined: some 30, and more with
 /// each operation on files that is under way.

@@ -313,7 +313,7 @@ impl Actor {
         let was_killed = completion == Completion::Signaled(Signal::SIGKILL as i32);
         if was_killed && evidence.oom_kills > 0 && !execution.killed {
             let end = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
-            let (cause, detail) = cause::explain(&end, &self.session.identity.limits, evidence);
+            let (cause, detail) = cause::explain(&end, &self.session.limits(), evidence);
             let state = if kernel_end.is_some() { State::Lost } else { State::Preserved };
             let verdict = Verdict {
                 status: Status::Killed,

@@ -44,7 +44,7 @@ impl Actor {
                 self.idle_waiters.push(reply);
                 self.dispatch()
             }
-            Command::Close(cause) => Step::Break(End::new(cause, closing(cause))),
+            Command::Close(cause) => Step::Break(End::new(cause, self.closing(cause))),
         }
     }
 
@@ -172,12 +172,13 @@ impl Actor {
         }
         self.replace()
     }
-}
 
-/// Why a session ends that somebody wanted to end.
-const fn closing(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Draining => "the daemon is shutting down",
-        _ => "the session was deleted, or had expired",
+    /// Why the session ends that somebody wanted to end.
+    fn closing(&self, cause: Cause) -> String {
+        match cause {
+            Cause::Draining => "the daemon is shutting down".to_owned(),
+            Cause::Expired => self.session.why_expired(),
+            _ => "the session was deleted".to_owned(),
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Actor {
             grace: self.session.timing.interrupt_grace,
             exception: running.collector.exception(),
             forks_refused,
-            limits: &self.session.identity.limits,
+            limits: &self.session.limits(),
             network: self.session.identity.network,
         };
         known.verdict()
@@ -70,7 +70,7 @@ impl Actor {
         forks_refused: u64,
     ) {
         let Some(running) = self.running.take() else { return };
-        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
+        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.limits());
         let (status, cause, detail) = match running.stop {
             // The kernel's own evidence is the better one.
             _ if cause == Cause::MemoryLimit => (Status::Killed, cause, detail.to_owned()),
@@ -97,7 +97,7 @@ impl Actor {
 
     /// Why the kernel is told to go.
     pub(super) fn kill_reason(&self) -> (Cause, String) {
-        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.identity.limits);
+        let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.limits());
         match self.running.as_ref().and_then(|running| Some((running.stop?, running.timeout))) {
             Some((stop @ (Stop::WallTime | Stop::CpuTime(_)), timeout)) => {
                 let (cause, limit) = limit_reached(stop, timeout, limits);
@@ -117,8 +117,10 @@ impl Actor {
     fn finish_with_session(&mut self, running: RunningExecution, cause: Cause, detail: &str) {
         let verdict = match running.stop {
             // It was over its limit, and then could not even be killed in an orderly way.
-            Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) if cause != Cause::Deleted => {
-                let limits = &self.session.identity.limits;
+            Some(stop @ (Stop::WallTime | Stop::CpuTime(_)))
+                if !matches!(cause, Cause::Deleted | Cause::Expired) =>
+            {
+                let limits = &self.session.limits();
                 let (cause, limit) = limit_reached(stop, running.timeout, limits);
                 let detail = format!("{limit}, and the session was killed: {detail}");
                 lost(Status::TimedOut, cause, detail)
@@ -201,7 +203,7 @@ impl Actor {
         let detail = detail.to_owned();
         let (status, cause, exit_code) = (Status::Rejected, Some(cause), None);
         let verdict = Verdict { status, cause, detail, state, exit_code };
-        let limits = &self.session.identity.limits;
+        let limits = &self.session.limits();
         let collected = Collector::new(limits, spec.outputs, streamed).finish();
         let usage = ExecutionUsage::default();
         let kernel = self.kernels.current();

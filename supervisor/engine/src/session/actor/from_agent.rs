@@ -199,7 +199,7 @@ impl Actor {
 
     fn kernel_exited(&mut self, took_execution: bool, end: &KernelEnd, usage: Usage) -> Step {
         let evidence = self.gather();
-        let (cause, detail) = cause::explain(end, &self.session.identity.limits, evidence);
+        let (cause, detail) = cause::explain(end, &self.session.limits(), evidence);
         let by_order = matches!(end, KernelEnd::Signaled { by_agent: true, .. })
             && self.state == SessionState::Replacing;
         if self.state != SessionState::Starting {

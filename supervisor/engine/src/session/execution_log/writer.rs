@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 use vivarium_api_types::Outcome;
 use vivarium_protocol::message::ExecutionNumber;
@@ -39,6 +40,7 @@ impl LogWriter {
     }
 
     pub fn started(&self, number: ExecutionNumber, session_id: &str) {
+        self.log.started_at.get_or_init(Timestamp::now);
         self.log.stage.send_replace(Stage::Running(number));
         let (execution_id, session_id) = (number.to_string(), session_id.to_owned());
         self.push(EventKind::Started { execution_id, session_id });
@@ -52,6 +54,7 @@ impl LogWriter {
     /// It is over. `stdout_truncated` and `stderr_truncated` say whether it printed more than its
     /// events have.
     pub fn done(&self, outcome: Outcome, stdout_truncated: bool, stderr_truncated: bool) {
+        self.log.ended_at.get_or_init(Timestamp::now);
         let outcome = Arc::new(outcome);
         let last = Arc::clone(&outcome);
         let stage = &self.log.stage;

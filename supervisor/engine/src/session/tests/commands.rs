@@ -27,7 +27,9 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn the_idle_time_begins_when_an_execution_ends() {
     let hour = Duration::from_secs(3600);
-    let mut bench = Bench::started(Timing { idle_timeout: hour, ..LONG_TIMEOUTS }).await;
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let adjustable = bench.session.adjustable();
+    bench.session.adjust(Adjustable { idle_timeout: hour, ..adjustable });
     let (execution, reply) = bench.running(NEVER).await;
     tokio::time::advance(hour * 2 / 3).await;
     bench.agent.done(execution, Completion::Ok).await;

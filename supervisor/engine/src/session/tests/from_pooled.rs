@@ -13,7 +13,7 @@ async fn adopted() -> Bench {
     let mut agent = launched.recv().await.unwrap();
     agent.start().await;
     let pooled = starting.await.unwrap().unwrap();
-    let session = from_pooled(identity(limits()), LONG_TIMEOUTS, pooled, |_| ());
+    let session = from_pooled(identity(), adjustable(limits()), LONG_TIMEOUTS, pooled, |_| ());
     Bench { session, agent, backend, results, account }
 }
 

@@ -88,7 +88,8 @@ async fn a_tenant_has_only_so_many_transfers_and_others_have_theirs() {
     assert!(matches!(refused, Err(TransferError::TooMany)), "the tenant has as many as it may");
     let mut identity = another.session.identity.clone();
     identity.tenant = "other".to_owned();
-    let (others, _) = Session::new(identity, LONG_TIMEOUTS);
+    let adjustable = another.session.adjustable();
+    let (others, _) = Session::new(identity, adjustable, LONG_TIMEOUTS);
     assert!(limiter.permit(&others).is_ok(), "there are more for others");
     drop(benches);
     for reading in waiting {

@@ -9,12 +9,13 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vivarium_api_types::{ExecuteRequest, InterruptReply, RunRequest};
+use vivarium_api_types::{ExecuteRequest, ExecutionPage, InterruptReply, Page, RunRequest};
 
 use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::events;
-use crate::api::extract::{ExecutionId, Id, Params};
+use crate::api::extract::{ExecutionId, Id};
+use crate::api::query::Params;
 use crate::api::run_body::{self, RunBody};
 use crate::api::{Problem, Shared, reply};
 
@@ -23,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(execute))
         .routes(routes!(run))
         .routes(routes!(show))
+        .routes(routes!(list))
         .routes(routes!(interrupt))
 }
 
@@ -87,6 +89,19 @@ async fn show(
     let info = api.engine.execution(&tenant, &id, &execution_id)?;
     let weight = info.outcome.as_ref().map_or(0, |outcome| outcome.weight_bytes());
     reply::json(&api.engine, &tenant, weight, &info).await
+}
+
+/// List the executions of a session
+#[utoipa::path(get, path = "/v1/sessions/{id}/executions", operation_id = "list_executions",
+    tag = "executions", params(("id" = String, Path), Page),
+    responses((status = 200, body = ExecutionPage), (status = "default", body = Problem)))]
+async fn list(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Params(page): Params<Page>,
+) -> ApiResult<ExecutionPage> {
+    Ok(Answer(api.engine.executions(&tenant, &id, &page)?))
 }
 
 /// Interrupt what is running

@@ -15,7 +15,8 @@ use vivarium_engine::session::transfer::{ArchiveDownload, Download, Uploaded};
 
 use super::ApiResult;
 use crate::api::auth::Caller;
-use crate::api::extract::{FilePath, Id, Json, Params};
+use crate::api::extract::{FilePath, Id, Json};
+use crate::api::query::Params;
 use crate::api::{Problem, Shared};
 
 mod conditional;

@@ -15,7 +15,8 @@ use vivarium_engine::Stdin;
 use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::body::{PAUSE_AT_MOST, Pieces};
-use crate::api::extract::{ExecutionId, Json, Params};
+use crate::api::extract::{ExecutionId, Json};
+use crate::api::query::Params;
 use crate::api::{Problem, Shared};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {

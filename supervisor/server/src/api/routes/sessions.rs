@@ -6,20 +6,24 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vivarium_api_types::{KeepaliveReply, Page, ResetReply, SessionInfo, SessionPage, SessionSpec};
+use vivarium_api_types::{
+    KeepaliveReply, Page, ResetReply, SessionFilters, SessionInfo, SessionPage, SessionPatch,
+    SessionSpec,
+};
 use vivarium_engine::Created;
 
 use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::delivery::Delivery;
-use crate::api::extract::{Id, Params};
+use crate::api::extract::{Id, Json};
+use crate::api::query::Sessions;
 use crate::api::run_body::{self, Keyed};
 use crate::api::{Problem, Shared};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(create, list))
-        .routes(routes!(show, delete))
+        .routes(routes!(show, delete, change))
         .routes(routes!(reset))
         .routes(routes!(keepalive))
 }
@@ -42,14 +46,31 @@ async fn create(
 
 /// List sessions
 #[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions",
-    tag = "sessions", params(Page),
+    tag = "sessions", params(Page, SessionFilters),
     responses((status = 200, body = SessionPage), (status = "default", body = Problem)))]
 async fn list(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    Params(page): Params<Page>,
+    Sessions(query): Sessions,
 ) -> ApiResult<SessionPage> {
-    Ok(Answer(api.engine.list(&tenant, &page)?))
+    Ok(Answer(api.engine.list(&tenant, &query)?))
+}
+
+/// Change a session
+#[utoipa::path(patch, path = "/v1/sessions/{id}", operation_id = "change_session",
+    tag = "sessions", params(("id" = String, Path)),
+    request_body(content(
+        (SessionPatch = "application/merge-patch+json"),
+        (SessionPatch = "application/json")
+    )),
+    responses((status = 200, body = SessionInfo), (status = "default", body = Problem)))]
+async fn change(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Json(patch, _reserved): Json<SessionPatch>,
+) -> ApiResult<SessionInfo> {
+    Ok(Answer(api.engine.adjust(&tenant, &id, patch).await?))
 }
 
 /// Show a session

@@ -16,7 +16,8 @@ use vivarium_protocol::message::{FileEvent, FileEventKind};
 
 use crate::api::auth::Caller;
 use crate::api::events::EVENT_STREAM;
-use crate::api::extract::{Id, Params};
+use crate::api::extract::Id;
+use crate::api::query::Params;
 use crate::api::{Problem, Shared};
 
 /// A comment is sent after so long without events, to keep proxies from closing the connection.

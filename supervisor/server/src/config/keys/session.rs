@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("\"5m\""),
         flag: None,
         reloads: false,
-        doc: "How often the daemon looks for sessions that are idle or too old.",
+        doc: "How often the daemon looks for idle sessions. Deadlines do not wait for it.",
         set: Setter::Session(|session, value| put(&mut session.reap_interval, value.duration())),
     },
     Key {
@@ -74,7 +74,8 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("\"unlimited\""),
         flag: None,
         reloads: true,
-        doc: "A session is deleted after this time, whatever it does.",
+        doc: "A session is deleted after this time, whatever it does. A client may ask for an earlier \
+              `deadline`.",
         set: Setter::Session(|session, value| {
             put(&mut session.max_lifetime, value.duration_or_unlimited())
         }),
