@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,33 @@ def test_a_session_is_as_it_was_asked_for(real: Client) -> None:
     with pytest.raises(errors.NotFound):
         session.info()
     assert not session.delete()
+
+
+def test_a_session_can_be_changed_found_and_asked_for_its_executions(real: Client) -> None:
+    soon = datetime.now(timezone.utc) + timedelta(hours=1)
+    with real.session(metadata={"a": "1", "b": "2"}, deadline=soon) as session:
+        assert session.info().deadline == soon
+        info = session.update(
+            metadata={"a": None, "c": "x y"},
+            idle_timeout=60,
+            deadline="default",
+            limits={"max_output_bytes": 10},
+        )
+        assert (info.metadata, info.idle_timeout_ms) == ({"b": "2", "c": "x y"}, 60_000)
+        assert (info.deadline, info.limits["max_output_bytes"], info.running) == (None, 10, ())
+        found = [one.id for one in real.sessions(state="idle", metadata={"c": "x y", "b": "2"})]
+        assert found == [session.id]
+        assert not list(real.sessions(metadata={"c": "x"}))
+        session.execute("1")
+        session.command(["true"])
+        kinds = [(one.id, one.kind, one.status) for one in session.executions()]
+        assert kinds == [("2", "command", "ok"), ("1", "code", "ok")]
+        with pytest.raises(errors.InvalidRequest) as raised:
+            session.update(limits={"max_output_bytes": 11}, metadata={"c": None})
+        assert raised.value.field == "limits.max_output_bytes"
+        assert session.info().metadata == info.metadata
+        with pytest.raises(ValueError, match="time zone"):
+            session.update(deadline=datetime(2100, 1, 1))
 
 
 def test_an_attached_session_stays(real: Client, session: Session) -> None:

@@ -23,6 +23,7 @@ MODELS: dict[str, type] = {
     "EncodedImage": models.Image,
     "EnvironmentInfo": models.Environment,
     "ExecutionInfo": models.Execution,
+    "ExecutionSummary": models.ExecutionSummary,
     "ExecutionUsage": models.Usage,
     "FileEventInfo": models.FileEvent,
     "FileInfo": models.FileEntry,
@@ -51,10 +52,10 @@ NO_MODEL = {
     # Requests: the calls' parameters.
     *("CommandRequest", "ExecuteRequest", "FileChange", "FileSpec", "IsCompleteRequest"),
     "OutputSpec",
-    *("ProbeRequest", "RunRequest", "SessionSpec"),
+    *("ProbeRequest", "RunRequest", "SessionPatch", "SessionSpec"),
     # Lists of models, and strings.
     *("Completeness", "FileFormat", "FileList", "Progress"),
-    *("SessionPage", "SessionState"),
+    *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
     # Errors, and replies without anything new.
     *("FilesWritten", "KeepaliveReply", "Problem", "ResetReply"),
     # For operators.
@@ -117,6 +118,8 @@ REQUESTS: list[tuple[str, Any]] = [
     ("RunRequest", AsyncClient.stream),
     ("SessionSpec", Client.session),
     ("SessionSpec", AsyncClient.session),
+    ("SessionPatch", Session.update),
+    ("SessionPatch", AsyncSession.update),
     ("ExecuteRequest", Session.execute),
     ("ExecuteRequest", Session.stream),
     ("ExecuteRequest", AsyncSession.execute),
@@ -148,6 +151,7 @@ NAMES: list[tuple[str, Any]] = [
     ("Outcome.state", names.Survival),
     ("PreviousEnd.cause", names.Cause),
     ("Progress", names.ExecutionState),
+    ("ExecutionKind", names.ExecutionKind),
     ("SessionState", names.SessionState),
     ("SessionInfo.kernel_origin", names.KernelOrigin),
     ("FileInfo.kind", names.FileKind),

@@ -8,7 +8,7 @@ import { Calls, type CallOptions } from "./core/calls.js";
 import { array, string } from "./core/json.js";
 import { get, path, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
-import type { Command, RunOptions, SessionOptions } from "./core/requests.js";
+import type { Command, RunOptions, SessionFilters, SessionOptions } from "./core/requests.js";
 import type { HostInfo, SessionInfo, TenantInfo } from "./documents.js";
 import { Outcome } from "./outcome.js";
 import { Session } from "./session.js";
@@ -88,11 +88,11 @@ export class Client {
     return new Session(this.#calls, id, false);
   }
 
-  /** Yields the tenant's sessions, ordered by id. */
-  async *sessions(options: CallOptions = {}): AsyncGenerator<SessionInfo, void, undefined> {
+  /** Yields the tenant's sessions, ordered by id: those that have all of what is given. */
+  async *sessions(options: SessionFilters = {}): AsyncGenerator<SessionInfo, void, undefined> {
     let after: string | undefined;
     do {
-      const page = await this.#calls.fetch(get(path("sessions"), { after }), options);
+      const page = await this.#calls.fetch(requests.sessions(after, options), options);
       yield* array(page, "sessions", "a list of sessions") as SessionInfo[];
       after = typeof page["next"] === "string" ? page["next"] : undefined;
     } while (after !== undefined);

@@ -18,6 +18,10 @@ export type Limits = Schemas["LimitsSpec"];
 export type Network = NonNullable<Schemas["SessionSpec"]["network"]>;
 /** How far an execution has come, and its outcome once it is over. */
 export type ExecutionInfo = Schemas["ExecutionInfo"];
+/** An execution in a list. */
+export type ExecutionSummary = Schemas["ExecutionSummary"];
+/** What a session is doing. */
+export type SessionState = Schemas["SessionState"];
 /** The outcome of an execution, as the API sends it. */
 export type OutcomeDocument = Schemas["Outcome"];
 /** An uncaught exception. */

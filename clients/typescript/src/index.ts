@@ -22,6 +22,8 @@ export type {
   CommandOptions,
   ExecuteOptions,
   RunOptions,
+  SessionChanges,
+  SessionFilters,
   SessionOptions,
   WorkOptions,
 } from "./core/requests.js";

@@ -3,13 +3,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Calls, CallOptions } from "./core/calls.js";
-import { type Fields, object, string } from "./core/json.js";
+import { array, type Fields, object, string } from "./core/json.js";
 import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
-import type { Command, CommandOptions, ExecuteOptions } from "./core/requests.js";
+import type { Command, CommandOptions, ExecuteOptions, SessionChanges } from "./core/requests.js";
 import type {
   Completeness,
   Completions,
+  ExecutionSummary,
   Inspection,
   InterruptReply,
   KeepaliveReply,
@@ -143,6 +144,24 @@ export class Session {
     const fields = await this.#calls.fetch(get(path("sessions", this.id)), options);
     string(fields, "id", "a session");
     return fields as unknown as SessionInfo;
+  }
+
+  /** Changes the session and returns it. All of it is done, or nothing. */
+  async update(changes: SessionChanges): Promise<SessionInfo> {
+    const fields = await this.#calls.fetch(requests.updateSession(this.id, changes), changes);
+    string(fields, "id", "a session");
+    return fields as unknown as SessionInfo;
+  }
+
+  /** Yields the executions that wait or run, or whose result is kept, newest first. */
+  async *executions(options: CallOptions = {}): AsyncGenerator<ExecutionSummary, void, undefined> {
+    let after: string | undefined;
+    do {
+      const where = path("sessions", this.id, "executions");
+      const page = await this.#calls.fetch(get(where, { after }), options);
+      yield* array(page, "executions", "a list of executions") as ExecutionSummary[];
+      after = typeof page["next"] === "string" ? page["next"] : undefined;
+    } while (after !== undefined);
   }
 
   /** Deletes the session. Returns, once nothing of it is left, whether it existed. */

@@ -95,6 +95,33 @@ test("each end of code has an error of its own", needsDaemon, async (t) => {
   assert.deepEqual([next.kernel?.generation, next.kernel?.previous_end?.cause], [2, "signal"]);
 });
 
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const value of values) {
+    found.push(value);
+  }
+  return found;
+}
+
+test("a session is changed, found and asked for its executions", needsDaemon, async (t) => {
+  const { client } = await real(t);
+  const deadline = new Date(Date.now() + 3_600_000);
+  await using session = await client.session({ metadata: { a: "1", b: "2" }, deadline });
+  assert.equal(Date.parse((await session.info()).deadline ?? ""), deadline.getTime());
+  const changes = { metadata: { a: null, c: "x y" }, idleTimeoutMs: 60_000, deadline: null };
+  const info = await session.update({ ...changes, limits: { max_output_bytes: 10 } });
+  assert.deepEqual([info.metadata, info.idle_timeout_ms], [{ b: "2", c: "x y" }, 60_000]);
+  assert.deepEqual([info.deadline, info.limits.max_output_bytes], [null, 10]);
+  const found = await all(client.sessions({ state: "idle", metadata: { c: "x y" } }));
+  assert.deepEqual(found.map((one) => one.id), [session.id]);
+  await session.execute("1");
+  await session.command(["true"]);
+  const executions = await all(session.executions());
+  const kinds = executions.map((one) => [one.id, one.kind, one.status]);
+  assert.deepEqual(kinds, [["2", "command", "ok"], ["1", "code", "ok"]]);
+  await assert.rejects(session.update({ limits: { max_output_bytes: 11 } }), vivarium.InvalidRequest);
+});
+
 test("a session is as it was asked for, and gone when deleted", needsDaemon, async (t) => {
   const { client } = await real(t);
   const session = await client.session({

@@ -46,7 +46,17 @@ from .errors import (
     VivariumError,
 )
 from .events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
-from .models import Execution, FileEntry, Image, Limits, Outcome, OutputFile, SessionInfo, Value
+from .models import (
+    Execution,
+    ExecutionSummary,
+    FileEntry,
+    Image,
+    Limits,
+    Outcome,
+    OutputFile,
+    SessionInfo,
+    Value,
+)
 
 __all__ = [
     "ApiError",
@@ -68,6 +78,7 @@ __all__ = [
     "EventsGone",
     "Execution",
     "ExecutionError",
+    "ExecutionSummary",
     "FileEntry",
     "Files",
     "Forbidden",

@@ -93,6 +93,13 @@ export function post(
   return { ...PLAIN, ...options, method: "POST", target, content, headers };
 }
 
+/** Returns a request with a JSON merge patch, in which null removes. */
+export function patch(target: string, content: Source): Request {
+  const headers = { "Content-Type": "application/merge-patch+json" };
+  // The daemon may wait for the host's kernel to reclaim memory.
+  return { ...PLAIN, method: "PATCH", target, content, headers, patience: "work" };
+}
+
 /** The same request, answered by a stream of events. */
 export function streamed(request: Request, headers: Record<string, string> = {}): Request {
   const accepted = { ...request.headers, Accept: "text/event-stream", ...headers };

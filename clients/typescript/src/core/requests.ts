@@ -1,10 +1,10 @@
 /** The API's calls as requests. Arguments that are not given are not sent. */
 
 import { randomKey } from "#platform";
-import type { Limits, Network, OutputSpec } from "../documents.js";
+import type { Limits, Network, OutputSpec, SessionState } from "../documents.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
-import { filePath, get, path, post, type Patience, type Request, streamed } from "./request.js";
+import { filePath, get, patch, path, post, type Patience, type Request, streamed } from "./request.js";
 
 /** A program with its arguments, or a line for `/bin/sh -c`. */
 export type Command = readonly string[] | { readonly shell: string };
@@ -64,6 +64,8 @@ export interface SessionOptions extends CallOptions, Confinement {
   id?: string | undefined;
   /** Milliseconds without use after which the daemon deletes the session. */
   idleTimeoutMs?: number | undefined;
+  /** When the daemon deletes the session, whatever it does. */
+  deadline?: Date | undefined;
   /** Strings that `Session.info` returns. */
   metadata?: Readonly<Record<string, string>> | undefined;
   /**
@@ -73,11 +75,47 @@ export interface SessionOptions extends CallOptions, Confinement {
   idempotencyKey?: string | undefined;
 }
 
+/** What to change of a session; what is not given stays. */
+export interface SessionChanges extends CallOptions {
+  /** Keys to set, or to remove where the value is null. Null removes all. */
+  metadata?: Readonly<Record<string, string | null>> | null | undefined;
+  /** Milliseconds without use after which the daemon deletes the session; null: as configured. */
+  idleTimeoutMs?: number | null | undefined;
+  /** When the daemon deletes the session, whatever it does; null: as configured, if at all. */
+  deadline?: Date | null | undefined;
+  /**
+   * Limits to lower: `max_memory_mb`, `max_procs`, `cpu_cores`, `max_output_bytes` and
+   * `max_result_bytes`.
+   */
+  limits?: Limits | undefined;
+}
+
+/** Which sessions to list: those that have all of what is given. */
+export interface SessionFilters extends CallOptions {
+  state?: SessionState | undefined;
+  metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** PATCH /v1/sessions/{id} */
+export function updateSession(sessionId: string, changes: SessionChanges): Request {
+  const { metadata, limits, idleTimeoutMs, deadline } = changes;
+  const idle_timeout_ms = idleTimeoutMs === null ? null : milliseconds(idleTimeoutMs);
+  return patch(path("sessions", sessionId), json({ metadata, limits, idle_timeout_ms, deadline }));
+}
+
+/** GET /v1/sessions */
+export function sessions(after: string | undefined, filters: SessionFilters): Request {
+  const metadata = Object.entries(filters.metadata ?? {});
+  const keys = Object.fromEntries(metadata.map(([key, value]) => [`metadata[${key}]`, value]));
+  return get(path("sessions"), { after, state: filters.state, ...keys });
+}
+
 /** POST /v1/sessions */
 export function createSession(options: SessionOptions): Request {
-  const { id, environment, limits, network, env, metadata, idempotencyKey: key } = options;
+  const { id, environment, limits, network, env, metadata, deadline, idempotencyKey: key } = options;
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
-  const fields = { id, environment, limits, network, env, metadata, idle_timeout_ms };
+  const confinement = { environment, limits, network, env };
+  const fields = { id, ...confinement, metadata, deadline, idle_timeout_ms };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that
   // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.
   return post(path("sessions"), json(fields), {

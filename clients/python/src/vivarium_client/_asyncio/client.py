@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
 
@@ -16,6 +17,7 @@ from .._core.listing import session_page
 from .._core.requests import Outputs
 from .._core.stream import Stream
 from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
+from ..models.names import SessionState
 from .session import AsyncSession, Opening
 from .stream import AsyncEventStream
 from .transport import AwaitedTransport
@@ -186,6 +188,7 @@ class AsyncClient:
         network: Optional[Network] = None,
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
+        deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening:
@@ -200,6 +203,7 @@ class AsyncClient:
             network: `none`, `loopback` or, where the operator allows it, `full`.
             env: Environment variables of the kernel.
             idle_timeout: Seconds without use after which the daemon deletes the session.
+            deadline: When the daemon deletes the session, whatever it does; with a time zone.
             metadata: Strings that `AsyncSession.info` returns.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
@@ -216,6 +220,7 @@ class AsyncClient:
             network=network,
             env=env,
             idle_timeout=idle_timeout,
+            deadline=deadline,
             metadata=metadata,
             idempotency_key=idempotency_key,
         )
@@ -225,11 +230,17 @@ class AsyncClient:
         """Returns an existing session, without a request. It is not deleted at the end."""
         return AsyncSession(self._calls, id, deletes_itself=False)
 
-    async def sessions(self) -> AsyncIterator[SessionInfo]:
-        """Yields the tenant's sessions, ordered by id."""
+    async def sessions(
+        self,
+        *,
+        state: Optional[SessionState] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+    ) -> AsyncIterator[SessionInfo]:
+        """Yields the tenant's sessions, ordered by id: those with all that is given."""
         after = None
         while True:
-            page = await self._calls.fetch(requests.sessions(after, None), session_page)
+            request = requests.sessions(after, None, state=state, metadata=metadata)
+            page = await self._calls.fetch(request, session_page)
             for info in page.entries:
                 yield info
             after = page.next

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import Any, Literal, Optional, Union
 
 from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
+from .._core.listing import execution_page
 from .._core.request import Request
 from .._core.requests import Outputs
 from .._core.stream import Stream
@@ -18,8 +19,10 @@ from ..models import (
     Completeness,
     Completions,
     Execution,
+    ExecutionSummary,
     Inspection,
     Interrupt,
+    Limits,
     Outcome,
     SessionInfo,
 )
@@ -259,6 +262,49 @@ class AsyncSession:
     async def info(self) -> SessionInfo:
         """Returns state, protection, limits and usage."""
         return await self._calls.fetch(requests.session(self.id), SessionInfo._read)
+
+    async def update(
+        self,
+        *,
+        metadata: Optional[Mapping[str, Optional[str]]] = None,
+        idle_timeout: Union[float, Literal["default"], None] = None,
+        deadline: Union[datetime, Literal["default"], None] = None,
+        limits: Optional[Limits] = None,
+    ) -> SessionInfo:
+        """Changes the session and returns it. All of it is done, or nothing.
+
+        Args:
+            metadata: Keys to set, or to remove where the value is None.
+            idle_timeout: Seconds without use after which the daemon deletes the session, or
+                `default` for the configured time.
+            deadline: When the daemon deletes the session, whatever it does; with a time zone. Or
+                `default` for the configured latest time, if any.
+            limits: Limits to lower: `max_memory_mb`, `max_procs`, `cpu_cores`,
+                `max_output_bytes` and `max_result_bytes`.
+
+        Raises:
+            Conflict: The session uses more than a limit that it was to get.
+            InvalidRequest: A value that the session cannot have.
+        """
+        request = requests.update_session(
+            self.id,
+            metadata=metadata,
+            idle_timeout=idle_timeout,
+            deadline=deadline,
+            limits=limits,
+        )
+        return await self._calls.fetch(request, SessionInfo._read)
+
+    async def executions(self) -> AsyncIterator[ExecutionSummary]:
+        """Yields the executions that wait or run, or whose result is kept, newest first."""
+        after = None
+        while True:
+            page = await self._calls.fetch(requests.executions(self.id, after), execution_page)
+            for execution in page.entries:
+                yield execution
+            after = page.next
+            if after is None:
+                return
 
     async def delete(self) -> bool:
         """Deletes the session. Returns, once nothing of it is left, whether it existed."""

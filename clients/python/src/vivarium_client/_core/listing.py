@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Optional, TypeVar
 
-from ..models import FileEntry, SessionInfo
+from ..models import ExecutionSummary, FileEntry, SessionInfo
 from .reading import Reader
 
 T = TypeVar("T")
@@ -20,6 +20,11 @@ class Page(Generic[T]):
 
 def session_page(reader: Reader) -> Page[SessionInfo]:
     entries = [SessionInfo._read(session) for session in reader.objects("sessions")]
+    return Page(entries, reader.optional_text("next"))
+
+
+def execution_page(reader: Reader) -> Page[ExecutionSummary]:
+    entries = [ExecutionSummary._read(one) for one in reader.objects("executions")]
     return Page(entries, reader.optional_text("next"))
 
 

@@ -94,6 +94,10 @@ class Reader:
             key: value if isinstance(value, str) else json.dumps(value) for key, value in fields
         }
 
+    def strings(self, name: str) -> tuple[str, ...]:
+        """The strings of an array; none if missing."""
+        return tuple(str(value) for value in self._get(name, list) or [])
+
     def time(self, name: str) -> datetime:
         """A time (RFC 3339)."""
         return _time(self.required_text(name), f"{self.where}.{name}")

@@ -88,3 +88,11 @@ def _with_json(method: str, where: str, fields: Mapping[str, Any], **options: An
     body = json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/json", **options.pop("headers", {})}
     return Request(method, where, body, headers, **options)
+
+
+def patch(where: str, fields: Mapping[str, Any]) -> Request:
+    """Returns a request with a JSON merge patch, in which None removes."""
+    body = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    headers = {"Content-Type": "application/merge-patch+json"}
+    # The daemon may wait for the host's kernel to reclaim memory.
+    return Request("PATCH", where, body, headers, idempotent=True, patience=Patience.WORK)

@@ -6,9 +6,10 @@ import base64
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Optional, TypedDict, Union
+from datetime import datetime
+from typing import Any, Literal, Optional, TypedDict, Union
 
-from ..models.names import Format, Network
+from ..models.names import Format, Network, SessionState
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, patch, path, post
@@ -37,6 +38,7 @@ def create_session(
     network: Optional[Network],
     env: Optional[Mapping[str, str]],
     idle_timeout: Optional[float],
+    deadline: Optional[datetime],
     metadata: Optional[Mapping[str, str]],
     idempotency_key: Optional[str],
 ) -> Request:
@@ -48,6 +50,7 @@ def create_session(
         "network": network,
         "env": env,
         "idle_timeout_ms": _milliseconds(idle_timeout),
+        "deadline": None if deadline is None else _time(deadline),
         "metadata": metadata,
     }
     # No key but the caller's: with one that nobody knows the daemon would keep a session that
@@ -169,9 +172,49 @@ def control(session_id: str, call: str) -> Request:
     return post(where, idempotent=call == "keepalive", patience=Patience.WORK)
 
 
-def sessions(after: Optional[str], limit: Optional[int]) -> Request:
+def sessions(
+    after: Optional[str],
+    limit: Optional[int],
+    *,
+    state: Optional[SessionState] = None,
+    metadata: Optional[Mapping[str, str]] = None,
+) -> Request:
     """GET /v1/sessions"""
-    return get(path("sessions"), {"limit": limit, "after": after})
+    keys = {f"metadata[{key}]": value for key, value in (metadata or {}).items()}
+    return get(path("sessions"), {"limit": limit, "after": after, "state": state, **keys})
+
+
+def update_session(
+    session_id: str,
+    *,
+    metadata: Optional[Mapping[str, Optional[str]]],
+    idle_timeout: Union[float, Literal["default"], None],
+    deadline: Union[datetime, Literal["default"], None],
+    limits: Optional[Limits],
+) -> Request:
+    """PATCH /v1/sessions/{id}"""
+    fields: dict[str, Any] = {}
+    if metadata is not None:
+        fields["metadata"] = dict(metadata)
+    if idle_timeout is not None:
+        is_default = idle_timeout == "default"
+        fields["idle_timeout_ms"] = None if is_default else _milliseconds(float(idle_timeout))
+    if deadline is not None:
+        fields["deadline"] = None if deadline == "default" else _time(deadline)
+    if limits is not None:
+        fields["limits"] = limits
+    return patch(path("sessions", session_id), fields)
+
+
+def executions(session_id: str, after: Optional[str]) -> Request:
+    """GET /v1/sessions/{id}/executions"""
+    return get(path("sessions", session_id, "executions"), {"after": after})
+
+
+def _time(time: Union[datetime, str]) -> str:
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        raise ValueError("a deadline is a datetime with a time zone")
+    return time.isoformat()
 
 
 def host() -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
 
@@ -17,6 +18,7 @@ from .._core.requests import Outputs
 from .._core.stream import Stream
 from .._core.transport import run
 from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
+from ..models.names import SessionState
 from .session import Session
 from .stream import EventStream
 from .transport import BlockingTransport
@@ -187,6 +189,7 @@ class Client:
         network: Optional[Network] = None,
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
+        deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Session:
@@ -201,6 +204,7 @@ class Client:
             network: `none`, `loopback` or, where the operator allows it, `full`.
             env: Environment variables of the kernel.
             idle_timeout: Seconds without use after which the daemon deletes the session.
+            deadline: When the daemon deletes the session, whatever it does; with a time zone.
             metadata: Strings that `Session.info` returns.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
@@ -217,6 +221,7 @@ class Client:
             network=network,
             env=env,
             idle_timeout=idle_timeout,
+            deadline=deadline,
             metadata=metadata,
             idempotency_key=idempotency_key,
         )
@@ -227,11 +232,17 @@ class Client:
         """Returns an existing session, without a request. It is not deleted at the end."""
         return Session(self._calls, id, deletes_itself=False)
 
-    def sessions(self) -> Iterator[SessionInfo]:
-        """Yields the tenant's sessions, ordered by id."""
+    def sessions(
+        self,
+        *,
+        state: Optional[SessionState] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+    ) -> Iterator[SessionInfo]:
+        """Yields the tenant's sessions, ordered by id: those with all that is given."""
         after = None
         while True:
-            page = run(self._calls.fetch(requests.sessions(after, None), session_page))
+            request = requests.sessions(after, None, state=state, metadata=metadata)
+            page = run(self._calls.fetch(request, session_page))
             yield from page.entries
             after = page.next
             if after is None:

@@ -3,7 +3,7 @@
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .names import Cause, Network, Status
-from .outcome import ExceptionInfo, Execution, Kernel, Outcome, PreviousEnd, Usage
+from .outcome import ExceptionInfo, Execution, ExecutionSummary, Kernel, Outcome, PreviousEnd, Usage
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
 from .workspace import Completeness, Completion, Completions, FileEntry, FileEvent, Inspection
 
@@ -18,6 +18,7 @@ __all__ = [
     "Environment",
     "ExceptionInfo",
     "Execution",
+    "ExecutionSummary",
     "FileEntry",
     "FileEvent",
     "HostInfo",

@@ -33,6 +33,7 @@ Cause = Union[
         "interrupt",
         "reset",
         "deleted",
+        "expired",
         "draining",
         "queue_full",
         "kernel_start",
@@ -45,6 +46,8 @@ Cause = Union[
 
 Survival = Union[Literal["preserved", "lost"], str]
 """Whether variables survived an execution."""
+
+ExecutionKind = Union[Literal["code", "command"], str]
 
 ExecutionState = Union[Literal["queued", "running", "done"], str]
 

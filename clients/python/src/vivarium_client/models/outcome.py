@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Optional, TypeVar, Union, overload
 
 from .. import _notebook, _text, _tool, errors
 from .._core.reading import Reader
 from .media import ChangedFile, DisplayData, Image, OutputFile, Value
-from .names import Cause, ExecutionState, Status, Survival
+from .names import Cause, ExecutionKind, ExecutionState, Status, Survival
 
 Self = TypeVar("Self", bound="Outcome")
 
@@ -289,6 +290,36 @@ _ERRORS: dict[str, type[errors.ExecutionError]] = {
     "killed": errors.Killed,
     "rejected": errors.Rejected,
 }
+
+
+@dataclass(frozen=True)
+class ExecutionSummary:
+    """An execution in a list."""
+
+    id: str
+    kind: ExecutionKind
+    """`code` or `command`."""
+    state: ExecutionState
+    """`queued`, `running` or `done`."""
+    status: Optional[Status]
+    """How it ended; None until it has."""
+    queued_at: datetime
+    started_at: Optional[datetime]
+    """None before it runs, and if it never did."""
+    ended_at: Optional[datetime]
+    """None until it has ended."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> ExecutionSummary:
+        return cls(
+            id=reader.required_text("id"),
+            kind=reader.text("kind"),
+            state=reader.required_text("state"),
+            status=reader.optional_text("status"),
+            queued_at=reader.time("queued_at"),
+            started_at=reader.optional_time("started_at"),
+            ended_at=reader.optional_time("ended_at"),
+        )
 
 
 @dataclass(frozen=True)

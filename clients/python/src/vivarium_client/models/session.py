@@ -129,6 +129,12 @@ class SessionInfo:
     expires_at: datetime
     """When the session is deleted unless it is used before."""
     metadata: Mapping[str, str]
+    idle_timeout_ms: Optional[int] = None
+    """Milliseconds without use after which the session is deleted."""
+    deadline: Optional[datetime] = None
+    """When the session is deleted, whatever it does; None if never."""
+    running: tuple[str, ...] = ()
+    """The ids of the executions that run now."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionInfo:
@@ -147,6 +153,9 @@ class SessionInfo:
             last_used_at=reader.time("last_used_at"),
             expires_at=reader.time("expires_at"),
             metadata=reader.texts("metadata"),
+            idle_timeout_ms=reader.optional_integer("idle_timeout_ms"),
+            deadline=reader.optional_time("deadline"),
+            running=reader.strings("running"),
         )
 
 
