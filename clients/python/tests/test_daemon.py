@@ -31,6 +31,21 @@ def test_a_run(real: Client) -> None:
     assert outcome.raise_for_status() is outcome
 
 
+def test_outputs_are_in_order_as_in_a_notebook(session: Session) -> None:
+    code = "import sys; print('a'); display(1); print('b', file=sys.stderr); 6 * 7"
+    outcome = session.execute(code, answer={"format": "notebook"})
+    kinds = [output["output_type"] for output in outcome.outputs]
+    assert kinds == ["stream", "display_data", "stream", "execute_result"]
+    assert outcome.outputs[0] == {"output_type": "stream", "name": "stdout", "text": "a\n"}
+    assert (outcome.stdout, outcome.value) == ("", None)
+    kept = session.execution(outcome.execution_id).outcome
+    assert kept is not None
+    assert (kept.stdout, kept.outputs) == ("a\n", ())
+    both = session.execution(outcome.execution_id, answer={"format": "both"}).outcome
+    assert both is not None
+    assert (both.stdout, both.outputs) == ("a\n", outcome.outputs)
+
+
 def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:
     local = tmp_path / "local"
     local.write_bytes(b"\xff\0")

@@ -10,7 +10,15 @@ import httpx
 import pytest
 
 from daemon import Daemon
-from vivarium_client import AsyncClient, AsyncSession, Client, Session, events, models
+from vivarium_client import (
+    AnswerForm,
+    AsyncClient,
+    AsyncSession,
+    Client,
+    Session,
+    events,
+    models,
+)
 from vivarium_client.models import names
 
 MODELS: dict[str, type] = {
@@ -50,12 +58,14 @@ MODELS: dict[str, type] = {
 
 NO_MODEL = {
     # Requests: the calls' parameters.
-    *("CommandRequest", "ExecuteRequest", "FileChange", "FileSpec", "IsCompleteRequest"),
-    "OutputSpec",
-    *("ProbeRequest", "RunRequest", "SessionPatch", "SessionSpec"),
+    *("AnswerForm", "CommandRequest", "ExecuteRequest", "FileChange", "FileSpec"),
+    *("IsCompleteRequest", "OutputSpec", "ProbeRequest", "RunRequest", "SessionPatch"),
+    "SessionSpec",
     # Lists of models, and strings.
-    *("Completeness", "FileFormat", "FileList", "Progress"),
+    *("Completeness", "FileFormat", "FileList", "OutputFormat", "Progress"),
     *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
+    # As nbformat takes it.
+    "NotebookOutput",
     # Errors, and replies without anything new.
     *("FilesWritten", "KeepaliveReply", "Problem", "ResetReply"),
     # For operators.
@@ -97,6 +107,10 @@ def test_a_model_has_every_field_of_its_schema(schemas: dict[str, Any], name: st
 
 def test_limits_have_no_other_fields(schemas: dict[str, Any]) -> None:
     assert set(schemas["LimitsSpec"]["properties"]) == set(models.Limits.__annotations__)
+
+
+def test_an_answer_form_has_no_other_fields(schemas: dict[str, Any]) -> None:
+    assert set(schemas["AnswerForm"]["properties"]) == set(AnswerForm.__annotations__)
 
 
 def test_schemas_without_a_name_have_models(schemas: dict[str, Any]) -> None:
@@ -146,6 +160,7 @@ NAMES: list[tuple[str, Any]] = [
     ("SessionSpec.network", names.Network),
     ("SessionInfo.network", names.Network),
     ("FileFormat", names.Format),
+    ("OutputFormat", names.AnswerFormat),
     ("Outcome.status", names.Status),
     ("Outcome.cause", names.Cause),
     ("Outcome.state", names.Survival),

@@ -24,6 +24,10 @@ export type ExecutionSummary = Schemas["ExecutionSummary"];
 export type SessionState = Schemas["SessionState"];
 /** The outcome of an execution, as the API sends it. */
 export type OutcomeDocument = Schemas["Outcome"];
+/** How an answer tells an outcome. */
+export type AnswerForm = Schemas["AnswerForm"];
+/** An output of a notebook's cell (nbformat 4.5). */
+export type NotebookOutput = Schemas["NotebookOutput"];
 /** An uncaught exception. */
 export type ExceptionInfo = NonNullable<OutcomeDocument["exception"]>;
 /** The value of a final expression. */

@@ -8,6 +8,7 @@ import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import type { Command, CommandOptions, ExecuteOptions, SessionChanges } from "./core/requests.js";
 import type {
+  AnswerForm,
   Completeness,
   Completions,
   ExecutionSummary,
@@ -79,8 +80,11 @@ export class Session {
   }
 
   /** Returns the state of an execution. Throws `NotFound` if the daemon no longer keeps it. */
-  async execution(executionId: string, options: CallOptions = {}): Promise<Execution> {
-    const request = requests.execution(this.id, executionId);
+  async execution(
+    executionId: string,
+    options: CallOptions & { answer?: AnswerForm } = {},
+  ): Promise<Execution> {
+    const request = requests.execution(this.id, executionId, options.answer);
     const fields = await this.#calls.fetch(request, options);
     string(fields, "state", "an execution");
     const outcome = fields["outcome"] ?? null;

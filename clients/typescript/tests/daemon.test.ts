@@ -33,6 +33,20 @@ test("a run has output, value and times", needsDaemon, async (t) => {
   assert.equal(outcome.raiseForStatus(), outcome);
 });
 
+test("outputs are in order as in a notebook", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const code = "print('a'); display(1); 6 * 7";
+  const outcome = await session.execute(code, { answer: { format: "notebook" } });
+  const kinds = outcome.outputs?.map((output) => output.output_type);
+  assert.deepEqual(kinds, ["stream", "display_data", "execute_result"]);
+  assert.deepEqual([outcome.stdout, outcome.value], ["", null]);
+  const kept = await session.execution(outcome.execution_id);
+  assert.deepEqual([kept.outcome?.stdout, kept.outcome?.outputs], ["a\n", undefined]);
+  const form = { format: "both" } as const;
+  const both = await session.execution(outcome.execution_id, { answer: form });
+  assert.deepEqual([both.outcome?.stdout, both.outcome?.outputs], ["a\n", outcome.outputs]);
+});
+
 test("a run takes everything that it documents", needsDaemon, async (t) => {
   const { client } = await real(t);
   const outcome = await client.run(

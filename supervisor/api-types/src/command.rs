@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{FileSpec, OutputSpec};
+use super::{AnswerForm, FileSpec, OutputSpec};
 
 /// A process to run in a session's sandbox, beside its kernel: `argv` or `shell`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -76,6 +76,13 @@ pub struct CommandRequest {
         deserialize_with = "super::object::list"
     )]
     pub outputs: Vec<OutputSpec>,
+    /// How the answer tells what came of it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub answer: Option<AnswerForm>,
     /// Interrupt it when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,

@@ -93,6 +93,7 @@ impl Outcome {
             + self.stderr.len()
             + exception
             + result
+            + self.order.len() * size_of::<super::Place>()
             + displays.chain(images).chain(files).chain(changed).sum::<usize>()
     }
 }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod assist;
 mod command;
 mod event;
@@ -13,6 +14,7 @@ mod files;
 mod kept;
 mod limits;
 mod listen_addr;
+mod notebook;
 mod object;
 mod patch;
 mod request;
@@ -20,6 +22,7 @@ mod response;
 mod scalar;
 mod token;
 
+pub use answer::{AnswerForm, Answered, OutputFormat};
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
     Match, ProbeRequest,
@@ -34,6 +37,7 @@ pub use files::{
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
+pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
 pub use patch::{Change, SessionPatch};
 pub use request::{

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A `T` that is read from an object only.
@@ -45,6 +45,13 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 ) -> Result<Vec<T>, D::Error> {
     let objects = deserializer.deserialize_seq(Items::<Object<T>>(PhantomData))?;
     Ok(objects.into_iter().map(|object| object.0).collect())
+}
+
+/// One of a few names. Of anything but a string, serde_json says that it is no JSON.
+pub(super) fn name<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    T::deserialize(String::deserialize(deserializer)?.into_deserializer())
 }
 
 /// The most items of a list in a request. An item of a few bytes becomes many in memory: without

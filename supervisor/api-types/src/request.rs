@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
 use super::response::schema;
-use super::{LimitsSpec, SessionState};
+use super::{AnswerForm, LimitsSpec, SessionState};
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -168,6 +168,13 @@ pub struct ExecuteRequest {
         deserialize_with = "super::object::list"
     )]
     pub outputs: Vec<OutputSpec>,
+    /// How the answer tells what came of it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub answer: Option<AnswerForm>,
     /// Interrupt it when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,
@@ -245,6 +252,13 @@ pub struct RunRequest {
         deserialize_with = "super::scalar::unique_map"
     )]
     pub env: BTreeMap<String, String>,
+    /// How the answer tells what came of it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub answer: Option<AnswerForm>,
     /// End it, and its session, when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,

@@ -11,7 +11,7 @@ use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
-use super::{FileFormat, LimitsInfo};
+use super::{FileFormat, LimitsInfo, NotebookOutput, Place};
 
 mod host;
 pub(crate) mod schema;
@@ -63,6 +63,17 @@ pub struct Outcome {
     pub images: Vec<EncodedImage>,
     /// Frames of animations.
     pub video_frames: Vec<EncodedImage>,
+    /// All of this in order, as a notebook has it (nbformat 4.5); only if `output_format` asks for
+    /// it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::notebook::unread"
+    )]
+    pub outputs: Option<Vec<NotebookOutput>>,
+    /// The order of all of this.
+    #[serde(skip)]
+    pub order: Vec<Place>,
     /// The requested files.
     pub files: Vec<OutputFile>,
     /// Files that the execution created or changed.

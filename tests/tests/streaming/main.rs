@@ -12,5 +12,6 @@ mod kept;
 mod once;
 mod order;
 mod outcomes;
+mod outputs;
 mod resume;
 mod slow;

@@ -15,7 +15,7 @@ from ._asyncio.client import AsyncClient
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
 from ._asyncio.session import AsyncSession
 from ._asyncio.stream import AsyncEventStream
-from ._core.requests import OutputSpec
+from ._core.requests import AnswerForm, OutputSpec
 from ._sync.client import Client
 from ._sync.files import Files, RemoteFile
 from ._sync.session import Session
@@ -59,6 +59,7 @@ from .models import (
 )
 
 __all__ = [
+    "AnswerForm",
     "ApiError",
     "AsyncClient",
     "AsyncEventStream",

@@ -1,7 +1,7 @@
 /** The API's calls as requests. Arguments that are not given are not sent. */
 
 import { randomKey } from "#platform";
-import type { Limits, Network, OutputSpec, SessionState } from "../documents.js";
+import type { AnswerForm, Limits, Network, OutputSpec, SessionState } from "../documents.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
 import { filePath, get, patch, path, post, type Patience, type Request, streamed } from "./request.js";
@@ -17,6 +17,8 @@ export interface WorkOptions extends CallOptions {
   files?: InputFiles | undefined;
   /** Files to return, by path in the working directory. */
   outputs?: Iterable<string | OutputSpec> | undefined;
+  /** How the outcome is told. */
+  answer?: AnswerForm | undefined;
   /** Interrupt the code when this client disconnects; by default it runs on. */
   cancelOnDisconnect?: boolean | undefined;
   /** Another call with the same key returns the outcome of the first. */
@@ -159,8 +161,8 @@ export async function run(program: string | Command, options: RunOptions): Promi
 }
 
 /** GET /v1/sessions/{id}/executions/{execution_id} */
-export function execution(sessionId: string, executionId: string): Request {
-  return get(path("sessions", sessionId, "executions", executionId));
+export function execution(sessionId: string, executionId: string, answer?: AnswerForm): Request {
+  return get(path("sessions", sessionId, "executions", executionId), answer);
 }
 
 /** As `execution`, answered by the events after number `after`. */
@@ -220,6 +222,7 @@ async function common(options: WorkOptions): Promise<object> {
     timeout_ms: milliseconds(options.timeoutMs),
     files: files.length ? files : undefined,
     outputs: outputs.length ? outputs : undefined,
+    answer: options.answer,
     cancel_on_disconnect: options.cancelOnDisconnect || undefined,
   };
 }

@@ -40,6 +40,11 @@ fn object<const N: usize>(members: [(&str, ObjectBuilder); N]) -> ObjectBuilder 
     })
 }
 
+/// [`vivarium_protocol::message::Stream`]
+pub(crate) fn stream() -> Schema {
+    one_of(&["stdout", "stderr"]).into()
+}
+
 /// [`vivarium_protocol::outcome::Exception`], or null.
 pub(crate) fn exception() -> Schema {
     let object = object([("type", text()), ("message", text()), ("traceback", text())]);

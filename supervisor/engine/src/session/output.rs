@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use vivarium_api_types::{
-    ChangedFile, Display as DisplayInfo, EncodedImage, OutputFile, OutputSpec, ValueInfo,
+    ChangedFile, Display as DisplayInfo, EncodedImage, OutputFile, OutputSpec, Place, ValueInfo,
 };
 use vivarium_protocol::message::{Changes, FileEntry, FromAgent, Stream};
 use vivarium_protocol::outcome::{Display, Exception, Value};
@@ -16,6 +16,7 @@ use super::execution_log::EventKind;
 
 mod files;
 mod mime;
+mod order;
 mod shown;
 #[cfg(test)]
 pub(super) mod tests;
@@ -23,6 +24,7 @@ mod text;
 
 use files::Files;
 pub use mime::bundle as mime_bundle;
+use order::Order;
 use shown::Shown;
 use text::{Kept, Printed};
 
@@ -41,6 +43,7 @@ pub(super) struct Collector {
     value: Option<Arc<ValueInfo>>,
     exception: Option<Arc<Exception>>,
     shown: Shown,
+    order: Order,
     files: Files,
     changed: Vec<ChangedFile>,
     changed_more: bool,
@@ -62,6 +65,7 @@ pub(super) struct Collected {
     pub(super) displays: Vec<DisplayInfo>,
     pub(super) images: Vec<EncodedImage>,
     pub(super) video_frames: Vec<EncodedImage>,
+    pub(super) order: Vec<Place>,
     pub(super) files: Vec<OutputFile>,
     pub(super) files_changed: Vec<ChangedFile>,
     pub(super) files_changed_more: bool,
@@ -87,6 +91,7 @@ impl Collector {
             value: None,
             exception: None,
             shown: Shown::default(),
+            order: Order::default(),
             files: Files::new(outputs),
             changed: Vec::new(),
             changed_more: false,
@@ -102,7 +107,8 @@ impl Collector {
         let exception = self.exception.as_ref().map_or(0, |exception| {
             exception.type_name.len() + exception.message.len() + exception.traceback.len()
         });
-        self.stdout.kept_bytes() + self.stderr.kept_bytes() + results + exception
+        let printed = self.stdout.kept_bytes() + self.stderr.kept_bytes();
+        printed + self.order.bytes() + results + exception
     }
 
     /// Forgets a message about the execution, of which the daemon can hold no more: it ends as it
@@ -122,7 +128,10 @@ impl Collector {
     pub(super) fn fold(&mut self, message: FromAgent) -> Option<EventKind> {
         match message {
             FromAgent::Output { stream, data, .. } => {
-                let text = self.stream(stream).push(data);
+                let printed = self.stream(stream);
+                let text = printed.push(data);
+                let bytes = printed.text_bytes();
+                self.order.printed(stream, bytes);
                 (!text.is_empty()).then_some(EventKind::Output(stream, text))
             }
             FromAgent::Value { value, .. } => self.value(value),
@@ -146,9 +155,15 @@ impl Collector {
     /// What is left of the streams when nothing more comes.
     pub(super) fn rest(&mut self) -> Vec<EventKind> {
         let streams = [(Stream::Stdout, &mut self.stdout), (Stream::Stderr, &mut self.stderr)];
-        let rest = streams.into_iter().map(|(stream, printed)| (stream, printed.finish()));
-        let some = rest.filter(|(_, text)| !text.is_empty());
-        some.map(|(stream, text)| EventKind::Output(stream, text)).collect()
+        let mut rest = Vec::new();
+        for (stream, printed) in streams {
+            let text = printed.finish();
+            self.order.printed(stream, printed.text_bytes());
+            if !text.is_empty() {
+                rest.push(EventKind::Output(stream, text));
+            }
+        }
+        rest
     }
 
     /// The exception that ended the execution, if that has been told.
@@ -170,6 +185,7 @@ impl Collector {
         }
         let value = Arc::new(mime::describe(value));
         self.value = Some(Arc::clone(&value));
+        self.order.returned();
         Some(EventKind::Value(value))
     }
 
@@ -182,6 +198,7 @@ impl Collector {
         }
         let exception = Arc::new(exception);
         self.exception = Some(Arc::clone(&exception));
+        self.order.raised();
         Some(EventKind::Exception(exception))
     }
 
@@ -191,6 +208,7 @@ impl Collector {
         }
         let display = Arc::new(display);
         self.left += self.shown.add(&display);
+        self.order.shown(&display);
         Some(EventKind::Display(display))
     }
 
@@ -232,6 +250,7 @@ impl Collector {
             displays: self.shown.displays(),
             images: self.shown.images(),
             video_frames: self.shown.video_frames(),
+            order: self.order.finish(),
             files: self.files.finish(),
             files_changed: self.changed,
             files_changed_more: self.changed_more,

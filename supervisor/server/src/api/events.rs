@@ -18,7 +18,9 @@ use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
-use vivarium_api_types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
+use vivarium_api_types::{
+    AnswerForm, DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo,
+};
 use vivarium_engine::budget::{Account, Full, Reserved};
 use vivarium_engine::session::execution_log::{
     Batch, Event, EventKind, EventNumber, EventSubscription,
@@ -68,6 +70,14 @@ pub(super) fn last_read(headers: &HeaderMap) -> Result<Option<EventNumber>, Prob
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Problem::new(status, "invalid_field", detail).field("Last-Event-ID")
     })
+}
+
+/// Refuses a form that only outcomes have.
+pub(super) fn check_form(form: AnswerForm) -> Result<(), Problem> {
+    let Some(field) = form.of_outcomes() else { return Ok(()) };
+    let detail =
+        format!("a stream has events as they happen: {field} is for Accept: application/json");
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", detail).field(field))
 }
 
 /// The headers of a request that follows an execution.

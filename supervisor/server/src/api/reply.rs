@@ -17,13 +17,13 @@ pub(super) const LARGE_BYTES: usize = 64 << 10;
 /// How long a large response waits for room.
 pub(super) const ROOM_WITHIN: Duration = Duration::from_secs(30);
 
-/// A JSON response of about `weight_bytes`. If there is no room, the result is kept for a later
+/// A JSON response; it and what it is made of take about `weight_bytes`. If there is no room, the result is kept for a later
 /// request.
-pub(super) async fn json<T: Serialize + Sync>(
+pub(super) async fn json<T: Serialize>(
     engine: &Engine,
     tenant: &str,
     weight_bytes: usize,
-    value: &T,
+    value: impl FnOnce() -> T,
 ) -> Result<Response, Problem> {
     let account = engine.account(tenant);
     let within = if weight_bytes > LARGE_BYTES { Some(ROOM_WITHIN) } else { None };
@@ -35,7 +35,7 @@ pub(super) async fn json<T: Serialize + Sync>(
         })?,
         None => account.hold(weight_bytes),
     };
-    let bytes = serde_json::to_vec(value).map_err(|error| {
+    let bytes = serde_json::to_vec(&value()).map_err(|error| {
         Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
     })?;
     // Escapes may have taken more than the estimate.

@@ -16,7 +16,9 @@ use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
-use vivarium_api_types::{CommandRequest, ExecuteRequest, RunRequest, SessionSpec};
+use vivarium_api_types::{
+    AnswerForm, Answered, CommandRequest, ExecuteRequest, RunRequest, SessionSpec,
+};
 use vivarium_engine::budget::Reservation;
 use vivarium_engine::{Engine, ExecutionHandle, ExecutionOptions, IdempotencyKey, ResponseMode};
 
@@ -109,13 +111,21 @@ impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> 
     }
 }
 
-/// A request to run something: the parsed body, and the options from its headers.
+/// How an execution is answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    mode: ResponseMode,
+    form: AnswerForm,
+}
+
+/// A request to run something: the parsed body, the options from its headers, and how to answer.
 pub(super) struct RunBody<T> {
     pub(super) request: T,
     pub(super) options: ExecutionOptions,
+    pub(super) answer: Answer,
 }
 
-impl<T: DeserializeOwned + Attended> FromRequest<Shared> for RunBody<T> {
+impl<T: DeserializeOwned + Attended + Answered> FromRequest<Shared> for RunBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
@@ -128,16 +138,18 @@ impl<T: DeserializeOwned + Attended> FromRequest<Shared> for RunBody<T> {
         if is_streamed || request.ends_with_client() {
             end_with_client(&parts.extensions);
         }
+        let mode =
+            if is_streamed { ResponseMode::Events(last_read) } else { ResponseMode::Outcome };
+        let form = request.answer_form();
+        if is_streamed {
+            events::check_form(form)?;
+        }
         let options = ExecutionOptions {
-            response: if is_streamed {
-                ResponseMode::Events(last_read)
-            } else {
-                ResponseMode::Outcome
-            },
+            response: mode,
             idempotency_key: key,
             reservation: Some(reservation),
         };
-        Ok(Self { request, options })
+        Ok(Self { request, options, answer: Answer { mode, form } })
     }
 }
 
@@ -170,12 +182,12 @@ fn idempotency_key(
 /// Answers with the outcome or the events of an execution.
 pub(super) async fn respond(
     handle: ExecutionHandle,
-    mode: ResponseMode,
+    answer: Answer,
     engine: &Engine,
     tenant: &str,
 ) -> Result<Response, Problem> {
     let is_replay = handle.is_replay;
-    let response = match mode {
+    let response = match answer.mode {
         ResponseMode::Events(last_read) => {
             // No client can have read events of an execution that has only just begun.
             let (reader, gone) = handle.follow(last_read.filter(|_| is_replay))?;
@@ -183,7 +195,8 @@ pub(super) async fn respond(
         }
         ResponseMode::Outcome => {
             let outcome = handle.outcome().await?;
-            reply::json(engine, tenant, outcome.weight_bytes(), &*outcome).await?
+            let weight = outcome.weight_bytes() * answer.form.copies();
+            reply::json(engine, tenant, weight, || outcome.in_form(answer.form)).await?
         }
     };
     Ok(replayed(response, is_replay))

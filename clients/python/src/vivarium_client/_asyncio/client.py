@@ -14,7 +14,7 @@ from .._core.address import Address
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import session_page
-from .._core.requests import Outputs
+from .._core.requests import AnswerForm, Outputs
 from .._core.stream import Stream
 from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
 from ..models.names import SessionState
@@ -88,6 +88,7 @@ class AsyncClient:
         cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
         timeout: Optional[float] = None,
@@ -109,6 +110,7 @@ class AsyncClient:
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
+            answer: How the outcome is told: see `AnswerForm`.
             limits: Limits; they may only be tighter than the configured ones.
             network: `none`, `loopback` or, where the operator allows it, `full`.
             timeout: Seconds that the code may run, from when a kernel gets it.
@@ -130,6 +132,7 @@ class AsyncClient:
             cwd=cwd,
             files=files,
             outputs=outputs,
+            answer=answer,
             limits=limits,
             network=network,
             timeout=timeout,
@@ -151,6 +154,7 @@ class AsyncClient:
         cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
         timeout: Optional[float] = None,
@@ -169,6 +173,7 @@ class AsyncClient:
             cwd=cwd,
             files=files,
             outputs=outputs,
+            answer=answer,
             limits=limits,
             network=network,
             timeout=timeout,

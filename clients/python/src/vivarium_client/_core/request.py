@@ -65,7 +65,7 @@ def _segment(text: str) -> str:
     return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
-def get(where: str, query: Optional[Mapping[str, Union[str, int, None]]] = None) -> Request:
+def get(where: str, query: Optional[Mapping[str, object]] = None) -> Request:
     """Returns a GET request. Query parameters that are None are left out."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     return Request("GET", f"{where}?{urlencode(given)}" if given else where, idempotent=True)

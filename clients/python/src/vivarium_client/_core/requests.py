@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
-from ..models.names import Format, Network, SessionState
+from ..models.names import AnswerFormat, Format, Network, SessionState
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, patch, path, post
@@ -28,6 +28,14 @@ class OutputSpec(_OutputName, total=False):
 
 Outputs = Iterable[Union[str, OutputSpec]]
 """Files to return, by path in the working directory."""
+
+
+class AnswerForm(TypedDict, total=False):
+    """How an answer tells the outcome. What the daemon keeps of an execution does not depend on
+    it: `Session.execution` may ask for another form."""
+
+    format: AnswerFormat
+    """`separate` fields (the default), `notebook`: `Outcome.outputs` alone, in order, or `both`."""
 
 
 def create_session(
@@ -69,12 +77,13 @@ def execute(
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    answer: Optional[AnswerForm],
     create: bool,
     cancel_on_disconnect: bool,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
-    common = _common(timeout, files, outputs, cancel_on_disconnect)
+    common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
     fields = {"code": code, "filename": filename, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
@@ -90,6 +99,7 @@ def command(
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    answer: Optional[AnswerForm],
     cancel_on_disconnect: bool,
     idempotency_key: Optional[str],
 ) -> Request:
@@ -98,7 +108,7 @@ def command(
         **_one_of(argv=argv, shell=shell),
         **_stdin(stdin),
         "cwd": cwd,
-        **_common(timeout, files, outputs, cancel_on_disconnect),
+        **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
     return _work(path("sessions", session_id, "commands"), fields, idempotency_key)
 
@@ -113,6 +123,7 @@ def run(
     cwd: Optional[str],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    answer: Optional[AnswerForm],
     limits: Optional[Limits],
     network: Optional[Network],
     timeout: Optional[float],
@@ -131,14 +142,14 @@ def run(
         "network": network,
         "env": env,
         "environment": environment,
-        **_common(timeout, files, outputs, cancel_on_disconnect),
+        **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
     return _work(path("run"), fields, idempotency_key)
 
 
-def execution(session_id: str, execution_id: str) -> Request:
+def execution(session_id: str, execution_id: str, answer: Optional[AnswerForm] = None) -> Request:
     """GET /v1/sessions/{id}/executions/{execution_id}"""
-    return get(path("sessions", session_id, "executions", execution_id))
+    return get(path("sessions", session_id, "executions", execution_id), answer)
 
 
 def events(session_id: str, execution_id: str, after: int) -> Request:
@@ -304,12 +315,14 @@ def _common(
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    answer: Optional[AnswerForm],
     cancel_on_disconnect: bool,
 ) -> dict[str, Any]:
     return {
         "timeout_ms": _milliseconds(timeout),
         "files": input_files(files) or None,
         "outputs": _outputs(outputs) or None,
+        "answer": answer,
         "cancel_on_disconnect": cancel_on_disconnect or None,
     }
 

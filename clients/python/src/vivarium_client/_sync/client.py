@@ -14,7 +14,7 @@ from .._core.address import Address
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import session_page
-from .._core.requests import Outputs
+from .._core.requests import AnswerForm, Outputs
 from .._core.stream import Stream
 from .._core.transport import run
 from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
@@ -89,6 +89,7 @@ class Client:
         cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
         timeout: Optional[float] = None,
@@ -110,6 +111,7 @@ class Client:
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
+            answer: How the outcome is told: see `AnswerForm`.
             limits: Limits; they may only be tighter than the configured ones.
             network: `none`, `loopback` or, where the operator allows it, `full`.
             timeout: Seconds that the code may run, from when a kernel gets it.
@@ -131,6 +133,7 @@ class Client:
             cwd=cwd,
             files=files,
             outputs=outputs,
+            answer=answer,
             limits=limits,
             network=network,
             timeout=timeout,
@@ -152,6 +155,7 @@ class Client:
         cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
         timeout: Optional[float] = None,
@@ -170,6 +174,7 @@ class Client:
             cwd=cwd,
             files=files,
             outputs=outputs,
+            answer=answer,
             limits=limits,
             network=network,
             timeout=timeout,

@@ -11,7 +11,7 @@ from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import execution_page
-from .._core.requests import Outputs
+from .._core.requests import AnswerForm, Outputs
 from .._core.stream import Stream
 from .._core.transport import run
 from ..errors import VivariumError
@@ -76,6 +76,7 @@ class Session:
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -92,6 +93,7 @@ class Session:
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
+            answer: How the outcome is told: see `AnswerForm`.
             create: Create the session if it does not exist.
             cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
                 runs on.
@@ -108,6 +110,7 @@ class Session:
             timeout=timeout,
             files=files,
             outputs=outputs,
+            answer=answer,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
@@ -122,6 +125,7 @@ class Session:
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -134,6 +138,7 @@ class Session:
             timeout=timeout,
             files=files,
             outputs=outputs,
+            answer=answer,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
@@ -150,6 +155,7 @@ class Session:
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -172,6 +178,7 @@ class Session:
             timeout=timeout,
             files=files,
             outputs=outputs,
+            answer=answer,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -187,6 +194,7 @@ class Session:
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> EventStream:
@@ -200,14 +208,15 @@ class Session:
             timeout=timeout,
             files=files,
             outputs=outputs,
+            answer=answer,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
         return EventStream._open(Stream(self._calls, request.streamed()))
 
-    def execution(self, execution_id: str) -> Execution:
+    def execution(self, execution_id: str, *, answer: Optional[AnswerForm] = None) -> Execution:
         """Returns the state of an execution. Raises `NotFound` if the daemon no longer keeps it."""
-        request = requests.execution(self.id, execution_id)
+        request = requests.execution(self.id, execution_id, answer)
         return run(self._calls.fetch(request, Execution._read))
 
     def events(self, execution_id: str, *, after: int = 0) -> EventStream:

@@ -14,6 +14,9 @@ Network = Literal["none", "loopback", "full"]
 Format = Literal["text", "base64"]
 """How the content of a file is encoded."""
 
+AnswerFormat = Literal["separate", "notebook", "both"]
+"""Which fields of an outcome have what code printed, showed, returned and raised."""
+
 Status = Union[
     Literal["ok", "error", "timed_out", "interrupted", "killed", "rejected"],
     str,

@@ -133,6 +133,9 @@ class Outcome:
     """Figures shown, saved or left open."""
     video_frames: tuple[Image, ...]
     """Frames of animations."""
+    outputs: tuple[Mapping[str, Any], ...]
+    """All of this in order, as a notebook has it (nbformat 4.5), if `answer` asked for the format
+    `notebook`, which leaves the fields above empty, or `both`."""
     files: Mapping[str, OutputFile]
     """The files requested in `outputs`, by name."""
     files_changed: tuple[ChangedFile, ...]
@@ -274,6 +277,7 @@ class Outcome:
             displays=tuple(DisplayData._read(shown) for shown in reader.objects("displays")),
             images=tuple(Image._read(image) for image in reader.objects("images")),
             video_frames=tuple(Image._read(frame) for frame in reader.objects("video_frames")),
+            outputs=tuple(output.fields for output in reader.objects("outputs")),
             files={file.name: file for file in files},
             files_changed=tuple(
                 ChangedFile._read(file) for file in reader.objects("files_changed")

@@ -303,6 +303,8 @@ impl Answer {
             displays: collected.displays,
             images: collected.images,
             video_frames: collected.video_frames,
+            outputs: None,
+            order: collected.order,
             files: collected.files,
             files_changed: collected.files_changed,
             files_changed_more: collected.files_changed_more,

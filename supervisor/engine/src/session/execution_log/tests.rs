@@ -33,6 +33,8 @@ pub(crate) fn outcome(execution_id: &str, session_id: &str) -> Outcome {
         displays: vec![],
         images: vec![],
         video_frames: vec![],
+        outputs: None,
+        order: vec![],
         files: vec![],
         files_changed: vec![],
         files_changed_more: false,

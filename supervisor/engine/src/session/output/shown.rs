@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use vivarium_api_types::{Display as DisplayInfo, EncodedImage};
-use vivarium_protocol::outcome::{Display, DisplayKind};
+use vivarium_protocol::outcome::{Display, DisplayKind, MimePart};
 
 use super::mime;
 
@@ -84,9 +84,13 @@ impl Shown {
     }
 }
 
+/// The parts of an image or frame that are pictures.
+pub(super) fn pictures(display: &Display) -> impl Iterator<Item = &MimePart> {
+    display.mime.iter().filter(|part| part.mime_type.starts_with("image/"))
+}
+
 fn images(displays: &[Arc<Display>]) -> Vec<EncodedImage> {
-    let parts = displays.iter().flat_map(|display| &display.mime);
-    let images = parts.filter(|part| part.mime_type.starts_with("image/"));
+    let images = displays.iter().flat_map(|display| pictures(display));
     images
         .map(|part| EncodedImage {
             mime_type: part.mime_type.clone(),
@@ -98,7 +102,6 @@ fn images(displays: &[Arc<Display>]) -> Vec<EncodedImage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vivarium_protocol::outcome::MimePart;
 
     fn shown(displays: &[(DisplayKind, &str, &str)]) -> (Shown, usize) {
         let (mut shown, mut bytes_kept) = (Shown::default(), 0);

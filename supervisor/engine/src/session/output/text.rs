@@ -108,6 +108,11 @@ impl Printed {
         self.kept.capacity()
     }
 
+    /// Bytes of the text that is kept.
+    pub(super) const fn text_bytes(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Notes how many bytes the agent dropped.
     pub(super) const fn dropped(&mut self, bytes: u64) {
         self.truncated |= bytes > 0;

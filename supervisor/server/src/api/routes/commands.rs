@@ -31,15 +31,14 @@ async fn command(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     Id(id): Id,
-    RunBody { request, options }: RunBody<CommandRequest>,
+    RunBody { request, options, answer }: RunBody<CommandRequest>,
 ) -> Result<Response, Problem> {
-    let mode = options.response;
-    let is_background = request.background;
+    let is_background = request.background && options.response == ResponseMode::Outcome;
     let handle = api.engine.start_command(&tenant, &id, request, options).await?;
-    if is_background && mode == ResponseMode::Outcome {
+    if is_background {
         return Ok(in_background(&handle, id));
     }
-    run_body::respond(handle, mode, &api.engine, &tenant).await
+    run_body::respond(handle, answer, &api.engine, &tenant).await
 }
 
 /// Answers with the id of what runs in the background, and where it is found.

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vivarium_api_types::{ExecuteRequest, ExecutionPage, InterruptReply, Page, RunRequest};
+use vivarium_api_types::{
+    AnswerForm, ExecuteRequest, ExecutionPage, InterruptReply, Page, RunRequest,
+};
 
 use super::ApiResult;
 use crate::api::auth::Caller;
@@ -46,11 +48,10 @@ async fn execute(
     Caller(tenant): Caller,
     Id(id): Id,
     Params(params): Params<ExecuteParams>,
-    RunBody { request, options }: RunBody<ExecuteRequest>,
+    RunBody { request, options, answer }: RunBody<ExecuteRequest>,
 ) -> Result<Response, Problem> {
-    let mode = options.response;
     let handle = api.engine.start_code(&tenant, &id, request, params.create, options).await?;
-    run_body::respond(handle, mode, &api.engine, &tenant).await
+    run_body::respond(handle, answer, &api.engine, &tenant).await
 }
 
 /// Run code or a command in a session of its own
@@ -60,27 +61,28 @@ async fn execute(
 async fn run(
     State(api): State<Shared>,
     Caller(tenant): Caller,
-    RunBody { request, options }: RunBody<RunRequest>,
+    RunBody { request, options, answer }: RunBody<RunRequest>,
 ) -> Result<Response, Problem> {
-    let mode = options.response;
     let handle = api.engine.start_run(&tenant, request, options).await?;
-    run_body::respond(handle, mode, &api.engine, &tenant).await
+    run_body::respond(handle, answer, &api.engine, &tenant).await
 }
 
 /// Show an execution, or follow its events
 #[utoipa::path(get, path = "/v1/sessions/{id}/executions/{execution_id}",
     operation_id = "show_execution", tag = "executions",
-    params(("id" = String, Path), ("execution_id" = String, Path), events::Headers),
+    params(("id" = String, Path), ("execution_id" = String, Path), AnswerForm, events::Headers),
     responses(events::ShownOrFollowed, (status = "default", body = Problem)))]
 async fn show(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     ExecutionId { id, execution_id }: ExecutionId,
+    Params(form): Params<AnswerForm>,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, Problem> {
     let after = events::last_read(&headers)?;
     if events::is_wanted(&headers) {
+        events::check_form(form)?;
         run_body::end_with_client(&extensions);
         let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
         let account = api.engine.account(&tenant);
@@ -88,7 +90,7 @@ async fn show(
     }
     let info = api.engine.execution(&tenant, &id, &execution_id)?;
     let weight = info.outcome.as_ref().map_or(0, |outcome| outcome.weight_bytes());
-    reply::json(&api.engine, &tenant, weight, &info).await
+    reply::json(&api.engine, &tenant, weight * form.copies(), || info.in_form(form)).await
 }
 
 /// List the executions of a session

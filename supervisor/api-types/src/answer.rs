@@ -1,0 +1,193 @@
+//! The form in which an answer tells an outcome. What is kept of an execution does not depend on
+//! it: a later request may ask for another form.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{ExecutionInfo, Outcome, notebook};
+
+/// Which fields of an outcome have what code printed, showed, returned and raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// `stdout`, `stderr`, `exception`, `result`, `displays`, `images`, `video_frames`.
+    #[default]
+    Separate,
+    /// `outputs` alone; the separate fields are empty.
+    Notebook,
+    /// Both, so all content twice.
+    Both,
+}
+
+/// How an answer tells what came of an execution.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, utoipa::IntoParams,
+)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AnswerForm {
+    /// Which fields have what code printed, showed, returned and raised: `separate` ones, or
+    /// `outputs`, in order as a `notebook` has them, or `both`.
+    #[serde(default, deserialize_with = "super::object::name")]
+    #[param(inline)]
+    pub format: OutputFormat,
+}
+
+/// A request that an outcome answers.
+pub trait Answered {
+    fn answer_form(&self) -> AnswerForm;
+}
+
+macro_rules! answered {
+    ($($request:ty),*) => {$(
+        impl Answered for $request {
+            fn answer_form(&self) -> AnswerForm {
+                self.answer.unwrap_or_default()
+            }
+        }
+    )*};
+}
+
+answered!(super::ExecuteRequest, super::CommandRequest, super::RunRequest);
+
+impl AnswerForm {
+    /// How often an outcome in this form is in memory, its JSON included.
+    #[must_use]
+    pub fn copies(&self) -> usize {
+        match self {
+            form if *form == Self::default() => 1,
+            Self { format: OutputFormat::Both, .. } => 4,
+            _ => 2,
+        }
+    }
+
+    /// The first of its fields that a stream of events does not know.
+    #[must_use]
+    pub fn of_outcomes(&self) -> Option<&'static str> {
+        (self.format != OutputFormat::Separate).then_some("answer.format")
+    }
+}
+
+impl ExecutionInfo {
+    /// The same, with the outcome in this form.
+    #[must_use]
+    pub fn in_form(&self, form: AnswerForm) -> Self {
+        let outcome = self.outcome.as_ref().map(|outcome| outcome.in_form(form));
+        Self { state: self.state, outcome }
+    }
+}
+
+impl Outcome {
+    /// The outcome in this form.
+    #[must_use]
+    pub fn in_form(self: &Arc<Self>, form: AnswerForm) -> Arc<Self> {
+        if form == AnswerForm::default() {
+            return Arc::clone(self);
+        }
+        let outputs = match form.format {
+            OutputFormat::Separate => None,
+            OutputFormat::Notebook | OutputFormat::Both => Some(notebook::outputs(self)),
+        };
+        Arc::new(match form.format {
+            OutputFormat::Separate | OutputFormat::Both => Self { outputs, ..Self::clone(self) },
+            OutputFormat::Notebook => Self { outputs, ..self.without_content() },
+        })
+    }
+
+    /// The outcome without what code printed, showed, returned and raised.
+    fn without_content(&self) -> Self {
+        Self {
+            execution_id: self.execution_id.clone(),
+            session_id: self.session_id.clone(),
+            status: self.status,
+            cause: self.cause,
+            detail: self.detail.clone(),
+            state: self.state,
+            kernel: self.kernel.clone(),
+            session_created: self.session_created,
+            exit_code: self.exit_code,
+            stdout: String::new(),
+            stdout_truncated: self.stdout_truncated,
+            stderr: String::new(),
+            stderr_truncated: self.stderr_truncated,
+            exception: None,
+            result: None,
+            displays: vec![],
+            images: vec![],
+            video_frames: vec![],
+            outputs: None,
+            order: vec![],
+            files: self.files.clone(),
+            files_changed: self.files_changed.clone(),
+            files_changed_more: self.files_changed_more,
+            duration_ms: self.duration_ms,
+            usage: self.usage,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn outcome() -> Arc<Outcome> {
+        use crate::Place::{Display, Exception, Image, Result, Text};
+        use vivarium_protocol::message::Stream::{Stderr, Stdout};
+        let mut outcome: Outcome = serde_json::from_value(json!({
+            "execution_id": "7", "session_id": "s", "status": "error", "cause": null, "detail": "",
+            "state": "preserved", "kernel": null, "session_created": false, "exit_code": null,
+            "stdout": "aébc", "stdout_truncated": false, "stderr": "x", "stderr_truncated": false,
+            "exception": {"type": "E", "message": "m", "traceback": "Traceback\n  E: m\n"},
+            "result": {"repr": "1", "type": "int", "mime": {"text/plain": "1"}},
+            "displays": [{"mime": {"text/html": "<b>", "application/json": "{\"a\": [1]}"}}],
+            "images": [{"mime_type": "image/png", "data": "AAAA"}], "video_frames": [],
+            "files": [], "files_changed": [], "files_changed_more": false,
+            "duration_ms": 1.0, "usage": {"cpu_ms": 0.0, "memory_peak_bytes": 0}
+        }))
+        .unwrap();
+        outcome.order = vec![
+            Text { stream: Stdout, start: 0, end: 3 },
+            Text { stream: Stderr, start: 0, end: 1 },
+            Display(0),
+            Text { stream: Stdout, start: 3, end: 5 },
+            Image(0),
+            Result,
+            Exception,
+        ];
+        Arc::new(outcome)
+    }
+
+    #[test]
+    fn outputs_are_in_order_and_have_the_shapes_of_nbformat() {
+        let form = AnswerForm { format: OutputFormat::Notebook };
+        let viewed = serde_json::to_value(outcome().in_form(form)).unwrap();
+        let expected = json!([
+            {"output_type": "stream", "name": "stdout", "text": "aé"},
+            {"output_type": "stream", "name": "stderr", "text": "x"},
+            {"output_type": "display_data", "metadata": {},
+             "data": {"application/json": {"a": [1]}, "text/html": "<b>"}},
+            {"output_type": "stream", "name": "stdout", "text": "bc"},
+            {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA"}},
+            {"output_type": "execute_result", "execution_count": 7, "metadata": {},
+             "data": {"text/plain": "1"}},
+            {"output_type": "error", "ename": "E", "evalue": "m",
+             "traceback": ["Traceback", "  E: m"]},
+        ]);
+        assert_eq!(viewed["outputs"], expected);
+        assert_eq!((&viewed["stdout"], &viewed["result"]), (&json!(""), &json!(null)));
+        assert_eq!((&viewed["images"], &viewed["status"]), (&json!([]), &json!("error")));
+    }
+
+    #[test]
+    fn separate_fields_and_outputs_come_as_asked() {
+        let outcome = outcome();
+        let plain = outcome.in_form(AnswerForm::default());
+        assert!(Arc::ptr_eq(&plain, &outcome), "nothing is copied");
+        assert!(serde_json::to_value(plain).unwrap().get("outputs").is_none());
+        let both = outcome.in_form(AnswerForm { format: OutputFormat::Both });
+        assert_eq!((both.stdout.as_str(), both.outputs.as_ref().map(Vec::len)), ("aébc", Some(7)));
+    }
+}

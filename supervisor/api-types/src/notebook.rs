@@ -1,0 +1,264 @@
+//! An outcome's outputs as a notebook has them (nbformat 4.5): one list, in the order in which code
+//! printed, showed, returned and raised, so that a client can put it into an .ipynb file.
+
+use std::collections::BTreeMap;
+
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use vivarium_protocol::message::Stream;
+
+use super::{MimeBundle, Outcome};
+
+/// One of the things that an execution printed, showed, returned or raised. Its content is in the
+/// outcome's separate fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A part of a stream's text, in bytes.
+    Text {
+        stream: Stream,
+        start: usize,
+        end: usize,
+    },
+    Display(usize),
+    Image(usize),
+    VideoFrame(usize),
+    Result,
+    Exception,
+}
+
+/// An output of a notebook's cell (nbformat 4.5).
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(tag = "output_type", rename_all = "snake_case")]
+pub enum NotebookOutput {
+    /// Text printed to one stream, up to the next output of another kind.
+    Stream {
+        /// `stdout` or `stderr`.
+        #[schema(schema_with = super::response::schema::stream)]
+        name: Stream,
+        /// The text.
+        text: String,
+    },
+    /// A display, a figure or a frame of an animation.
+    DisplayData {
+        /// Empty.
+        #[schema(value_type = Object)]
+        metadata: BTreeMap<String, u64>,
+        /// Representations by MIME type: JSON types as JSON, other text as it is, everything else
+        /// in base64.
+        #[schema(value_type = Object)]
+        data: NotebookData,
+    },
+    /// The value of the final expression.
+    ExecuteResult {
+        /// The number of the execution.
+        execution_count: Option<u64>,
+        /// Empty.
+        #[schema(value_type = Object)]
+        metadata: BTreeMap<String, u64>,
+        /// Representations by MIME type, as in `display_data`.
+        #[schema(value_type = Object)]
+        data: NotebookData,
+    },
+    /// The uncaught exception.
+    Error {
+        /// Its class.
+        ename: String,
+        /// Its message.
+        evalue: String,
+        /// The lines of its traceback.
+        traceback: Vec<String>,
+    },
+}
+
+/// Representations by MIME type.
+type NotebookData = BTreeMap<String, Representation>;
+
+/// One representation, as a notebook has it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Representation {
+    Text(String),
+    /// Content of a JSON type.
+    Json(Box<RawValue>),
+}
+
+impl PartialEq for Representation {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::Json(one), Self::Json(other)) => one.get() == other.get(),
+            _ => false,
+        }
+    }
+}
+
+/// No Rust program reads outputs: what they are made of is in the separate fields.
+pub(super) fn unread<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<NotebookOutput>>, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| None)
+}
+
+/// An outcome's outputs, in order.
+pub(super) fn outputs(outcome: &Outcome) -> Vec<NotebookOutput> {
+    outcome.order.iter().filter_map(|place| output(outcome, *place)).collect()
+}
+
+fn output(outcome: &Outcome, place: Place) -> Option<NotebookOutput> {
+    Some(match place {
+        Place::Text { stream, start, end } => {
+            let text = match stream {
+                Stream::Stdout => &outcome.stdout,
+                Stream::Stderr => &outcome.stderr,
+            };
+            let text = text.get(start..end)?.to_owned();
+            NotebookOutput::Stream { name: stream, text }
+        }
+        Place::Display(index) => display(data(&outcome.displays.get(index)?.mime)),
+        Place::Image(index) => display(picture(outcome.images.get(index)?)),
+        Place::VideoFrame(index) => display(picture(outcome.video_frames.get(index)?)),
+        Place::Result => NotebookOutput::ExecuteResult {
+            execution_count: outcome.execution_id.parse().ok(),
+            metadata: BTreeMap::new(),
+            data: data(&outcome.result.as_ref()?.mime),
+        },
+        Place::Exception => {
+            let exception = outcome.exception.as_ref()?;
+            NotebookOutput::Error {
+                ename: exception.type_name.clone(),
+                evalue: exception.message.clone(),
+                traceback: exception.traceback.lines().map(str::to_owned).collect(),
+            }
+        }
+    })
+}
+
+const fn display(data: NotebookData) -> NotebookOutput {
+    NotebookOutput::DisplayData { metadata: BTreeMap::new(), data }
+}
+
+fn picture(image: &super::EncodedImage) -> NotebookData {
+    let content = Representation::Text(image.data.clone());
+    NotebookData::from([(image.mime_type.clone(), content)])
+}
+
+fn data(mime: &MimeBundle) -> NotebookData {
+    mime.iter().map(|(kind, text)| (kind.clone(), representation(kind, text))).collect()
+}
+
+/// Notebooks have JSON as it is, and not as a text.
+fn representation(kind: &str, text: &str) -> Representation {
+    let is_json =
+        kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"));
+    let json = if is_json { embeddable(text) } else { None };
+    json.map_or_else(|| Representation::Text(text.to_owned()), Representation::Json)
+}
+
+/// A tenant's JSON, if no client's parser can fail for it: otherwise the code of a tenant could make
+/// the whole answer unreadable. None of JSON with lone surrogates, which serde_json
+/// refuses, or nested almost as deeply as that reads (128), or with more digits than Python reads
+/// (`sys.set_int_max_str_digits`, 4300).
+fn embeddable(text: &str) -> Option<Box<RawValue>> {
+    const MAX_DIGITS: usize = 4000;
+    const MAX_DEPTH: usize = 100;
+    if text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > MAX_DIGITS) {
+        return None;
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    Checked { depth_left: MAX_DEPTH }.deserialize(&mut json).ok()?;
+    json.end().ok()?;
+    RawValue::from_string(text.to_owned()).ok()
+}
+
+/// Parses JSON in full and keeps nothing of it. [`RawValue`] skips strings unread.
+#[derive(Clone, Copy)]
+struct Checked {
+    depth_left: usize,
+}
+
+impl Checked {
+    fn inner<E: de::Error>(self) -> Result<Self, E> {
+        let depth_left = self.depth_left.checked_sub(1);
+        depth_left
+            .map(|depth_left| Self { depth_left })
+            .ok_or_else(|| E::custom("nested too deeply"))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Checked {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Checked {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let inner = self.inner()?;
+        while items.next_element_seed(inner)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let inner = self.inner()?;
+        while members.next_entry_seed(inner, inner)?.is_some() {}
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_embedded_unless_some_parser_could_fail_for_it() {
+        for good in ["1", "{\"a\": [1.5, null, true, \"\\u00e9\"]}", "\"x\"", " [] "] {
+            assert_eq!(
+                embeddable(good).map(|raw| raw.get().trim().to_owned()).as_deref(),
+                Some(good.trim())
+            );
+        }
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        let long = "1".repeat(5000);
+        for bad in ["", "NaN", "{", "\"\\ud800\"", "{\"\\ud800\": 1}", "1e999", "1 2", &deep, &long]
+        {
+            assert!(embeddable(bad).is_none(), "{bad:.20}");
+        }
+        let text = |kind| representation(kind, "[1]");
+        assert!(matches!(text("application/vnd.plotly.v1+json"), Representation::Json(_)));
+        assert!(matches!(text("text/json"), Representation::Text(_)));
+    }
+}

@@ -1,0 +1,157 @@
+//! What an execution printed, showed, returned and raised as one list in order, as notebooks have it.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use vivarium_tests::events::Events;
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::outcome::Outcome;
+use vivarium_tests::{Daemon, Session};
+
+fn notebook(session: &Session<'_>, code: &str) -> Outcome {
+    session.execute_with(&json!({"code": code, "answer": {"format": "notebook"}}))
+}
+
+fn outputs(session: &Session<'_>, code: &str) -> Vec<Value> {
+    let outcome = notebook(session, code);
+    outcome.0["outputs"].as_array().unwrap_or_else(|| panic!("{outcome}")).clone()
+}
+
+fn stream(name: &str, text: &str) -> Value {
+    json!({"output_type": "stream", "name": name, "text": text})
+}
+
+fn shown(data: &Value) -> Value {
+    json!({"output_type": "display_data", "metadata": {}, "data": data})
+}
+
+const CELL: &str = "
+import sys
+print('one'); print('two')
+print('oh', file=sys.stderr)
+handle = display({'text/plain': 'first', 'application/json': {'a': [1]}}, raw=True, display_id=True)
+print('three')
+handle.update({'text/plain': 'second', 'application/json': {'a': [2]}}, raw=True)
+print('four')
+display({'image/png': b'PNG'}, raw=True)
+6 * 7";
+
+#[test]
+fn outputs_are_in_order_and_an_update_has_the_place_of_what_it_replaces() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let expected = [
+        stream("stdout", "one\ntwo\n"),
+        stream("stderr", "oh\n"),
+        shown(&json!({"text/plain": "second", "application/json": {"a": [2]}})),
+        stream("stdout", "three\nfour\n"),
+        shown(&json!({"image/png": "UE5H"})),
+        json!({"output_type": "execute_result", "execution_count": 1, "metadata": {},
+               "data": {"text/plain": "42"}}),
+    ];
+    let outcome = notebook(&session, CELL).ok();
+    assert_eq!(outcome.0["outputs"], json!(expected));
+    assert_eq!((outcome.stdout(), &outcome.0["result"]), ("", &json!(null)), "content comes once");
+    // What is kept is whole: whoever asks later chooses again.
+    let kept = session.execution("1")["outcome"].clone();
+    assert_eq!(kept["stdout"], "one\ntwo\nthree\nfour\n");
+    assert!(kept.get("outputs").is_none());
+    let again = session.request("GET", "/executions/1?format=both", None).json();
+    assert_eq!(again["outcome"]["outputs"], json!(expected));
+    assert_eq!(again["outcome"]["stdout"], kept["stdout"]);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn clearing_and_exceptions_are_as_in_a_notebook() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let code = "print('gone'); display(1); clear_output(); print('kept', end=''); 1 / 0";
+    let outputs = outputs(&session, code);
+    assert_eq!(outputs[0], stream("stdout", "kept"));
+    assert_eq!(outputs[1]["ename"], "ZeroDivisionError");
+    assert_eq!(outputs[1]["evalue"], "division by zero");
+    let lines = outputs[1]["traceback"].as_array().unwrap();
+    assert_eq!(lines[0], "Traceback (most recent call last):");
+    assert_eq!(lines.last().unwrap(), "ZeroDivisionError: division by zero");
+    assert_eq!(outputs.len(), 2);
+    assert_eq!(self::outputs(&session, "None"), [] as [Value; 0]);
+}
+
+#[test]
+fn a_stream_has_no_form_of_outcomes() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let body = json!({"code": "1", "answer": {"format": "notebook"}});
+    let events = Events::open(&daemon.unix(), "POST", &session.path("/execute"), &[], Some(&body));
+    let problem = events.head.expect_problem(422, "invalid_field");
+    assert_eq!(problem["field"], "answer.format");
+    for wrong in [json!("pdf"), json!(1), json!([]), json!(""), json!(null)] {
+        let body = json!({"code": "1", "answer": {"format": wrong}});
+        let problem = session.request("POST", "/execute", Some(&body));
+        assert_eq!(problem.expect_problem(422, "invalid_field")["field"], "answer.format");
+    }
+    let _outcome = session.execute("1").ok();
+    let wrong = session.request("GET", "/executions/1?format=pdf", None);
+    wrong.expect_problem(400, "invalid_query");
+}
+
+/// JSON that some parsers refuse, and what else code may show to spoil an answer.
+const HOSTILE: &str = r#"
+deep = '[' * 5000 + ']' * 5000
+for json in deep, '1' * 5000, '{"a": "\\ud800"}', 'NaN', '{', '1e999', '"\udc80"':
+    display({'application/json': json, 'application/x+json': json}, raw=True)
+display({'text/plain': '\udc80', 'a': 'b', 'image/png': b'\x00' * 1000, 'x/y': b'\xff'}, raw=True)
+handle = display('first', display_id='same')
+for n in range(20_000):
+    handle.update(n)
+'\udc80'"#;
+
+#[test]
+fn outputs_are_readable_and_bounded_whatever_is_shown() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let outputs = outputs(&session, HOSTILE);
+    assert_eq!(outputs.len(), 10);
+    for output in &outputs[..6] {
+        assert!(output["data"].as_object().unwrap().values().all(Value::is_string), "{output}");
+    }
+    assert_eq!(outputs[8]["data"]["text/plain"], "19999");
+    validate(&outputs);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn outputs_make_a_notebook() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let mut all = outputs(&session, CELL);
+    all.extend(outputs(&session, "1 / 0"));
+    validate(&all);
+}
+
+/// Reads, validates and writes a notebook whose first cell has these outputs.
+const VALIDATE: &str = "
+import json, sys, nbformat
+cell = nbformat.v4.new_code_cell('code')
+cell.outputs = nbformat.from_dict(json.load(sys.stdin))
+notebook = nbformat.v4.new_notebook(cells=[cell])
+nbformat.validate(notebook)
+assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+nbformat.reads(nbformat.writes(notebook), as_version=4)";
+
+/// nbformat is the judge, where it is there.
+fn validate(outputs: &[Value]) {
+    if !host::has(&[Requirement::Ipykernel]) {
+        return;
+    }
+    let mut judge = Command::new("/usr/bin/python3")
+        .args(["-c", VALIDATE])
+        .env("PYTHONPATH", host::ipykernel().unwrap())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    judge.stdin.take().unwrap().write_all(json!(outputs).to_string().as_bytes()).unwrap();
+    assert!(judge.wait().unwrap().success());
+}
