@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon import Daemon, requires_modules
-from vivarium_client import AsyncClient, Client, Outcome, Session, errors
+from vivarium_client import AnswerForm, AsyncClient, Client, Outcome, Session, errors
 from vivarium_client._notebook import safe_bundle
 
 
@@ -44,6 +44,20 @@ def test_outputs_are_in_order_as_in_a_notebook(session: Session) -> None:
     both = session.execution(outcome.execution_id, answer={"format": "both"}).outcome
     assert both is not None
     assert (both.stdout, both.outputs) == ("a\n", outcome.outputs)
+
+
+def test_a_model_gets_as_much_as_was_asked_for(session: Session) -> None:
+    code = "print('x' * 10_000)\n'r' * 1000"
+    form: AnswerForm = {"format": "notebook", "max_output_chars": 200, "keep": "head"}
+    outcome = session.execute(code, answer=form)
+    text = outcome.as_tool_result()
+    assert 200 < len(text) < 500
+    assert "characters left out]" in text
+    assert [cut.part for cut in outcome.cuts] == ["stdout", "result", "result"]
+    assert outcome.cuts[0].kept_chars + outcome.cuts[0].dropped_chars == 10_001
+    whole = session.execution(outcome.execution_id).outcome
+    assert whole is not None
+    assert (len(whole.stdout), whole.cuts) == (10_001, ())
 
 
 def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:

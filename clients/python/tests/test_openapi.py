@@ -53,6 +53,7 @@ MODELS: dict[str, type] = {
     "SessionUsage": models.SessionUsage,
     "StartedEvent": events.Started,
     "TemplateInfo": models.Template,
+    "TextCut": models.TextCut,
     "ValueInfo": models.Value,
 }
 
@@ -62,7 +63,7 @@ NO_MODEL = {
     *("IsCompleteRequest", "OutputSpec", "ProbeRequest", "RunRequest", "SessionPatch"),
     "SessionSpec",
     # Lists of models, and strings.
-    *("Completeness", "FileFormat", "FileList", "OutputFormat", "Progress"),
+    *("Completeness", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
     *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
     # As nbformat takes it.
     "NotebookOutput",
@@ -161,6 +162,7 @@ NAMES: list[tuple[str, Any]] = [
     ("SessionInfo.network", names.Network),
     ("FileFormat", names.Format),
     ("OutputFormat", names.AnswerFormat),
+    ("Keep", names.Keep),
     ("Outcome.status", names.Status),
     ("Outcome.cause", names.Cause),
     ("Outcome.state", names.Survival),

@@ -9,6 +9,7 @@ import pytest
 
 from samples import EXCEPTION, PNG_BASE64
 from test_models import outcome
+from vivarium_client import errors
 from vivarium_client._text import LEAST_CHARS, NAMED_AT_MOST, described, line, visible
 
 IMAGE = {"mime_type": "image/png", "data": PNG_BASE64}
@@ -23,6 +24,42 @@ def test_output_comes_first_and_then_the_value() -> None:
     )
     shown = [{"mime": {"text/plain": "a"}}, {"mime": {"text/html": "<b>", "application/x": ""}}]
     assert str(outcome(displays=shown)) == ("hello\na\n[display: text/html, application/x]\n42")
+
+
+OUTPUTS = [
+    {"output_type": "stream", "name": "stdout", "text": "one\n"},
+    {"output_type": "stream", "name": "stderr", "text": "careful\n"},
+    {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {"text/plain": "a plot", "image/png": PNG_BASE64, "application/json": {"a": 1}},
+    },
+    {
+        "output_type": "display_data",
+        "metadata": {"vivarium": {"part": "video_frames/0"}},
+        "data": {"image/png": PNG_BASE64},
+    },
+    {"output_type": "stream", "name": "stdout", "text": "two\n"},
+    {"output_type": "error", "ename": "E", "evalue": "m", "traceback": ["Traceback", "E: m"]},
+]
+
+
+def test_outputs_are_told_in_their_order() -> None:
+    done = outcome(stdout="", result=None, status="error", outputs=OUTPUTS)
+    assert str(done).splitlines() == [
+        *("one", "[stderr]", "careful", "a plot", "[display: image/png]", "two"),
+        *("Traceback", "E: m", "[error]", "[image 1: image/png, 69 bytes]"),
+    ]
+    with pytest.raises(errors.CodeError, match="m"):
+        done.raise_for_status()
+
+
+def test_what_the_daemon_has_cut_says_so_itself() -> None:
+    mark = "a\n[900 of 1000 characters left out]\nz\n"
+    cuts = [{"part": "stdout", "mime_type": None, "kept_chars": 100, "dropped_chars": 900}]
+    done = outcome(stdout=mark, cuts=cuts)
+    assert str(done) == f"{mark}42"
+    assert (done.cuts[0].part, done.cuts[0].dropped_chars) == ("stdout", 900)
 
 
 def test_sources_say_more_than_the_names_of_objects() -> None:

@@ -26,6 +26,8 @@ export type SessionState = Schemas["SessionState"];
 export type OutcomeDocument = Schemas["Outcome"];
 /** How an answer tells an outcome. */
 export type AnswerForm = Schemas["AnswerForm"];
+/** A text that `max_output_chars` has cut. */
+export type TextCut = Schemas["TextCut"];
 /** An output of a notebook's cell (nbformat 4.5). */
 export type NotebookOutput = Schemas["NotebookOutput"];
 /** An uncaught exception. */

@@ -47,6 +47,18 @@ test("outputs are in order as in a notebook", needsDaemon, async (t) => {
   assert.deepEqual([both.outcome?.stdout, both.outcome?.outputs], ["a\n", outcome.outputs]);
 });
 
+test("long texts are cut as asked", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const answer = { max_output_chars: 200, keep: "tail" } as const;
+  const outcome = await session.execute("print('x' * 10_000)", { answer });
+  assert(outcome.stdout.length <= 200);
+  const [cut] = outcome.cuts ?? [];
+  assert.equal(cut?.part, "stdout");
+  assert.equal((cut?.kept_chars ?? 0) + (cut?.dropped_chars ?? 0), 10_001);
+  const kept = await session.execution(outcome.execution_id);
+  assert.equal(kept.outcome?.stdout.length, 10_001);
+});
+
 test("a run takes everything that it documents", needsDaemon, async (t) => {
   const { client } = await real(t);
   const outcome = await client.run(

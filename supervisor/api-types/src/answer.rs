@@ -6,6 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use vivarium_protocol::message::Stream;
+
+use super::cut::{Cutter, Keep, MaxChars};
 use super::{ExecutionInfo, Outcome, notebook};
 
 /// Which fields of an outcome have what code printed, showed, returned and raised.
@@ -33,6 +36,16 @@ pub struct AnswerForm {
     #[serde(default, deserialize_with = "super::object::name")]
     #[param(inline)]
     pub format: OutputFormat,
+    /// The most characters of each text: stdout, stderr, the result's and a display's plain text, an
+    /// exception's message and traceback. Other text forms that are longer are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 100)]
+    #[param(value_type = Option<u64>, minimum = 100)]
+    pub max_output_chars: Option<MaxChars>,
+    /// Which part of a longer text is kept.
+    #[serde(default, deserialize_with = "super::object::name")]
+    #[param(inline)]
+    pub keep: Keep,
 }
 
 /// A request that an outcome answers.
@@ -56,17 +69,24 @@ impl AnswerForm {
     /// How often an outcome in this form is in memory, its JSON included.
     #[must_use]
     pub fn copies(&self) -> usize {
-        match self {
-            form if *form == Self::default() => 1,
-            Self { format: OutputFormat::Both, .. } => 4,
-            _ => 2,
+        match self.format {
+            _ if *self == Self::default() => 1,
+            OutputFormat::Separate => 2,
+            OutputFormat::Notebook => 3,
+            OutputFormat::Both => 4,
         }
     }
 
     /// The first of its fields that a stream of events does not know.
     #[must_use]
     pub fn of_outcomes(&self) -> Option<&'static str> {
-        (self.format != OutputFormat::Separate).then_some("answer.format")
+        match self {
+            Self { format: OutputFormat::Notebook | OutputFormat::Both, .. } => {
+                Some("answer.format")
+            }
+            Self { max_output_chars: Some(_), .. } => Some("answer.max_output_chars"),
+            _ => None,
+        }
     }
 }
 
@@ -86,14 +106,38 @@ impl Outcome {
         if form == AnswerForm::default() {
             return Arc::clone(self);
         }
-        let outputs = match form.format {
-            OutputFormat::Separate => None,
-            OutputFormat::Notebook | OutputFormat::Both => Some(notebook::outputs(self)),
+        let mut cutter = Cutter::new(form.max_output_chars, form.keep);
+        let stdout = cutter.kept(&self.stdout, "stdout", None);
+        let stderr = cutter.kept(&self.stderr, "stderr", None);
+        let displays = self.displays.iter().enumerate();
+        let mut told = Self {
+            result: self.result.as_ref().map(|value| cutter.value(value)),
+            exception: self.exception.as_ref().map(|exception| cutter.exception(exception)),
+            displays: displays.map(|(index, shown)| cutter.display(index, shown)).collect(),
+            images: self.images.clone(),
+            video_frames: self.video_frames.clone(),
+            ..self.without_content()
         };
-        Arc::new(match form.format {
-            OutputFormat::Separate | OutputFormat::Both => Self { outputs, ..Self::clone(self) },
-            OutputFormat::Notebook => Self { outputs, ..self.without_content() },
-        })
+        told.cuts = cutter.cuts;
+        let outputs = || {
+            let text = |stream, start, end| match stream {
+                Stream::Stdout => stdout.of(&self.stdout, start, end),
+                Stream::Stderr => stderr.of(&self.stderr, start, end),
+            };
+            notebook::outputs(&told, &self.order, text)
+        };
+        match form.format {
+            OutputFormat::Separate => {}
+            OutputFormat::Notebook => {
+                let (outputs, cuts) = (outputs(), told.cuts);
+                let told = self.without_content();
+                return Arc::new(Self { outputs: Some(outputs), cuts, ..told });
+            }
+            OutputFormat::Both => told.outputs = Some(outputs()),
+        }
+        told.stdout = stdout.of(&self.stdout, 0, self.stdout.len());
+        told.stderr = stderr.of(&self.stderr, 0, self.stderr.len());
+        Arc::new(told)
     }
 
     /// The outcome without what code printed, showed, returned and raised.
@@ -119,6 +163,7 @@ impl Outcome {
             video_frames: vec![],
             outputs: None,
             order: vec![],
+            cuts: vec![],
             files: self.files.clone(),
             files_changed: self.files_changed.clone(),
             files_changed_more: self.files_changed_more,
@@ -162,7 +207,7 @@ mod tests {
 
     #[test]
     fn outputs_are_in_order_and_have_the_shapes_of_nbformat() {
-        let form = AnswerForm { format: OutputFormat::Notebook };
+        let form = AnswerForm { format: OutputFormat::Notebook, ..AnswerForm::default() };
         let viewed = serde_json::to_value(outcome().in_form(form)).unwrap();
         let expected = json!([
             {"output_type": "stream", "name": "stdout", "text": "aé"},
@@ -187,7 +232,8 @@ mod tests {
         let plain = outcome.in_form(AnswerForm::default());
         assert!(Arc::ptr_eq(&plain, &outcome), "nothing is copied");
         assert!(serde_json::to_value(plain).unwrap().get("outputs").is_none());
-        let both = outcome.in_form(AnswerForm { format: OutputFormat::Both });
+        let both =
+            outcome.in_form(AnswerForm { format: OutputFormat::Both, ..AnswerForm::default() });
         assert_eq!((both.stdout.as_str(), both.outputs.as_ref().map(Vec::len)), ("aébc", Some(7)));
     }
 }

@@ -9,11 +9,13 @@
 mod answer;
 mod assist;
 mod command;
+mod cut;
 mod event;
 mod files;
 mod kept;
 mod limits;
 mod listen_addr;
+mod mime;
 mod notebook;
 mod object;
 mod patch;
@@ -30,6 +32,7 @@ pub use assist::{
 pub use command::{
     BackgroundReply, CommandRequest, MAX_PTY_SIZE, PtySize, SignalRequest, StdinReply,
 };
+pub use cut::{Keep, MaxChars, TextCut};
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{
     FileChange, FileEventInfo, FileInfo, FileList, FilePage, FilesWritten, WatchParams,
@@ -37,6 +40,7 @@ pub use files::{
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
+pub use mime::is_text;
 pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
 pub use patch::{Change, SessionPatch};

@@ -101,19 +101,26 @@ pub(super) fn unread<'de, D: Deserializer<'de>>(
     IgnoredAny::deserialize(deserializer).map(|_| None)
 }
 
-/// An outcome's outputs, in order.
-pub(super) fn outputs(outcome: &Outcome) -> Vec<NotebookOutput> {
-    outcome.order.iter().filter_map(|place| output(outcome, *place)).collect()
+/// An outcome's outputs, in order. `text` gives the text of a stream from one byte to another.
+pub(super) fn outputs(
+    outcome: &Outcome,
+    order: &[Place],
+    text: impl Fn(Stream, usize, usize) -> String,
+) -> Vec<NotebookOutput> {
+    order.iter().filter_map(|place| output(outcome, *place, &text)).collect()
 }
 
-fn output(outcome: &Outcome, place: Place) -> Option<NotebookOutput> {
+fn output(
+    outcome: &Outcome,
+    place: Place,
+    text: impl Fn(Stream, usize, usize) -> String,
+) -> Option<NotebookOutput> {
     Some(match place {
         Place::Text { stream, start, end } => {
-            let text = match stream {
-                Stream::Stdout => &outcome.stdout,
-                Stream::Stderr => &outcome.stderr,
-            };
-            let text = text.get(start..end)?.to_owned();
+            let text = text(stream, start, end);
+            if text.is_empty() {
+                return None;
+            }
             NotebookOutput::Stream { name: stream, text }
         }
         Place::Display(index) => display(data(&outcome.displays.get(index)?.mime)),

@@ -11,7 +11,7 @@ use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
-use super::{FileFormat, LimitsInfo, NotebookOutput, Place};
+use super::{FileFormat, LimitsInfo, NotebookOutput, Place, TextCut};
 
 mod host;
 pub(crate) mod schema;
@@ -74,6 +74,9 @@ pub struct Outcome {
     /// The order of all of this.
     #[serde(skip)]
     pub order: Vec<Place>,
+    /// The texts that `max_output_chars` has cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<TextCut>,
     /// The requested files.
     pub files: Vec<OutputFile>,
     /// Files that the execution created or changed.

@@ -155,3 +155,78 @@ fn validate(outputs: &[Value]) {
     judge.stdin.take().unwrap().write_all(json!(outputs).to_string().as_bytes()).unwrap();
     assert!(judge.wait().unwrap().success());
 }
+
+const LONG: &str = "
+import sys
+print('start' + 'x' * 10_000 + 'end')
+print('é' * 10_000, file=sys.stderr)
+display({'text/plain': 'p' * 1000, 'text/html': 'h' * 1000}, raw=True)
+def fail(depth):
+    raise ValueError('m' * 1000)
+";
+
+#[test]
+fn long_texts_are_cut_and_their_counts_told() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let asked = |code: &str, keep: &str| {
+        let answer = json!({"max_output_chars": 200, "keep": keep});
+        session.execute_with(&json!({"code": format!("{LONG}{code}"), "answer": answer}))
+    };
+    let outcome = asked("'r' * 1000", "both").ok();
+    let stdout = outcome.stdout();
+    assert!(stdout.starts_with("startxxx") && stdout.ends_with("xxend\n"), "{stdout}");
+    assert!(stdout.contains(" of 10009 characters left out]"), "{stdout}");
+    for text in [stdout, outcome.stderr(), outcome.result()] {
+        assert!((150..=200).contains(&text.chars().count()), "{text}");
+    }
+    assert_eq!(outcome.0["stdout_truncated"], false, "nothing is lost");
+    let cuts = outcome.0["cuts"].as_array().unwrap();
+    let parts: Vec<_> = cuts.iter().map(|cut| (&cut["part"], &cut["mime_type"])).collect();
+    let expected = [
+        (json!("stdout"), json!(null)),
+        (json!("stderr"), json!(null)),
+        (json!("result"), json!(null)),
+        (json!("result"), json!("text/plain")),
+        (json!("displays/0"), json!("text/html")),
+        (json!("displays/0"), json!("text/plain")),
+    ];
+    assert_eq!(parts, expected.iter().map(|(part, kind)| (part, kind)).collect::<Vec<_>>());
+    let sum =
+        |cut: &Value| cut["kept_chars"].as_u64().unwrap() + cut["dropped_chars"].as_u64().unwrap();
+    assert_eq!(cuts.iter().map(sum).collect::<Vec<_>>(), [10_009, 10_001, 1002, 1002, 1000, 1000]);
+    let (head, tail) = (asked("fail(1)", "head"), asked("fail(1)", "tail"));
+    assert!(
+        head.traceback().starts_with("Traceback (most recent") && !tail.stdout().contains("start")
+    );
+    assert!(tail.traceback().ends_with("mmm\n") && tail.stdout().ends_with("end\n"), "{tail}");
+    // What is kept is whole, and can be cut otherwise.
+    let whole = session.execution("1")["outcome"].clone();
+    assert_eq!(whole["stdout"].as_str().unwrap().len(), 10_009);
+    assert!(whole.get("cuts").is_none());
+    let path = "/executions/1?max_output_chars=100&keep=tail&format=notebook";
+    let outputs = session.request("GET", path, None).json()["outcome"]["outputs"].clone();
+    let text = outputs[0]["text"].as_str().unwrap();
+    assert!(text.len() <= 100 && text.ends_with("xend\n"), "{text}");
+    validate(outputs.as_array().unwrap());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn numbers_of_characters_that_make_no_sense_are_refused() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    for wrong in [json!(-1), json!(0), json!(99), json!(1.5), json!("200"), json!([]), json!(true)]
+    {
+        let body = json!({"code": "1", "answer": {"max_output_chars": wrong}});
+        let problem = session.request("POST", "/execute", Some(&body));
+        let problem = problem.expect_problem(422, "invalid_field");
+        assert_eq!(problem["field"], "answer.max_output_chars", "{wrong}");
+    }
+    for wrong in [json!([1]), json!("x"), json!({"keep": "middle"}), json!({"more": 1})] {
+        let body = json!({"code": "1", "answer": wrong});
+        assert_eq!(session.request("POST", "/execute", Some(&body)).status, 422, "{wrong}");
+    }
+    let most = json!({"code": "1", "answer": {"max_output_chars": u64::MAX}});
+    assert_eq!(session.execute_with(&most).ok().result(), "1");
+}

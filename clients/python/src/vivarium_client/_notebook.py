@@ -125,6 +125,10 @@ def show(outcome: Outcome, *, trusted: bool) -> None:
 def present(outcome: Outcome, publish: Callable[[Bundle], None], *, trusted: bool) -> None:
     """Writes text to standard output and error, and passes everything else to `publish`."""
     dress: Callable[[Mapping[str, str]], Bundle] = full_bundle if trusted else safe_bundle
+    for output in outcome.outputs:
+        _present(output, lambda mime: publish(dress(mime)))
+    if outcome.outputs:
+        return
     sys.stdout.write(plain(outcome.stdout))
     sys.stderr.write(plain(outcome.stderr))
     for shown in outcome.displays:
@@ -138,3 +142,16 @@ def present(outcome: Outcome, publish: Callable[[Bundle], None], *, trusted: boo
     elif not outcome.ok:
         parts = (outcome.status, outcome.cause, outcome.detail)
         sys.stderr.write(plain(": ".join(part for part in parts if part)) + "\n")
+
+
+def _present(output: Mapping[str, Any], publish: Callable[[Mapping[str, str]], None]) -> None:
+    """Shows one of the outputs that came in the form of a notebook's."""
+    kind = output.get("output_type")
+    if kind == "stream":
+        stream = sys.stderr if output.get("name") == "stderr" else sys.stdout
+        stream.write(plain(str(output.get("text", ""))))
+    elif kind == "error":
+        sys.stderr.write(plain("\n".join(map(str, output.get("traceback") or ())) + "\n"))
+    else:
+        mime = (output.get("data") or {}).items()
+        publish({form: data if isinstance(data, str) else json.dumps(data) for form, data in mime})

@@ -7,9 +7,9 @@ it shows: control characters are spelt out. Content is never binary: images and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
     from .models.media import Image, OutputFile, Representations
@@ -76,6 +76,9 @@ def _missing(missing: int, total: int) -> str:
 
 
 def _body(outcome: Outcome) -> Iterator[str]:
+    if outcome.outputs:
+        yield from map(_output, outcome.outputs)
+        return
     if outcome.stdout:
         yield _ended(outcome.stdout)
     if outcome.stderr:
@@ -89,16 +92,32 @@ def _body(outcome: Outcome) -> Iterator[str]:
         yield _ended(raised.traceback or f"{raised.type}: {raised.message}")
 
 
+def _output(output: Mapping[str, Any]) -> str:
+    """Returns an output of a notebook's cell as text."""
+    kind = output.get("output_type")
+    if kind == "stream":
+        text = _ended(str(output.get("text", "")))
+        return f"[stderr]\n{text}" if output.get("name") == "stderr" else text
+    if kind == "error":
+        trace = "\n".join(map(str, output.get("traceback") or ()))
+        return _ended(trace or f"{output.get('ename')}: {output.get('evalue')}")
+    return _ended(_form(output.get("data") or {}))
+
+
 def _ended(text: str) -> str:
     text = visible(text)
     return text[:-1] if text.endswith("\n") else text
 
 
 def _source(shown: Representations) -> str:
+    return _form(shown.mime)
+
+
+def _form(mime: Mapping[str, Any]) -> str:
     for kind in ("text/markdown", "text/latex", "text/plain"):
-        if kind in shown.mime:
-            return shown.mime[kind]
-    return f"[display: {_listed(line(kind) for kind in shown.mime)}]"
+        if isinstance(mime.get(kind), str):
+            return str(mime[kind])
+    return f"[display: {_listed(line(kind) for kind in mime)}]"
 
 
 def _end(outcome: Outcome) -> Iterator[str]:
@@ -141,7 +160,14 @@ def _end(outcome: Outcome) -> Iterator[str]:
 
 def images(outcome: Outcome) -> list[Image]:
     """Returns all pictures of an outcome: figures, and what displays and the value look like."""
+    from .models.media import raster  # noqa: PLC0415  (which imports this module)
+
     found = list(outcome.images)
+    for output in () if found or outcome.displays or outcome.value else outcome.outputs:
+        part = str(((output.get("metadata") or {}).get("vivarium") or {}).get("part"))
+        image = None if part.startswith("video_frames/") else raster(output.get("data") or {})
+        if image is not None:
+            found.append(image)
     for shown in (*outcome.displays, outcome.value):
         image = None if shown is None else shown.image
         if image is not None:

@@ -51,14 +51,14 @@ function named(name: string): string {
   return name;
 }
 
-/** Returns a GET request. Query parameters that are undefined are left out. */
+/** Returns a GET request. Query parameters that are undefined or null are left out. */
 export function get(
   where: string,
-  query: Record<string, string | number | undefined> = {},
+  query: Record<string, string | number | null | undefined> = {},
 ): Request {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) {
+    if (value !== undefined && value !== null) {
       parameters.set(name, `${value}`);
     }
   }

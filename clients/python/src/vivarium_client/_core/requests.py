@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
-from ..models.names import AnswerFormat, Format, Network, SessionState
+from ..models.names import AnswerFormat, Format, Keep, Network, SessionState
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, patch, path, post
@@ -36,6 +36,10 @@ class AnswerForm(TypedDict, total=False):
 
     format: AnswerFormat
     """`separate` fields (the default), `notebook`: `Outcome.outputs` alone, in order, or `both`."""
+    max_output_chars: int
+    """The most characters of each text, 100 or more; `Outcome.cuts` tells what is missing."""
+    keep: Keep
+    """Which part of a longer text is kept: `head`, `tail` or `both` (the default)."""
 
 
 def create_session(

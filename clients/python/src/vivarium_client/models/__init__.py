@@ -3,7 +3,16 @@
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .names import Cause, Network, Status
-from .outcome import ExceptionInfo, Execution, ExecutionSummary, Kernel, Outcome, PreviousEnd, Usage
+from .outcome import (
+    ExceptionInfo,
+    Execution,
+    ExecutionSummary,
+    Kernel,
+    Outcome,
+    PreviousEnd,
+    TextCut,
+    Usage,
+)
 from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
 from .workspace import Completeness, Completion, Completions, FileEntry, FileEvent, Inspection
 
@@ -40,6 +49,7 @@ __all__ = [
     "SessionUsage",
     "Status",
     "Template",
+    "TextCut",
     "Usage",
     "Value",
 ]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from .._core.reading import Reader
 from .._notebook import safe_bundle
@@ -60,6 +60,14 @@ class Image:
         return cls(reader.required_text("mime_type"), reader.text("data"))
 
 
+def raster(mime: Mapping[str, Any]) -> Optional[Image]:
+    """Returns the image among representations."""
+    for mime_type in ("image/png", "image/jpeg", "image/gif", "image/webp"):
+        if isinstance(mime.get(mime_type), str):
+            return Image(mime_type, mime[mime_type])
+    return None
+
+
 @dataclass(frozen=True)
 class Representations:
     """Representations of one object by MIME type: text as it is, everything else in base64."""
@@ -80,10 +88,7 @@ class Representations:
     @property
     def image(self) -> Optional[Image]:
         """The image form."""
-        for mime_type in ("image/png", "image/jpeg", "image/gif", "image/webp"):
-            if mime_type in self.mime:
-                return Image(mime_type, self.mime[mime_type])
-        return None
+        return raster(self.mime)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return safe_bundle({"text/plain": repr(self), **self.mime})

@@ -17,6 +17,9 @@ Format = Literal["text", "base64"]
 AnswerFormat = Literal["separate", "notebook", "both"]
 """Which fields of an outcome have what code printed, showed, returned and raised."""
 
+Keep = Literal["head", "tail", "both"]
+"""Which part of a long text is kept."""
+
 Status = Union[
     Literal["ok", "error", "timed_out", "interrupted", "killed", "rejected"],
     str,

@@ -31,6 +31,29 @@ class ExceptionInfo:
 
 
 @dataclass(frozen=True)
+class TextCut:
+    """A text that `max_output_chars` has cut. `Session.execution` returns it in full."""
+
+    part: str
+    """`stdout`, `stderr`, `result`, `exception`, `exception/message` or, counted from 0,
+    `displays/0`."""
+    mime_type: Optional[str]
+    """The representation that was cut; None for other texts, and a value's `repr`."""
+    kept_chars: int
+    dropped_chars: int
+    """Representations other than plain text are left out as a whole."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> TextCut:
+        return cls(
+            reader.required_text("part"),
+            reader.optional_text("mime_type"),
+            reader.integer("kept_chars"),
+            reader.integer("dropped_chars"),
+        )
+
+
+@dataclass(frozen=True)
 class Usage:
     """Resources that an execution used."""
 
@@ -136,6 +159,8 @@ class Outcome:
     outputs: tuple[Mapping[str, Any], ...]
     """All of this in order, as a notebook has it (nbformat 4.5), if `answer` asked for the format
     `notebook`, which leaves the fields above empty, or `both`."""
+    cuts: tuple[TextCut, ...]
+    """The texts that are not here in full, if `answer` asked for `max_output_chars`."""
     files: Mapping[str, OutputFile]
     """The files requested in `outputs`, by name."""
     files_changed: tuple[ChangedFile, ...]
@@ -185,8 +210,8 @@ class Outcome:
     def _error(self) -> Optional[errors.ExecutionError]:
         if self.ok:
             return None
-        if self.status == "error" and self.exception is not None:
-            raised = self.exception
+        raised = self.exception or _raised(self.outputs)
+        if self.status == "error" and raised is not None:
             return errors.CodeError(self, raised.type, raised.message, raised.traceback)
         if self.status == "error" and self.exit_code is not None:
             return errors.CommandFailed(self, self.exit_code)
@@ -226,6 +251,8 @@ class Outcome:
 
         The text is that of `str(outcome)`. What failed is marked as an error where the API can.
         Images are attached where it takes them, if they are images, of at most 5 MB in base64.
+        An outcome with `outputs` is told in their order. So that a long output is not even sent,
+        run the code with `answer={"format": "notebook", "max_output_chars": …}`.
 
         Args:
             format: `text`: a string. `openai-chat`: a message of role `tool`, without images.
@@ -277,6 +304,7 @@ class Outcome:
             displays=tuple(DisplayData._read(shown) for shown in reader.objects("displays")),
             images=tuple(Image._read(image) for image in reader.objects("images")),
             video_frames=tuple(Image._read(frame) for frame in reader.objects("video_frames")),
+            cuts=tuple(TextCut._read(cut) for cut in reader.objects("cuts")),
             outputs=tuple(output.fields for output in reader.objects("outputs")),
             files={file.name: file for file in files},
             files_changed=tuple(
@@ -286,6 +314,15 @@ class Outcome:
             duration_ms=reader.number("duration_ms"),
             usage=Usage._read(reader.object("usage")),
         )
+
+
+def _raised(outputs: tuple[Mapping[str, Any], ...]) -> Optional[ExceptionInfo]:
+    """Returns the exception of an outcome that is told as a notebook's outputs."""
+    for output in outputs:
+        if output.get("output_type") == "error":
+            trace = "\n".join(map(str, output.get("traceback") or ()))
+            return ExceptionInfo(str(output.get("ename")), str(output.get("evalue")), trace)
+    return None
 
 
 _ERRORS: dict[str, type[errors.ExecutionError]] = {

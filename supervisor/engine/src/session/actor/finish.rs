@@ -305,6 +305,7 @@ impl Answer {
             video_frames: collected.video_frames,
             outputs: None,
             order: collected.order,
+            cuts: vec![],
             files: collected.files,
             files_changed: collected.files_changed,
             files_changed_more: collected.files_changed_more,

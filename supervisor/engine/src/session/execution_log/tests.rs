@@ -35,6 +35,7 @@ pub(crate) fn outcome(execution_id: &str, session_id: &str) -> Outcome {
         video_frames: vec![],
         outputs: None,
         order: vec![],
+        cuts: vec![],
         files: vec![],
         files_changed: vec![],
         files_changed_more: false,

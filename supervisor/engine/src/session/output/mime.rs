@@ -2,17 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use vivarium_api_types::{MimeBundle, ValueInfo};
+use vivarium_api_types::{MimeBundle, ValueInfo, is_text};
 use vivarium_protocol::outcome::{MimePart, Value};
-
-/// Whether content of this type is given as text.
-fn is_text(mime_type: &str) -> bool {
-    let kind = mime_type.split(';').next().unwrap_or_default().trim();
-    kind.starts_with("text/")
-        || kind.ends_with("+json")
-        || kind.ends_with("+xml")
-        || matches!(kind, "application/json" | "application/javascript" | "application/xml")
-}
 
 /// Text as it is, everything else in base64.
 pub(in crate::session) fn encode(part: &MimePart) -> String {
