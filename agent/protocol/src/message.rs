@@ -15,6 +15,7 @@ pub use self::files::{
 pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
 pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
+pub use self::repr::ReprLimits;
 pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
     ToZygote,
@@ -28,6 +29,7 @@ mod files;
 mod fork_server;
 mod id_namespace;
 mod launcher;
+mod repr;
 mod template;
 mod work;
 

@@ -69,6 +69,8 @@ class State:
     bytes_left = 0
     busy = False
     max_text_bytes = TEXT_MAX_BYTES
+    # Of the running execution's reprs.
+    max_items = max_chars = max_depth = 0xFFFFFFFF
 
 
 state = State()
@@ -252,6 +254,15 @@ def string(text, max_bytes, keep_end=False):
         cut = cut.decode("utf-8", "ignore").encode()
         data = note + b"\n" + cut if keep_end else cut + b" " + note
     return number(len(data)) + data
+
+
+def repr_string(text):
+    """A repr, as short as the execution wants it."""
+    text = str.__str__(text)
+    if len(text) > state.max_chars:
+        note = " [truncated: %d characters in all]" % len(text)
+        text = text[: max(state.max_chars - len(note), 0)] + note
+    return string(text, state.max_text_bytes)
 
 
 def size_of(representations):

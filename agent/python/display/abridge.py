@@ -1,9 +1,7 @@
-"""The repr of containers, abridged as IPython abridges it."""
+"""The repr of containers, abridged as IPython abridges it: as far as the execution wants."""
 
 from guard import interruptible
-
-# Of each container, its first elements; IPython's max_seq_length.
-ELEMENTS_MAX = 1000
+from wire import state
 
 BRACKETS = {
     list: ("[", "]"),
@@ -21,17 +19,18 @@ BRACKETS = {
 def abridged_repr(value, outer=()):
     """The repr, with `...` in place of what containers have beyond their first elements.
 
-    Differs from `repr` only where one has more. `outer` are the containers around this one.
+    Differs from `repr` only where one has more, or is too deep. `outer` are the containers around
+    this one.
     """
     brackets = BRACKETS.get(type(value))
     if brackets is None or not value:
         return repr(value)
-    if any(it is value for it in outer):
+    if len(outer) >= state.max_depth or any(it is value for it in outer):
         return "...".join(brackets) if len(brackets[0]) == 1 else "..."
     outer = (*outer, value)
     elements: list = []
     for element in value:
-        if len(elements) == ELEMENTS_MAX:
+        if len(elements) == state.max_items:
             elements.append("...")
             break
         text = text_of(element, outer)

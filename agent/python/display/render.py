@@ -53,7 +53,7 @@ def of_display(value, include=None, exclude=None):
     text, bundle = budget.with_time_limit(text_and_bundle, value, include, exclude)
     if bundle is None:
         return None
-    bundle = {PLAIN: wire.string(text, wire.state.max_text_bytes)[4:], **bundle}
+    bundle = {PLAIN: wire.repr_string(text)[4:], **bundle}
     if include:
         bundle = {name: data for name, data in bundle.items() if name in include}
     if exclude:

@@ -141,8 +141,13 @@ def execute(execution, kind, number, request):
         # From here on an interrupt is for this code: the agent holds it back until this frame.
         send(wire.STARTED, number)
         if kind == wire.EXECUTE:
-            wire.state.execution_number = number
-            filename, cwd, variables, source = wire.parse_execute(request)
+            items, chars, depth = (
+                int.from_bytes(request[at : at + 4], "little") for at in (0, 4, 8)
+            )
+            vars(wire.state).update(
+                execution_number=number, max_items=items, max_chars=chars, max_depth=depth
+            )
+            filename, cwd, variables, source = wire.parse_execute(request[12:])
             number = int.from_bytes(number, "little")
             if cwd or variables:
                 import surroundings
@@ -250,7 +255,7 @@ def value_frame(value):
         import render
 
         text, representations = render.of_value(value)
-    text = string(text, wire.state.max_text_bytes)
+    text = wire.repr_string(text)
     name = string(type_name(type(value)) or "object", wire.NAME_MAX_BYTES)
     wire.state.bytes_left -= len(text)
     if not representations:

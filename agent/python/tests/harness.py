@@ -32,6 +32,8 @@ EARLY += ["report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
+# Items, characters and depth of a repr, as IPython has them.
+IPYTHON_LIMITS = (1000, 0xFFFFFFFF, 0xFFFFFFFF)
 # A test that hangs fails after this.
 TIMEOUT_S = 30
 
@@ -183,14 +185,15 @@ class Kernel:
                 data = os.read(fd, 1 << 20)
                 setattr(answer, name, getattr(answer, name) + data.decode("utf-8", "replace"))
 
-    def run(self, code, interrupts=0, filename="", cwd="", env=()):
+    def run(self, code, interrupts=0, filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS):
         """Runs code; see `frame` for `interrupts`."""
 
         def string(text):
             return len(text.encode()).to_bytes(4, "little") + text.encode()
 
         variables = dict(env)
-        details = string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
+        details = b"".join(limit.to_bytes(4, "little") for limit in repr_limits)
+        details += string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
         details += b"".join(map(string, (text for pair in variables.items() for text in pair)))
         return self.ask(1, details, code, interrupts)
 

@@ -373,6 +373,26 @@ class Abridged(KernelTest):
         for code in ("list(range(1000))", "[[0] * 1000] * 3", "(1,)", "set()", "{'a': [(), {}]}"):
             self.assertEqual(self.run_ok(code).value, repr(eval(code)))
 
+    def test_an_execution_may_have_other_limits(self):
+        all_of_it = 0xFFFFFFFF
+        for code, limits, value in (
+            ("list(range(9))", (3, all_of_it, all_of_it), "[0, 1, 2, ...]"),
+            ("{1: {2: {3}}}", (3, all_of_it, 2), "{1: {2: {...}}}"),
+            ("([],)", (3, all_of_it, 1), "([],)"),
+            ("({1: 2}.items(), 1)", (3, all_of_it, 1), "(..., 1)"),
+            ("list(range(2000))", (2000, all_of_it, all_of_it), repr(list(range(2000)))),
+        ):
+            self.assertEqual(self.kernel.run(code, repr_limits=limits).value, value, code)
+        short = (1000, 100, all_of_it)
+        lying = "class Text(str):\n  def __len__(self): return 0\n  def __getitem__(self, at): return ''\n"
+        lying += "class A:\n  def __repr__(self): return Text('x' * 10_000)\n"
+        for code in ("'x' * 10_000", "['x' * 10_000]", lying + "A()", lying + "display(A())"):
+            answer = self.kernel.run(code, repr_limits=short)
+            value = answer.value or dict(answer.displays[0].mime)["text/plain"].decode()
+            self.assertEqual(len(value), 100)
+            self.assertRegex(value, r"xxx \[truncated: 100\d\d characters in all\]$")
+        self.assertEqual(len(self.run_ok("'x' * 10_000").value), 10_002)
+
     def test_containers_that_hold_themselves_are_shown_as_python_shows_them(self):
         self.run_ok("a = [1]\na.append(a)\nd = {'a': a}\nd['d'] = d")
         self.assertEqual(self.run_ok("a").value, "[1, [...]]")

@@ -7,7 +7,7 @@
 //!
 //! | from | type | name | payload |
 //! |---|---|---|---|
-//! | agent | 1 | EXECUTE | `u64` execution, string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string code |
+//! | agent | 1 | EXECUTE | `u64` execution; `u32` most items, characters and depth of a repr; string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string code |
 //! | agent | 2 | CONFIG | `u64` most bytes of results per execution |
 //! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
 //! | agent | 4 | INSPECT | the same |
@@ -104,9 +104,11 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 /// fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
     Some(match work {
-        Work::Code { code, filename, cwd, env } => {
+        Work::Code { code, filename, cwd, env, repr } => {
+            let limits = [repr.max_items, repr.max_chars, repr.max_depth].map(u32::to_le_bytes);
             let cwd = cwd.as_ref().map(|path| if path.is_empty() { "." } else { path });
-            let mut details = [text(filename), text(cwd.unwrap_or_default())].concat();
+            let mut details = limits.as_flattened().to_vec();
+            details.extend([text(filename), text(cwd.unwrap_or_default())].concat());
             details.extend(length(env.len()));
             for (variable, value) in env {
                 details.extend([text(variable), text(value)].concat());

@@ -60,6 +60,12 @@ def test_a_model_gets_as_much_as_was_asked_for(session: Session) -> None:
     assert (len(whole.stdout), whole.cuts) == (10_001, ())
 
 
+def test_reprs_are_as_long_as_asked_for(session: Session, real: Client) -> None:
+    for run in (session.execute, real.run):
+        assert str(run("list(range(9))", repr={"max_items": 2}).value) == "[0, 1, ...]"
+    assert len(str(session.execute("list(range(2000))").value)) < 5000
+
+
 def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:
     local = tmp_path / "local"
     local.write_bytes(b"\xff\0")

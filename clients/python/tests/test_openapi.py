@@ -15,6 +15,7 @@ from vivarium_client import (
     AsyncClient,
     AsyncSession,
     Client,
+    ReprLimits,
     Session,
     events,
     models,
@@ -60,8 +61,8 @@ MODELS: dict[str, type] = {
 NO_MODEL = {
     # Requests: the calls' parameters.
     *("AnswerForm", "CommandRequest", "ExecuteRequest", "FileChange", "FileSpec"),
-    *("IsCompleteRequest", "OutputSpec", "ProbeRequest", "RunRequest", "SessionPatch"),
-    "SessionSpec",
+    *("IsCompleteRequest", "OutputSpec", "ProbeRequest", "ReprSpec", "RunRequest"),
+    *("SessionPatch", "SessionSpec"),
     # Lists of models, and strings.
     *("Completeness", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
     *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
@@ -110,8 +111,9 @@ def test_limits_have_no_other_fields(schemas: dict[str, Any]) -> None:
     assert set(schemas["LimitsSpec"]["properties"]) == set(models.Limits.__annotations__)
 
 
-def test_an_answer_form_has_no_other_fields(schemas: dict[str, Any]) -> None:
-    assert set(schemas["AnswerForm"]["properties"]) == set(AnswerForm.__annotations__)
+def test_parts_of_requests_have_no_other_fields(schemas: dict[str, Any]) -> None:
+    for name, kind in (("AnswerForm", AnswerForm), ("ReprSpec", ReprLimits)):
+        assert set(schemas[name]["properties"]) == set(kind.__annotations__)
 
 
 def test_schemas_without_a_name_have_models(schemas: dict[str, Any]) -> None:

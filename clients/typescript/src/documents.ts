@@ -24,6 +24,8 @@ export type ExecutionSummary = Schemas["ExecutionSummary"];
 export type SessionState = Schemas["SessionState"];
 /** The outcome of an execution, as the API sends it. */
 export type OutcomeDocument = Schemas["Outcome"];
+/** How far the repr of a value is written out. */
+export type ReprLimits = Schemas["ReprSpec"];
 /** How an answer tells an outcome. */
 export type AnswerForm = Schemas["AnswerForm"];
 /** A text that `max_output_chars` has cut. */

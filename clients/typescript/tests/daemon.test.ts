@@ -59,6 +59,16 @@ test("long texts are cut as asked", needsDaemon, async (t) => {
   assert.equal(kept.outcome?.stdout.length, 10_001);
 });
 
+test("reprs are as long as asked for", needsDaemon, async (t) => {
+  const { client, session } = await real(t);
+  const options = { repr: { max_items: 2 } };
+  const outcomes = [
+    await session.execute("list(range(9))", options),
+    await client.run("list(range(9))", options),
+  ];
+  assert.deepEqual(outcomes.map((outcome) => outcome.value?.repr), ["[0, 1, ...]", "[0, 1, ...]"]);
+});
+
 test("a run takes everything that it documents", needsDaemon, async (t) => {
   const { client } = await real(t);
   const outcome = await client.run(

@@ -45,8 +45,8 @@ pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
 pub use patch::{Change, SessionPatch};
 pub use request::{
-    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, RunRequest,
-    SessionFilters, SessionQuery, SessionSpec,
+    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, ReprSpec,
+    RunRequest, SessionFilters, SessionQuery, SessionSpec,
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,

@@ -126,6 +126,25 @@ pub enum FileFormat {
     Base64,
 }
 
+/// How far the repr of a value is written out. What is not given is as in IPython.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReprSpec {
+    /// The most elements of each list, tuple, set, frozenset, dict or dict view; 1000 if not given.
+    /// `...` stands for the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_items: Option<u64>,
+    /// The most characters. A note at the end says how many there are in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 100)]
+    pub max_chars: Option<u64>,
+    /// The most containers inside each other. `[...]` stands for a deeper one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_depth: Option<u64>,
+}
+
 /// Code to run in a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -135,6 +154,13 @@ pub struct ExecuteRequest {
     /// `__file__` is its path, and modules beside it can be imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
+    /// How far the value and displays are written out.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub repr: Option<ReprSpec>,
     /// The working directory while it runs, in the workdir. If not given it is where the code before
     /// has left it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,6 +216,13 @@ pub struct RunRequest {
     /// The code's file name, as for `execute`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
+    /// How far the value and displays are written out.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub repr: Option<ReprSpec>,
     /// The program, looked for on PATH unless it has a slash, and its arguments.
     #[serde(
         default,

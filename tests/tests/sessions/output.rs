@@ -90,3 +90,34 @@ fn large_values_are_cut_and_said_to_be() {
     assert!(outcome.result().contains("truncated"), "it does not say so");
     assert_eq!(session.value("1 + 1"), "2");
 }
+
+#[test]
+fn reprs_are_written_out_as_far_as_the_request_says() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let asked = |code: &str, repr: serde_json::Value| {
+        let outcome = session.execute_with(&json!({"code": code, "repr": repr})).ok();
+        outcome.result().to_owned()
+    };
+    let large = "list(range(100_000))";
+    assert!(session.execute(large).ok().result().len() < 6000);
+    assert_eq!(asked(large, json!({"max_items": 2})), "[0, 1, ...]");
+    assert!(asked(large, json!({"max_items": 1_000_000_000_000_u64})).ends_with(", 99999]"));
+    assert_eq!(asked("[[[1]]]", json!({"max_depth": 1})), "[[...]]");
+    let short = asked("'x' * (100 << 20)", json!({"max_chars": 100}));
+    assert!(short.len() == 100 && short.ends_with("[truncated: 104857602 characters in all]"));
+    let shown = session.execute_with(&json!({"code": "display([1, 2])", "repr": {"max_items": 1}}));
+    assert_eq!(shown.ok().0["displays"][0]["mime"]["text/plain"], "[1, ...]");
+    assert_eq!(session.value("[1, 2]"), "[1, 2]", "it is for one execution");
+    for (wrong, field) in [
+        (json!({"max_items": 0}), "repr.max_items"),
+        (json!({"max_items": -1}), "repr.max_items"),
+        (json!({"max_depth": "2"}), "repr.max_depth"),
+        (json!({"max_chars": 99}), "repr.max_chars"),
+        (json!([1]), "repr"),
+    ] {
+        let body = json!({"code": "1", "repr": wrong});
+        let problem = session.request("POST", "/execute", Some(&body));
+        assert_eq!(problem.expect_problem(422, "invalid_field")["field"], field, "{body}");
+    }
+}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::ExecutionNumber;
+use super::{ExecutionNumber, ReprLimits};
 
 /// A file to put into the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub enum Work {
         cwd: Option<String>,
         /// Variables of `os.environ` while it runs.
         env: Vec<(String, String)>,
+        /// How far its value and displays are written out.
+        repr: ReprLimits,
     },
     /// A process beside the kernel, under the same restrictions.
     Command(CommandSpec),
@@ -47,7 +49,13 @@ impl Work {
     /// Code without a file name.
     #[must_use]
     pub const fn code(code: String) -> Self {
-        Self::Code { code, filename: String::new(), cwd: None, env: Vec::new() }
+        Self::Code {
+            code,
+            filename: String::new(),
+            cwd: None,
+            env: Vec::new(),
+            repr: ReprLimits::IPYTHON,
+        }
     }
 
     /// Whether it runs beside the kernel.

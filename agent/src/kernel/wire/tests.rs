@@ -3,10 +3,10 @@
 
 use proptest::prelude::{any, prop, prop_assert};
 use vivarium_protocol::frame::TooLarge;
+use vivarium_protocol::message::{CommandSpec, ReprLimits};
 use vivarium_protocol::outcome::{DisplayKind, MimePart};
 
 use super::parse::TEXT_MAX_BYTES;
-use vivarium_protocol::message::CommandSpec;
 
 use super::*;
 
@@ -123,16 +123,25 @@ fn encoded_requests_match_the_documented_frames() {
     assert_eq!(assist(Assist::Inspect, "a"), inspect);
     let is_complete = b"\x12\0\0\0\x06\x07\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0a";
     assert_eq!(assist(Assist::IsComplete, "a"), is_complete);
+    let repr = ReprLimits { max_items: 3, max_chars: 258, max_depth: u32::MAX };
     let code = |cwd: Option<&str>, env| Work::Code {
         code: "é".into(),
         filename: "f".into(),
         cwd: cwd.map(Into::into),
         env,
+        repr,
     };
-    let frame = b"\x1c\0\0\0\x01\x07\0\0\0\0\0\0\0\x01\0\0\0f\0\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9";
-    assert_eq!(encoded(code(None, vec![])), frame);
+    let limits = b"\x03\0\0\0\x02\x01\0\0\xff\xff\xff\xff";
     let frame = [
-        b"\x28\0\0\0\x01\x07\0\0\0\0\0\0\0\x01\0\0\0f\x01\0\0\0.".as_slice(),
+        b"\x28\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
+        limits,
+        b"\x01\0\0\0f\0\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9",
+    ];
+    assert_eq!(encoded(code(None, vec![])), frame.concat());
+    let frame = [
+        b"\x34\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
+        limits,
+        b"\x01\0\0\0f\x01\0\0\0.",
         b"\x01\0\0\0\x01\0\0\0a\x02\0\0\0bc\x02\0\0\0\xc3\xa9",
     ];
     assert_eq!(encoded(code(Some(""), vec![("a".into(), "bc".into())])), frame.concat());

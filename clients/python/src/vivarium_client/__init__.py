@@ -15,7 +15,7 @@ from ._asyncio.client import AsyncClient
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
 from ._asyncio.session import AsyncSession
 from ._asyncio.stream import AsyncEventStream
-from ._core.requests import AnswerForm, OutputSpec
+from ._core.requests import AnswerForm, OutputSpec, ReprLimits
 from ._sync.client import Client
 from ._sync.files import Files, RemoteFile
 from ._sync.session import Session
@@ -96,6 +96,7 @@ __all__ = [
     "QuotaExceeded",
     "Rejected",
     "RemoteFile",
+    "ReprLimits",
     "Result",
     "ServerError",
     "Session",

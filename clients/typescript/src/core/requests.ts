@@ -1,7 +1,14 @@
 /** The API's calls as requests. Arguments that are not given are not sent. */
 
 import { randomKey } from "#platform";
-import type { AnswerForm, Limits, Network, OutputSpec, SessionState } from "../documents.js";
+import type {
+  AnswerForm,
+  Limits,
+  Network,
+  OutputSpec,
+  ReprLimits,
+  SessionState,
+} from "../documents.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
 import { filePath, get, patch, path, post, type Patience, type Request, streamed } from "./request.js";
@@ -32,6 +39,8 @@ export interface CodeOptions {
    * path, and modules beside it can be imported.
    */
   filename?: string | undefined;
+  /** How far the value and displays are written out; by default as in IPython. */
+  repr?: ReprLimits | undefined;
 }
 
 export interface ExecuteOptions extends WorkOptions, CodeOptions {
@@ -58,7 +67,7 @@ interface Confinement {
   env?: Readonly<Record<string, string>> | undefined;
 }
 
-/** `filename` is for code; `stdin` and `cwd` are for a command. */
+/** `filename` and `repr` are for code; `stdin` and `cwd` are for a command. */
 export interface RunOptions extends CommandOptions, CodeOptions, Confinement {}
 
 export interface SessionOptions extends CallOptions, Confinement {
@@ -134,8 +143,8 @@ export async function execute(
   options: ExecuteOptions,
 ): Promise<Request> {
   const where = path("sessions", sessionId, "execute") + (options.create ? "?create=true" : "");
-  const { filename } = options;
-  return work(where, { code, filename, ...(await common(options)) }, options);
+  const { filename, repr } = options;
+  return work(where, { code, filename, repr, ...(await common(options)) }, options);
 }
 
 /** POST /v1/sessions/{id}/commands */
@@ -150,13 +159,13 @@ export async function command(
 
 /** POST /v1/run */
 export async function run(program: string | Command, options: RunOptions): Promise<Request> {
-  const { filename, limits, network, env, environment } = options;
+  const { filename, repr, limits, network, env, environment } = options;
   const what =
     typeof program === "string"
       ? { code: program, ...stdinFields(options.stdin), cwd: options.cwd }
       : commandFields(program, options);
   const confinement = { limits, network, env, environment };
-  const fields = { ...what, filename, ...confinement, ...(await common(options)) };
+  const fields = { ...what, filename, repr, ...confinement, ...(await common(options)) };
   return work(path("run"), fields, options);
 }
 

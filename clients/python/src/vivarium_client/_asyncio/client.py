@@ -14,7 +14,7 @@ from .._core.address import Address
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import session_page
-from .._core.requests import AnswerForm, Outputs
+from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
 from ..models.names import SessionState
@@ -82,6 +82,7 @@ class AsyncClient:
         code: Optional[str] = None,
         *,
         filename: Optional[str] = None,
+        repr: Optional[ReprLimits] = None,
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
@@ -103,6 +104,7 @@ class AsyncClient:
             code: Python to run. Give exactly one of `code`, `argv` and `shell`.
             filename: Name of the code in tracebacks. If it is a file in the working directory,
                 `__file__` is its path, and modules beside it can be imported.
+            repr: How far the value and displays are written out: see `ReprLimits`.
             argv: A program and its arguments.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input of a command.
@@ -126,6 +128,7 @@ class AsyncClient:
         request = requests.run(
             code,
             filename=filename,
+            repr=repr,
             argv=argv,
             shell=shell,
             stdin=stdin,
@@ -148,6 +151,7 @@ class AsyncClient:
         code: Optional[str] = None,
         *,
         filename: Optional[str] = None,
+        repr: Optional[ReprLimits] = None,
         argv: Optional[Sequence[str]] = None,
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
@@ -167,6 +171,7 @@ class AsyncClient:
         request = requests.run(
             code,
             filename=filename,
+            repr=repr,
             argv=argv,
             shell=shell,
             stdin=stdin,

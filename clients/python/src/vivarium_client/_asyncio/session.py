@@ -12,7 +12,7 @@ from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import execution_page
 from .._core.request import Request
-from .._core.requests import AnswerForm, Outputs
+from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..errors import VivariumError
 from ..models import (
@@ -73,6 +73,7 @@ class AsyncSession:
         code: str,
         *,
         filename: Optional[str] = None,
+        repr: Optional[ReprLimits] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -89,6 +90,7 @@ class AsyncSession:
             code: Python. The value of a final expression becomes `Outcome.value`.
             filename: Name of the code in tracebacks. If it is a file in the working directory,
                 `__file__` is its path, and modules beside it can be imported.
+            repr: How far the value and displays are written out: see `ReprLimits`.
             timeout: Seconds that the code may run, from when a kernel gets it.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
@@ -107,6 +109,7 @@ class AsyncSession:
             self.id,
             code,
             filename=filename,
+            repr=repr,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -122,6 +125,7 @@ class AsyncSession:
         code: str,
         *,
         filename: Optional[str] = None,
+        repr: Optional[ReprLimits] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -135,6 +139,7 @@ class AsyncSession:
             self.id,
             code,
             filename=filename,
+            repr=repr,
             timeout=timeout,
             files=files,
             outputs=outputs,

@@ -30,6 +30,17 @@ Outputs = Iterable[Union[str, OutputSpec]]
 """Files to return, by path in the working directory."""
 
 
+class ReprLimits(TypedDict, total=False):
+    """How far the repr of a value is written out."""
+
+    max_items: int
+    """Elements of each list, tuple, set, frozenset, dict or dict view; 1000 by default."""
+    max_chars: int
+    """Characters in all, 100 or more."""
+    max_depth: int
+    """Containers inside each other."""
+
+
 class AnswerForm(TypedDict, total=False):
     """How an answer tells the outcome. What the daemon keeps of an execution does not depend on
     it: `Session.execution` may ask for another form."""
@@ -78,6 +89,7 @@ def execute(
     code: str,
     *,
     filename: Optional[str],
+    repr: Optional[ReprLimits],
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
@@ -88,7 +100,7 @@ def execute(
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
     common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
-    fields = {"code": code, "filename": filename, **common}
+    fields = {"code": code, "filename": filename, "repr": repr, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
 
@@ -121,6 +133,7 @@ def run(
     code: Optional[str],
     *,
     filename: Optional[str],
+    repr: Optional[ReprLimits],
     argv: Optional[Sequence[str]],
     shell: Optional[str],
     stdin: Union[str, bytes, None],
@@ -140,6 +153,7 @@ def run(
     fields = {
         **_one_of(code=code, argv=argv, shell=shell),
         "filename": filename,
+        "repr": repr,
         **_stdin(stdin),
         "cwd": cwd,
         "limits": limits,

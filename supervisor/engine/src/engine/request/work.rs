@@ -7,10 +7,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use vivarium_api_types::{
-    CommandRequest, ExecuteRequest, FileSpec, OutputSpec, RunRequest, SessionSpec,
+    CommandRequest, ExecuteRequest, FileSpec, OutputSpec, ReprSpec, RunRequest, SessionSpec,
 };
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
-use vivarium_protocol::message::{CommandSpec, InputFile, Stdin, Work};
+use vivarium_protocol::message::{CommandSpec, InputFile, ReprLimits, Stdin, Work};
 use vivarium_protocol::places::{ALIASES, Place, Root, TMP};
 
 use super::{env, timeout};
@@ -48,7 +48,7 @@ pub(in crate::engine) fn code(
     settings: &Settings,
     asked: ExecuteRequest,
 ) -> Result<WorkSpec, EngineError> {
-    let ExecuteRequest { code, filename, cwd, env, timeout_ms, files, outputs, .. } = asked;
+    let ExecuteRequest { code, filename, cwd, env, repr, timeout_ms, files, outputs, .. } = asked;
     let filename = match filename {
         None => String::new(),
         Some(name) => in_workdir(settings, &name)
@@ -57,7 +57,7 @@ pub(in crate::engine) fn code(
     };
     let cwd = cwd.map(|cwd| self::cwd(settings, &cwd)).transpose()?;
     let spec = WorkSpec {
-        work: Work::Code { code, filename, cwd, env: variables(env)? },
+        work: Work::Code { code, filename, cwd, env: variables(env)?, repr: repr_limits(repr)? },
         files: input_files(settings, files)?,
         outputs: output_files(settings, outputs)?,
         timeout: timeout(settings, timeout_ms)?,
@@ -157,6 +157,7 @@ pub(in crate::engine) fn run(
                 code,
                 filename,
                 cwd,
+                repr: asked.repr,
                 timeout_ms,
                 files,
                 outputs,
@@ -167,6 +168,9 @@ pub(in crate::engine) fn run(
         }
         None if filename.is_some() => {
             return Err(EngineError::invalid("filename", "it is for code"));
+        }
+        None if asked.repr.is_some() => {
+            return Err(EngineError::invalid("repr", "it is for code"));
         }
         None => {
             let request = CommandRequest {
@@ -195,6 +199,22 @@ fn cwd(settings: &Settings, path: &str) -> Result<String, EngineError> {
 
 fn variables(asked: BTreeMap<String, String>) -> Result<Vec<(String, String)>, EngineError> {
     Ok(env(asked)?.into_iter().collect())
+}
+
+/// What is not said is as IPython has it.
+fn repr_limits(asked: Option<ReprSpec>) -> Result<ReprLimits, EngineError> {
+    let limit = |field: &str, asked: Option<u64>, least: u32, usual: u32| {
+        let given = asked.map_or(usual, |asked| u32::try_from(asked).unwrap_or(u32::MAX));
+        let reason = || EngineError::invalid(field, format!("{given}: the least is {least}"));
+        if given < least { Err(reason()) } else { Ok(given) }
+    };
+    let (asked, usual) = (asked.unwrap_or_default(), ReprLimits::IPYTHON);
+    Ok(ReprLimits {
+        max_items: limit("repr.max_items", asked.max_items, 1, usual.max_items)?,
+        // The note that characters are missing has room in fewer.
+        max_chars: limit("repr.max_chars", asked.max_chars, 100, usual.max_chars)?,
+        max_depth: limit("repr.max_depth", asked.max_depth, 1, usual.max_depth)?,
+    })
 }
 
 const fn missing(field: &'static str, reason: &'static str) -> EngineError {
@@ -399,6 +419,10 @@ mod tests {
             (r#"{"argv": ["a"], "shell": "b"}"#, "code"),
             (r#"{"code": "", "stdin": "x"}"#, "stdin"),
             (r#"{"shell": "ls", "filename": "a.py"}"#, "filename"),
+            (r#"{"shell": "ls", "repr": {}}"#, "repr"),
+            (r#"{"code": "", "repr": {"max_items": 0}}"#, "repr.max_items"),
+            (r#"{"code": "", "repr": {"max_chars": 99}}"#, "repr.max_chars"),
+            (r#"{"code": "", "repr": {"max_depth": 0}}"#, "repr.max_depth"),
         ] {
             assert_eq!(field(asked(json)), name, "{json}");
         }
@@ -436,6 +460,7 @@ mod tests {
             filename: "sub/a.py".to_owned(),
             cwd: None,
             env: Vec::new(),
+            repr: ReprLimits::IPYTHON,
         };
         assert_eq!(asked("/workspace/sub/a.py").unwrap().work, named);
         for bad in ["", ".", "/workspace", "../a.py", "/etc/a.py", "a\0"] {
