@@ -13,6 +13,7 @@ pub mod limits;
 pub mod memory;
 pub mod output;
 pub mod pool;
+pub mod ports;
 pub mod pressure;
 pub mod process;
 pub mod queue;
@@ -64,6 +65,7 @@ families! {
     executions: executions::Executions,
     queue: queue::Queue,
     output: output::Output,
+    ports: ports::Ports,
     kernels: kernels::Kernels,
     templates: templates::Templates,
     limits: limits::Limits,

@@ -29,6 +29,7 @@ pub mod one_python;
 pub mod outcome;
 pub mod places;
 pub mod policy;
+pub mod port;
 pub mod sequence;
 pub mod stream;
 pub mod units;

@@ -9,6 +9,7 @@ mod control;
 mod cpu;
 mod ending;
 mod execution;
+mod ports;
 mod results;
 mod streams;
 mod transfers;
@@ -176,6 +177,7 @@ impl<'a> Session<'a> {
                     self.control.send(&FromAgent::Described(description))?;
                 }
                 ToAgent::Ping => self.control.send(&FromAgent::Pong)?,
+                ToAgent::Connect { port, address } => self.connect(port, address),
                 ToAgent::Close => return Ok(ControlFlow::Break(())),
             }
         }

@@ -42,6 +42,7 @@ mod files;
 mod idempotency;
 mod kept;
 mod pools;
+mod ports;
 mod processes;
 mod reaper;
 mod reload;

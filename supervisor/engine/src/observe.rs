@@ -14,6 +14,7 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::Cause;
 
+pub use vivarium_metrics::families::ports::PortResult;
 pub use vivarium_metrics::families::queue::Refusal;
 
 /// What an execution printed, within its limits.
@@ -98,6 +99,11 @@ impl Observer {
             to.output.printed(tenant, Stream::Stdout, stdout_bytes, stdout_truncated);
             to.output.printed(tenant, Stream::Stderr, stderr_bytes, stderr_truncated);
         });
+    }
+
+    /// A connection to a port of a session was made, or was not.
+    pub fn port_connected(&self, result: PortResult) {
+        self.count(|to, tenant| to.ports.connected(tenant, result));
     }
 
     pub fn kernel_started(&self, origin: Origin) {

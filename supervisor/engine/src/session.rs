@@ -33,6 +33,7 @@ mod launch;
 mod liveness;
 mod output;
 mod pooled;
+pub mod port;
 mod processes;
 pub mod registry;
 mod results;
@@ -90,6 +91,7 @@ pub enum Command {
     Reset(oneshot::Sender<Option<ExecutionNumber>>),
     Describe(oneshot::Sender<Description>),
     File(transfer::FileCommand),
+    Connect(port::ConnectCommand),
     /// Answer when nothing runs or waits.
     WhenIdle(oneshot::Sender<()>),
     Close(Cause),
@@ -141,6 +143,8 @@ pub struct Session {
     transfers: Arc<Semaphore>,
     /// The right to each of its watchers of files.
     watchers: Arc<Semaphore>,
+    /// The right to each connection to its ports.
+    ports: Arc<Semaphore>,
 }
 
 impl Session {
@@ -176,6 +180,7 @@ impl Session {
             gone: watch::Sender::new(false),
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
             watchers: Arc::new(Semaphore::new(transfer::MAX_WATCHERS as usize)),
+            ports: Arc::new(Semaphore::new(port::MAX_CONNECTIONS)),
         };
         (session, receiver)
     }

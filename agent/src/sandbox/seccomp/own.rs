@@ -24,6 +24,9 @@ use super::{fails_with, install};
 
 /// What the agent may do whatever the arguments, once its session is set up.
 const AGENT: &[Call] = calls! {
+    // A server in the session: only a TCP socket can be connected, as there is no other (see
+    // `conditions`), and the network namespace says what it reaches.
+    SYS_connect
     // The supervisor, the launcher, kernels and commands: descriptors that exist.
     SYS_close SYS_dup SYS_fcntl SYS_lseek SYS_pipe2 SYS_ppoll SYS_pread64 SYS_read SYS_readv
     SYS_recvfrom SYS_recvmsg SYS_sendfile SYS_sendmsg SYS_sendto SYS_write SYS_writev
@@ -70,7 +73,10 @@ const REFUSED_OF_ARCHITECTURE: &[Call] = calls! { SYS_ioperm SYS_iopl SYS_modify
 const REFUSED_OF_ARCHITECTURE: &[Call] = &[];
 
 /// The agent's calls that are looked at by argument.
-const CHECKED: [c_long; 4] = [SYS_ioctl, SYS_mmap, SYS_mprotect, SYS_socketpair];
+const CHECKED: [c_long; 5] = [SYS_ioctl, SYS_mmap, SYS_mprotect, SYS_socket, SYS_socketpair];
+
+/// The part of socket(2)'s second argument that is the type, without flags (`SOCK_TYPE_MASK`).
+const SOCKET_TYPE: u32 = 0xf;
 
 /// Allows the agent what it needs from now on, and reads that back.
 pub(crate) fn confine_agent() -> Result<(), LayerError> {
@@ -119,7 +125,16 @@ fn conditions(call: c_long) -> Rules {
         libc::SYS_ioctl => one_of(1, IOCTLS),
         // No memory that can be executed.
         libc::SYS_mmap | libc::SYS_mprotect => one(masked(2, bits(PROT_EXEC), 0)),
-        libc::SYS_socketpair => one(equal(0, bits(AF_UNIX))),
+        // TCP alone, and never waiting.
+        libc::SYS_socket => {
+            let stream = bits(SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
+            let of = |family| vec![equal(0, bits(family)), equal(1, stream), equal(2, 0)];
+            vec![of(AF_INET), of(AF_INET6)]
+        }
+        // Streams, which are connected: a datagram socket could be connected to any name.
+        libc::SYS_socketpair => {
+            vec![vec![equal(0, bits(AF_UNIX)), masked(1, SOCKET_TYPE, bits(SOCK_STREAM))]]
+        }
         // Refused, whatever the arguments.
         _ => Rules::new(),
     }

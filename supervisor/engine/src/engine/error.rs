@@ -1,5 +1,6 @@
 //! Why the engine says no. Each variant is one stable `code` of the API.
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use vivarium_protocol::message::{Failure, Transient};
@@ -94,6 +95,15 @@ pub enum EngineError {
     FileRefused { path: String, detail: String },
     #[error("{path:?}: {detail}")]
     FileExists { path: String, detail: String },
+    /// Its network is the host's, or none: nothing in it listens on ports of its own.
+    #[error("session {session:?} has no ports of its own: its network is {network}")]
+    NoPorts { session: String, network: &'static str },
+    #[error("nothing in the session listens on port {0}, on 127.0.0.1 or ::1")]
+    PortClosed(NonZeroU16),
+    #[error("port {0} of the session did not accept a connection in time")]
+    PortTimedOut(NonZeroU16),
+    #[error("as many connections to the session's ports are open as may be ({max})")]
+    TooManyPortConnections { max: usize },
     #[error("the daemon is shutting down")]
     Draining,
     /// A defect of ours, or the daemon has run out of something.
@@ -142,6 +152,10 @@ impl EngineError {
             Self::BadArchive(_) => "bad_archive",
             Self::FileRefused { .. } => "file_refused",
             Self::FileExists { .. } => "file_exists",
+            Self::NoPorts { .. } => "no_ports",
+            Self::PortClosed(_) => "port_closed",
+            Self::PortTimedOut(_) => "port_timed_out",
+            Self::TooManyPortConnections { .. } => "too_many_port_connections",
             Self::Draining => "draining",
             Self::Internal(_) => "internal",
             Self::NotStarted(failure) => match failure.transient {
@@ -162,7 +176,8 @@ impl EngineError {
             | Self::NoRoom(_)
             | Self::Busy
             | Self::NoDescriptors
-            | Self::TooManyTransfers { .. } => Some(Duration::from_secs(1)),
+            | Self::TooManyTransfers { .. }
+            | Self::TooManyPortConnections { .. } => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
                 Some(Duration::from_secs(5))
             }

@@ -2,10 +2,11 @@
 //!
 //! What an agent does not read waits here, bounded by there being one execution and a few
 //! transfers at a time; what it says is bounded by the protocol's maximum before anything is
-//! allocated for it. A message to the agent may carry descriptors; none is ever received.
+//! allocated for it. A message to the agent may carry descriptors; none is ever received here.
 
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroU16;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -18,7 +19,8 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{
-    FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
+    FileOperation, FileProblem, FileProblemKind, FromAgent, LoopbackAddress, ToAgent,
+    TransferNumber,
 };
 use vivarium_protocol::stream::send_some;
 
@@ -43,13 +45,23 @@ pub(super) enum ChannelError {
     Frame(#[from] FrameError),
 }
 
+/// What a message to the agent is for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// The session can not do without it.
+    Session,
+    Transfer(TransferNumber),
+    /// Whoever waits has the other end of its descriptor, and finds it closed.
+    Port,
+}
+
 #[derive(Debug)]
 struct Unsent {
     bytes: Vec<u8>,
     /// What goes with its first byte. Let go of when that is sent.
     descriptors: Vec<OwnedFd>,
-    /// The transfer that is all that ends if they are refused.
-    transfer: Option<TransferNumber>,
+    /// What ends if they are refused.
+    purpose: Purpose,
 }
 
 #[derive(Debug)]
@@ -106,7 +118,7 @@ impl Channel {
         message: &T,
         descriptors: Vec<OwnedFd>,
     ) -> Result<(), FrameError> {
-        self.enqueue(message, descriptors, None)
+        self.enqueue(message, descriptors, Purpose::Session)
     }
 
     /// Sends an operation on files with the agent's end of its socket, where it has one.
@@ -117,17 +129,27 @@ impl Channel {
         socket: Option<OwnedFd>,
     ) -> Result<(), FrameError> {
         let message = ToAgent::File { transfer, operation };
-        self.enqueue(&message, socket.into_iter().collect(), Some(transfer))
+        self.enqueue(&message, socket.into_iter().collect(), Purpose::Transfer(transfer))
+    }
+
+    /// Has the agent connect to a port, and answer over the other end of `reply`.
+    pub(super) fn send_connect(
+        &mut self,
+        port: NonZeroU16,
+        address: LoopbackAddress,
+        reply: OwnedFd,
+    ) -> Result<(), FrameError> {
+        self.enqueue(&ToAgent::Connect { port, address }, vec![reply], Purpose::Port)
     }
 
     fn enqueue<T: Serialize>(
         &mut self,
         message: &T,
         descriptors: Vec<OwnedFd>,
-        transfer: Option<TransferNumber>,
+        purpose: Purpose,
     ) -> Result<(), FrameError> {
         let bytes = frame::encode(message, MAX_FRAME_BYTES)?;
-        self.unsent.push_back(Unsent { bytes, descriptors, transfer });
+        self.unsent.push_back(Unsent { bytes, descriptors, purpose });
         // A socket that fails is found by the next read.
         self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
         Ok(())
@@ -164,15 +186,16 @@ impl Channel {
     }
 
     /// Gives up the first message, nothing of which has been sent: one of a transfer is answered in
-    /// the agent's place, any other leaves the channel of no use.
+    /// the agent's place, without one of the session's the channel is of no use.
     fn refuse(&mut self, error: io::Error) {
-        match self.unsent.pop_front().and_then(|first| first.transfer) {
-            Some(transfer) => {
+        match self.unsent.pop_front().map(|first| first.purpose) {
+            Some(Purpose::Transfer(transfer)) => {
                 let detail = format!("hand the transfer's socket to the agent: {error}");
                 let reply = Err(FileProblem { kind: FileProblemKind::Aborted, detail });
                 self.refused.push_back(FromAgent::FileDone { transfer, reply });
             }
-            None => self.failed = Some(error),
+            Some(Purpose::Port) => tracing::debug!(%error, "hand a port's socket to an agent"),
+            Some(Purpose::Session) | None => self.failed = Some(error),
         }
     }
 

@@ -114,6 +114,7 @@ impl From<EngineError> for Problem {
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
             | EngineError::LimitInUse { .. }
+            | EngineError::NoPorts { .. }
             | EngineError::NotAFile { .. }
             | EngineError::FileRefused { .. }
             | EngineError::FileExists { .. } => StatusCode::CONFLICT,
@@ -126,12 +127,14 @@ impl From<EngineError> for Problem {
             EngineError::FileTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             // RFC 4918, 11.5.
             EngineError::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
-            EngineError::NoAnswer(_) => StatusCode::GATEWAY_TIMEOUT,
+            EngineError::PortClosed(_) => StatusCode::BAD_GATEWAY,
+            EngineError::NoAnswer(_) | EngineError::PortTimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
             | EngineError::TooManyCommands { .. }
             | EngineError::StdinFull(_)
             | EngineError::NoRoom(Full::Tenant { .. })
             | EngineError::TooManyTransfers { .. }
+            | EngineError::TooManyPortConnections { .. }
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
             EngineError::NoRoom(Full::Daemon { .. })
@@ -155,6 +158,9 @@ impl From<EngineError> for Problem {
                 problem.field = Some(format!("limits.{limit}").into());
             }
             EngineError::Missing { field, .. } => problem.field = Some(field.into()),
+            EngineError::NoPorts { .. } => {
+                problem.fix = Some("make the session with \"network\": \"loopback\"".into());
+            }
             EngineError::BadPath { .. } => problem.field = Some("path".into()),
             EngineError::NotStarted(Failure { fix, .. }) if !fix.is_empty() => {
                 problem.fix = Some(fix.into());

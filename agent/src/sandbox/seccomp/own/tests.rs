@@ -1,5 +1,7 @@
 #![allow(clippy::cast_sign_loss)] // a call's registers
 use std::collections::BTreeSet;
+use std::ffi::c_int;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use nix::errno::Errno;
@@ -7,7 +9,7 @@ use nix::fcntl::OFlag;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket, socketpair};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, socket, socketpair};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::{Pid, getpid};
 
@@ -31,15 +33,15 @@ fn no_call_is_listed_twice_and_all_exist() {
 }
 
 #[test]
-fn the_agent_makes_no_process_no_connection_and_no_code() {
+fn the_agent_makes_no_process_no_server_and_no_code() {
     let program = agent().unwrap();
     for number in [
         SYS_clone,
         SYS_execve,
         SYS_execveat,
-        SYS_socket,
-        SYS_connect,
         SYS_bind,
+        SYS_listen,
+        SYS_accept4,
         SYS_ptrace,
         SYS_mount,
         SYS_umount2,
@@ -71,8 +73,35 @@ fn the_agent_makes_no_process_no_connection_and_no_code() {
     }
     assert_eq!(answer(&program, SYS_ioctl, with(1, 0x5421)), ALLOW, "FIONBIO");
     assert_eq!(answer(&program, SYS_ioctl, with(1, 0x5412)), NOT_PERMITTED, "TIOCSTI");
-    assert_eq!(answer(&program, SYS_socketpair, with(0, bits(AF_UNIX).into())), ALLOW);
-    assert_eq!(answer(&program, SYS_socketpair, with(0, bits(AF_TIPC).into())), NOT_PERMITTED);
+}
+
+#[test]
+fn the_agents_sockets_are_of_tcp_or_connected_already() {
+    let program = agent().unwrap();
+    let of = |call, family, kind, protocol: c_int| {
+        let arguments = [family, kind, protocol].map(|value| u64::from(bits(value)));
+        answer(&program, call, [arguments[0], arguments[1], arguments[2], 0, 0, 0])
+    };
+    let tcp = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    for family in [AF_INET, AF_INET6] {
+        assert_eq!(of(SYS_socket, family, tcp, 0), ALLOW);
+        for kind in [SOCK_STREAM, SOCK_STREAM | SOCK_CLOEXEC, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET]
+        {
+            assert_eq!(of(SYS_socket, family, kind, 0), NOT_PERMITTED, "{kind}");
+        }
+        for protocol in [IPPROTO_TCP, IPPROTO_MPTCP, IPPROTO_SCTP, IPPROTO_ICMP] {
+            assert_eq!(of(SYS_socket, family, tcp, protocol), NOT_PERMITTED, "{protocol}");
+        }
+    }
+    for family in [AF_UNIX, AF_NETLINK, AF_PACKET, AF_VSOCK, AF_ALG, AF_TIPC, AF_BLUETOOTH] {
+        assert_eq!(of(SYS_socket, family, tcp, 0), NOT_PERMITTED, "{family}");
+    }
+    assert_eq!(of(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), ALLOW);
+    for (family, kind) in
+        [(AF_TIPC, SOCK_STREAM), (AF_UNIX, SOCK_DGRAM), (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)]
+    {
+        assert_eq!(of(SYS_socketpair, family, kind, 0), NOT_PERMITTED, "{family} {kind}");
+    }
 }
 
 #[test]
@@ -93,11 +122,17 @@ fn the_agents_filter_holds_in_a_real_process() {
     fixture::in_child(
         concat!(module_path!(), "::the_agents_filter_holds_in_a_real_process"),
         || {
+            const TCP: SockFlag = SockFlag::SOCK_CLOEXEC.union(SockFlag::SOCK_NONBLOCK);
             type Attempt = (&'static str, fn() -> Result<(), Errno>);
-            let attempts: [Attempt; 7] = [
-                ("socket(AF_INET)", || {
-                    let flags = SockFlag::SOCK_CLOEXEC;
-                    socket(AddressFamily::Inet, SockType::Stream, flags, None).map(drop)
+            let attempts: [Attempt; 9] = [
+                ("socket(AF_UNIX)", || {
+                    socket(AddressFamily::Unix, SockType::Stream, TCP, None).map(drop)
+                }),
+                ("socket(AF_INET, SOCK_DGRAM)", || {
+                    socket(AddressFamily::Inet, SockType::Datagram, TCP, None).map(drop)
+                }),
+                ("socketpair(SOCK_DGRAM)", || {
+                    socketpair(AddressFamily::Unix, SockType::Datagram, None, TCP).map(drop)
                 }),
                 ("unshare", || unshare(CloneFlags::empty())),
                 ("mount", || {
@@ -133,6 +168,10 @@ fn the_agents_filter_holds_in_a_real_process() {
             }
             let unix = AddressFamily::Unix;
             socketpair(unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC).unwrap();
+            let tcp = socket(AddressFamily::Inet, SockType::Stream, TCP, None).unwrap();
+            let nobody = SockaddrIn::new(127, 0, 0, 1, 1);
+            let refused = nix::sys::socket::connect(tcp.as_raw_fd(), &nobody);
+            assert_ne!(refused, Err(Errno::EPERM), "connect");
             nix::unistd::pipe2(OFlag::O_CLOEXEC).unwrap();
             std::fs::read("/proc/self/stat").unwrap();
             nix::sys::signal::kill(getpid(), None).unwrap();

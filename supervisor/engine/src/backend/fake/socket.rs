@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -10,6 +10,12 @@ use tokio::task::spawn_blocking;
 
 #[derive(Debug)]
 pub struct FakeSocket(Arc<UnixStream>);
+
+impl AsFd for FakeSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl FakeSocket {
     pub(super) fn new(fd: OwnedFd) -> Self {

@@ -12,6 +12,7 @@ use vivarium_protocol::outcome::{Cause, State};
 use super::beside::MAX_COMMANDS;
 use super::{Actor, End, Reset, Step, Stop};
 use crate::session::execution::Kind;
+use crate::session::port::ConnectCommand;
 use crate::session::state::Event;
 use crate::session::transfer::FileCommand;
 use crate::session::{Command, Interrupted, QueuedExecution, Refusal};
@@ -40,6 +41,12 @@ impl Actor {
                 Step::Continue(())
             }
             Command::File(command) => self.file(command),
+            Command::Connect(ConnectCommand { port, address, reply }) => {
+                match self.channel.send_connect(port, address, reply) {
+                    Ok(()) => Step::Continue(()),
+                    Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
+                }
+            }
             Command::WhenIdle(reply) => {
                 self.idle_waiters.push(reply);
                 self.dispatch()

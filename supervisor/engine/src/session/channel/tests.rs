@@ -55,7 +55,11 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     let first = channel.unsent.pop_front().unwrap();
     let rest = first.bytes[std::mem::take(&mut channel.sent)..].to_vec();
     channel.refuse(Errno::ETOOMANYREFS.into());
-    channel.unsent.push_front(Unsent { bytes: rest, descriptors: vec![], transfer: None });
+    channel.unsent.push_front(Unsent {
+        bytes: rest,
+        descriptors: vec![],
+        purpose: Purpose::Session,
+    });
 
     let FromAgent::FileDone { transfer: 7, reply: Err(problem) } = channel.next().await.unwrap()
     else {
@@ -81,9 +85,13 @@ async fn lost_descriptor_fails_the_channel() {
     drop(kept);
     assert_eq!(agent.recv().await, Some(ToAgent::Describe));
     assert_eq!(agent.socket().read().await, b"said");
-    let (bytes, descriptors, transfer) = (vec![0], vec![], None);
-    channel.unsent.push_front(Unsent { bytes, descriptors, transfer });
-    channel.refuse(Errno::ETOOMANYREFS.into());
+    let refuse = |channel: &mut Channel, purpose| {
+        channel.unsent.push_front(Unsent { bytes: vec![0], descriptors: vec![], purpose });
+        channel.refuse(Errno::ETOOMANYREFS.into());
+    };
+    refuse(&mut channel, Purpose::Port);
+    assert!(channel.failed.is_none(), "who waits for it finds its end closed");
+    refuse(&mut channel, Purpose::Session);
     assert!(matches!(channel.next().await, Err(ChannelError::Io(_))));
 }
 
