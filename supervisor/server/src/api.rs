@@ -22,6 +22,7 @@ mod extract;
 mod guard;
 mod metrics;
 mod openapi;
+mod ports;
 mod problem;
 mod query;
 mod refused;

@@ -5,6 +5,7 @@
 //! are busy with a request, a small reserve still serves health checks and metrics.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -111,7 +112,13 @@ impl Connections {
         let entry = Entry { peer, tenant: None, silent, close: Arc::clone(&close) };
         open.entries.insert(number, entry);
         let ends_with_client = Arc::new(watch::Sender::new(false));
-        let activity = Activity { connections: self.clone(), number, is_reserve, ends_with_client };
+        let activity = Activity {
+            connections: self.clone(),
+            number,
+            is_reserve,
+            ends_with_client,
+            tunnel: Arc::default(),
+        };
         Some(Connection { activity, close })
     }
 
@@ -169,17 +176,50 @@ impl Drop for Connection {
     }
 }
 
+/// What a connection goes on with that has switched to another protocol.
+struct Tunnel {
+    tenant: Arc<str>,
+    relaying: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
 /// Records what a connection is busy with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Activity {
     connections: Connections,
     number: u64,
     /// Whether the connection serves only health checks and metrics.
     pub(super) is_reserve: bool,
     ends_with_client: Arc<watch::Sender<bool>>,
+    tunnel: Arc<Mutex<Option<Tunnel>>>,
+}
+
+impl fmt::Debug for Activity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Activity").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 impl Activity {
+    /// Has the connection go on with this, once the answer that switches protocols is sent.
+    pub(super) fn tunnels(
+        &self,
+        tenant: &str,
+        relaying: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let tunnel = Tunnel { tenant: tenant.into(), relaying: Box::pin(relaying) };
+        *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
+    }
+
+    /// What the connection goes on with, if it has switched protocols. It then counts like a request
+    /// of the tenant's that is being answered, and ends with its client.
+    pub(super) fn take_tunnel(&self) -> Option<impl Future<Output = ()> + use<>> {
+        let taken = self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Tunnel { tenant, relaying } = taken?;
+        self.change(|entry| (entry.silent, entry.tenant) = (None, Some(tenant)));
+        self.end_with_client();
+        Some(relaying)
+    }
+
     /// Ends the request when its client leaves.
     pub(super) fn end_with_client(&self) {
         self.ends_with_client.send_replace(true);

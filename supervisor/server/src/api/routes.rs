@@ -10,6 +10,7 @@ mod commands;
 mod executions;
 mod files;
 mod host;
+mod ports;
 mod processes;
 mod sessions;
 mod watch;
@@ -23,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(processes::routes())
         .merge(assist::routes())
         .merge(files::routes())
+        .merge(ports::routes())
         .merge(watch::routes())
         .merge(host::routes())
 }

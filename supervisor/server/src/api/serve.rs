@@ -137,10 +137,10 @@ async fn accept(
             let conversing = async {
                 match stream {
                     Accepted::Tcp(stream, local) => {
-                        converse(stream, local, router, activity, stopped).await
+                        converse(stream, local, peer, router, activity, stopped).await
                     }
                     Accepted::Unix(stream) => {
-                        converse(stream, Local::Unix, router, activity, stopped).await
+                        converse(stream, Local::Unix, peer, router, activity, stopped).await
                     }
                 }
             };
@@ -200,18 +200,21 @@ async fn accept_one(socket: &Socket) -> io::Result<(Accepted, Departure, Peer)> 
 }
 
 /// Answers the requests of one connection.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     local: Local,
+    peer: Peer,
     router: Router,
     activity: Activity,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), hyper::Error> {
     let router = TowerToHyperService::new(router);
     let delivery = Delivery::default();
+    let switched = activity.clone();
     let stream = WriteTimeout::new(stream, PAUSE_AT_MOST, delivery.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(local);
+        request.extensions_mut().insert(peer);
         request.extensions_mut().insert(activity.clone());
         request.extensions_mut().insert(delivery.clone());
         let request = request.map(|body| Tracked::request(body, activity.clone()));
@@ -227,19 +230,27 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(MAX_READ_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         result = connection.as_mut() => Some(result),
         () = is_stopped(&mut stopped) => None,
     };
     match ended {
-        Some(result) => result,
+        Some(result) => result?,
         None => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            connection.await?;
         }
     }
+    if let Some(tunnel) = switched.take_tunnel() {
+        tokio::select! {
+            () = tunnel => {}
+            () = is_stopped(&mut stopped) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Resolves when the server stops, or its task is gone.
