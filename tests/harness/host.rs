@@ -42,6 +42,8 @@ pub enum Requirement {
     FileWatchers,
     /// ipykernel (tests/ipykernel/requirements.txt), in `ipykernel` beside that directory.
     Ipykernel,
+    /// `chromium`, as Debian's package `chromium` has it.
+    Chromium,
     /// `node`, as Debian's package `nodejs` has it.
     Node,
     /// `bash`, `zsh` and `fish`.
@@ -67,6 +69,7 @@ impl Requirement {
             Self::PythonArrow => "python-arrow",
             Self::FileWatchers => "file-watchers",
             Self::Ipykernel => "ipykernel",
+            Self::Chromium => "chromium",
             Self::Node => "node",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
@@ -94,6 +97,7 @@ impl Requirement {
             Self::PythonArrow => tools_have_modules("pandas pyarrow"),
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
             Self::Ipykernel => ipykernel().is_some(),
+            Self::Chromium => Path::new("/usr/bin/chromium").exists(),
             Self::Node => Path::new("/usr/bin/node").exists(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),

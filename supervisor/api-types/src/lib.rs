@@ -19,6 +19,7 @@ mod mime;
 mod notebook;
 mod object;
 mod patch;
+mod preview;
 mod request;
 mod response;
 mod scalar;
@@ -44,6 +45,7 @@ pub use mime::is_text;
 pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
 pub use patch::{Change, SessionPatch};
+pub use preview::{PreviewReply, PreviewRequest};
 pub use request::{
     ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, ReprSpec,
     RunRequest, SessionFilters, SessionQuery, SessionSpec,

@@ -130,7 +130,7 @@ pub struct Session {
     pub identity: Identity,
     timing: Timing,
     created: Instant,
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     commands: mpsc::Sender<Command>,
     status: Mutex<SessionStatus>,
     adjusting: tokio::sync::Mutex<()>,

@@ -22,6 +22,7 @@ pub struct Settings {
     pub server: Server,
     pub sandbox: Sandbox,
     pub session: Session,
+    pub preview: Preview,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
     /// Tenants by name. None: whoever connects is the one tenant `default`.
@@ -96,6 +97,25 @@ pub enum LogFormat {
     Auto,
     Json,
     Text,
+}
+
+/// `[preview]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// Where the ports of sessions are shown to browsers, if anywhere.
+    pub url: Option<PreviewUrl>,
+    /// How long the URL of a preview can be used.
+    pub lifetime: Duration,
+}
+
+/// The origins of previews: each has one label more than `host`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviewUrl {
+    /// `http` or `https`.
+    pub scheme: String,
+    /// A DNS name in lower case.
+    pub host: String,
+    pub port: Option<u16>,
 }
 
 /// How much sandbox there has to be.

@@ -23,6 +23,7 @@ mod guard;
 mod metrics;
 mod openapi;
 mod ports;
+mod preview;
 mod problem;
 mod query;
 mod refused;
@@ -43,6 +44,7 @@ pub use serve::{ServeError, serve};
 struct Api {
     engine: Engine,
     max_body_bytes: usize,
+    preview: preview::Previews,
 }
 
 type Shared = Arc<Api>;
@@ -51,14 +53,17 @@ type Shared = Arc<Api>;
 fn router(engine: Engine) -> Router {
     let max_body_bytes =
         usize::try_from(engine.settings().server.max_body_bytes).unwrap_or(usize::MAX);
+    let preview = preview::Previews::new(&engine.settings().preview);
+    let metrics = engine.metrics();
+    let api = Arc::new(Api { engine, max_body_bytes, preview });
     Router::from(routes::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(middleware::from_fn_with_state(engine.clone(), guard::check))
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         // `extract` has its own limit, which answers with a problem.
         .layer(DefaultBodyLimit::disable())
         // Outermost, so that requests which the inner layers refuse are counted too.
-        .layer(middleware::from_fn_with_state(engine.metrics(), metrics::count))
-        .with_state(Arc::new(Api { engine, max_body_bytes }))
+        .layer(middleware::from_fn_with_state(metrics, metrics::count))
+        .with_state(api)
 }

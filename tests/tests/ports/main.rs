@@ -5,6 +5,7 @@
 mod bodies;
 mod headers;
 mod hostile;
+mod preview;
 mod refusals;
 mod servers;
 mod websocket;

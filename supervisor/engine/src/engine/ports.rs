@@ -3,6 +3,7 @@
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use vivarium_protocol::layer::{Layer, Status};
 use vivarium_protocol::policy::Network;
 
@@ -47,6 +48,21 @@ impl Engine {
                 EngineError::Internal(error.to_string())
             }
         })
+    }
+
+    /// When the session of this id was made, if its ports can be connected to: a later session may
+    /// have the same id.
+    ///
+    /// # Errors
+    /// As [`Self::connect_port`].
+    pub async fn session_made_at(
+        &self,
+        tenant: &str,
+        id: &str,
+        port: u16,
+    ) -> Result<Timestamp, EngineError> {
+        checked(port)?;
+        Ok(self.session_with_ports(tenant, id).await?.created_at)
     }
 
     /// A session that has started, and has a network of its own with a loopback interface.

@@ -19,7 +19,7 @@ use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
 use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
-    AgentBinary, Environment, LogFormat, Mode, Sandbox, Server, Session, Settings, Tenant,
+    AgentBinary, Environment, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings, Tenant,
 };
 use crate::template::Template;
 
@@ -77,6 +77,7 @@ pub fn settings() -> Settings {
             pool_cpu_share: 1.0,
             pool_memory_pressure_percent: 100,
         },
+        preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
         agent_binary: AgentBinary::default(),

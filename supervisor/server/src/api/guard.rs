@@ -13,10 +13,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use vivarium_engine::Engine;
 
 use super::connections::Activity;
-use super::{Problem, auth};
+use super::{Problem, Shared, auth, preview};
 
 /// The address that a request's connection was accepted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +24,8 @@ pub(super) enum Local {
     Unix,
 }
 
-pub(super) async fn check(State(engine): State<Engine>, request: Request, next: Next) -> Response {
+pub(super) async fn check(State(api): State<Shared>, request: Request, next: Next) -> Response {
+    let engine = &api.engine;
     let local = request.extensions().get::<Local>().copied();
     let headers = request.headers();
     if request.extensions().get::<Activity>().is_some_and(|activity| activity.is_reserve)
@@ -35,6 +35,10 @@ pub(super) async fn check(State(engine): State<Engine>, request: Request, next: 
         let status = StatusCode::SERVICE_UNAVAILABLE;
         let problem = Problem::new(status, "too_many_connections", detail).retry_after(1);
         return ([(header::CONNECTION, "close")], problem).into_response();
+    }
+    // Neither kind of host ever reaches what is behind the other.
+    if api.preview.is_for(&request) {
+        return preview::serve(&api, request).await;
     }
     let is_tenant = || auth::authenticate(&engine.settings(), headers).is_ok();
     match refuse(local, request.uri(), headers) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vivarium_engine::settings::{Environment, Sandbox, Server, Session, Tenant};
+use vivarium_engine::settings::{Environment, Preview, Sandbox, Server, Session, Tenant};
 
 use crate::config::host::Host;
 use crate::config::value::{Value, ValueError};
@@ -16,6 +16,8 @@ pub enum Section {
     Sandbox,
     /// `[session]`
     Session,
+    /// `[preview]`
+    Preview,
     /// `[environments.<name>]`
     Environments,
     /// `[[tenant]]`
@@ -24,8 +26,14 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 5] =
-        [Self::Server, Self::Sandbox, Self::Session, Self::Environments, Self::Tenant];
+    pub const ALL: [Self; 6] = [
+        Self::Server,
+        Self::Sandbox,
+        Self::Session,
+        Self::Preview,
+        Self::Environments,
+        Self::Tenant,
+    ];
 
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -33,6 +41,7 @@ impl Section {
             Self::Server => "server",
             Self::Sandbox => "sandbox",
             Self::Session => "session",
+            Self::Preview => "preview",
             Self::Environments => "environments",
             Self::Tenant => "tenant",
         }
@@ -63,6 +72,10 @@ impl Section {
                  tighten them. A limit is a positive integer or \"unlimited\"."
             }
             Self::Session => "How long executions and sessions last, and how many there may be.",
+            Self::Preview => {
+                "Servers in sessions, shown to browsers: see [ports](api.md#ports). Each port of each \
+                 session gets an origin of its own, so that pages of one can do nothing to another."
+            }
             Self::Environments => {
                 "Interpreters by name. `default` always exists and serves sessions that name no \
                  other. Names consist of lower-case letters, digits, `-` and `_`."
@@ -168,6 +181,7 @@ pub enum Setter {
     Server(Set<Server>),
     Sandbox(Set<Sandbox>),
     Session(Set<Session>),
+    Preview(Set<Preview>),
     Environment(Set<Environment>),
     Tenant(Set<Tenant>),
 }
@@ -192,6 +206,7 @@ impl Key {
             Setter::Server(_) => Section::Server,
             Setter::Sandbox(_) => Section::Sandbox,
             Setter::Session(_) => Section::Session,
+            Setter::Preview(_) => Section::Preview,
             Setter::Environment(_) => Section::Environments,
             Setter::Tenant(_) => Section::Tenant,
         }

@@ -2,6 +2,7 @@
 //! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
 
 mod environments;
+mod preview;
 mod sandbox;
 mod server;
 mod session;
@@ -11,7 +12,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use vivarium_engine::settings::{AgentBinary, LogFormat, Mode, Sandbox, Server, Session, Settings};
+use vivarium_engine::settings::{
+    AgentBinary, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings,
+};
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
 
@@ -31,6 +34,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Server => server::KEYS,
         Section::Sandbox => sandbox::KEYS,
         Section::Session => session::KEYS,
+        Section::Preview => preview::KEYS,
         Section::Environments => environments::KEYS,
         Section::Tenant => tenant::KEYS,
     }
@@ -123,6 +127,7 @@ pub(crate) fn blank() -> Settings {
             pool_cpu_share: 0.0,
             pool_memory_pressure_percent: 0,
         },
+        preview: Preview { url: None, lifetime: Duration::ZERO },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),
         agent_binary: AgentBinary::default(),

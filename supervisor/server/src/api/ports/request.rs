@@ -16,11 +16,26 @@ pub(in crate::api) struct Front {
     prefix: String,
     /// What it is asked for.
     target: PathAndQuery,
+    /// The scheme of the origin that it has to itself; `None` where the origin is the API's.
+    own: Option<String>,
 }
 
 impl Front {
     pub(in crate::api) const fn new(port: u16, prefix: String, target: PathAndQuery) -> Self {
-        Self { port, prefix, target }
+        Self { port, prefix, target, own: None }
+    }
+
+    /// One with an origin of its own.
+    pub(in crate::api) const fn of_its_own(
+        port: u16,
+        target: PathAndQuery,
+        scheme: String,
+    ) -> Self {
+        Self { port, prefix: String::new(), target, own: Some(scheme) }
+    }
+
+    pub(super) const fn has_own_origin(&self) -> bool {
+        self.own.is_some()
     }
 
     pub(super) const fn port(&self) -> u16 {
@@ -50,16 +65,12 @@ pub(super) const HOP_BY_HOP: [HeaderName; 10] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// What a client tells us and nobody else: who it is, and from which page it comes.
-const OURS: [HeaderName; 7] = [
-    header::AUTHORIZATION,
-    header::COOKIE,
-    header::EXPECT,
-    header::CONTENT_LENGTH,
-    header::ORIGIN,
-    header::REFERER,
-    header::HOST,
-];
+/// What is the daemon's to know or to say.
+const OURS: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::EXPECT, header::CONTENT_LENGTH, header::HOST];
+
+/// What is of the origin, where that is the API's.
+const OF_ORIGIN: [HeaderName; 3] = [header::COOKIE, header::ORIGIN, header::REFERER];
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -99,10 +110,21 @@ pub(super) fn prepare(request: &mut Request, front: &Front, is_websocket: bool) 
     for name in OURS.iter().chain(&FORWARDED) {
         headers.remove(name);
     }
+    if !front.has_own_origin() {
+        for name in OF_ORIGIN {
+            headers.remove(name);
+        }
+    }
     forwarded(headers, host, peer, front);
-    // What a server that listens on its own machine expects to be called.
+    // What a server that listens on its own machine expects to be called. An origin has been found to
+    // be its own.
     if let Ok(host) = HeaderValue::from_str(&format!("localhost:{}", front.port)) {
         headers.insert(header::HOST, host);
+    }
+    if headers.contains_key(header::ORIGIN)
+        && let Ok(origin) = HeaderValue::from_str(&format!("http://localhost:{}", front.port))
+    {
+        headers.insert(header::ORIGIN, origin);
     }
     if is_websocket {
         ask_for_websocket(headers);
@@ -160,7 +182,9 @@ fn forwarded(
     {
         headers.insert(X_FORWARDED_HOST, host);
     }
-    if !headers.contains_key(X_FORWARDED_PROTO) {
+    if let Some(scheme) = front.own.as_ref().and_then(|scheme| HeaderValue::from_str(scheme).ok()) {
+        headers.insert(X_FORWARDED_PROTO, scheme);
+    } else if !headers.contains_key(X_FORWARDED_PROTO) {
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
 }

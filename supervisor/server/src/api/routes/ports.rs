@@ -1,5 +1,6 @@
 //! Servers that tenant code runs, by HTTP and `WebSocket`, below a path of the API.
 
+use axum::Json as Answer;
 use axum::extract::{Path, Request, State};
 use axum::http::uri::PathAndQuery;
 use axum::http::{Method, StatusCode, header};
@@ -7,9 +8,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use vivarium_api_types::{PreviewReply, PreviewRequest};
 
+use super::ApiResult;
 use crate::api::auth::Caller;
+use crate::api::extract::{Id, Json};
 use crate::api::ports::{Front, forward};
+use crate::api::preview::Signed;
 use crate::api::{Problem, Shared, problem};
 
 /// `/v1/sessions/{id}/ports/{port}`, whose slashes come before anything that the client can put there.
@@ -18,9 +23,30 @@ const PREFIX_SEGMENTS: usize = 6;
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     let (schemas, paths, _) = routes!(proxy);
     OpenApiRouter::new()
+        .routes(routes!(create_preview))
         .routes((schemas, paths, any(proxy)))
         .route("/v1/sessions/{id}/ports/{port}", any(proxy))
         .route("/v1/sessions/{id}/ports/{port}/", any(proxy))
+}
+
+/// Show a server in a session to browsers
+///
+/// The URL opens it in a browser, on an origin of its own, until it expires.
+#[utoipa::path(post, path = "/v1/sessions/{id}/previews", operation_id = "create_preview",
+    tag = "ports", params(("id" = String, Path)), request_body = PreviewRequest,
+    responses((status = 200, body = PreviewReply),
+        (status = 409, body = Problem, description = "The session has no ports of its own, or the \
+            daemon shows no previews"),
+        (status = "default", body = Problem)))]
+async fn create_preview(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    Id(id): Id,
+    Json(request, _reserved): Json<PreviewRequest>,
+) -> ApiResult<PreviewReply> {
+    let signed = api.preview.sign(&api, &tenant, &id, request.port).await?;
+    let Signed { url, expires_at } = signed;
+    Ok(Answer(PreviewReply { url, expires_at }))
 }
 
 /// Send a request to a server in a session
