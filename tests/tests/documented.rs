@@ -13,13 +13,16 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use vivarium_tests::http::Endpoint;
-use vivarium_tests::{Daemon, program};
+use vivarium_tests::{Daemon, Setup, program};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
 
+/// What an operator has to configure for some of its calls.
+const PREVIEW: &str = "url = \"https://preview.example.org\"";
+
 #[test]
 fn every_example_works_and_every_call_has_one() {
-    let daemon = Daemon::start();
+    let daemon = Setup::default().config("preview", PREVIEW).start();
     let dir = program::temp_dir();
     let calls = dir.path().join("calls");
     put_curl(dir.path(), &daemon, &calls);

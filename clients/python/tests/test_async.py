@@ -55,6 +55,7 @@ def test_the_calls(fake: Fake) -> None:
             "sessions/demo/interrupt": interrupt,
             "sessions/demo/reset": {"ended_execution_id": None},
             "sessions/demo/keepalive": {"expires_at": "2026-01-01T00:00:00Z"},
+            "sessions/demo/previews": {"url": "a", "expires_at": "2026-01-01T00:00:00Z"},
             "sessions/demo/complete": {"matches": [], "start": 1, "end": 1},
             "sessions/demo/inspect": {"found": False},
             "sessions/demo/is_complete": {"status": "complete", "indent": ""},
@@ -73,6 +74,7 @@ def test_the_calls(fake: Fake) -> None:
                 assert (await session.interrupt()).interrupted
                 assert await session.reset() is None
                 assert (await session.keepalive()).year == 2026
+                assert (await session.preview(80)).url == "a"
                 assert (await session.complete("a")).start == 1
                 assert not (await session.inspect("a")).found
                 assert (await session.is_complete("a")).status == "complete"

@@ -329,6 +329,7 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
         js({"session_id": "demo", "execution_id": "3", "interrupted": True, "detail": "ended"}),
         js({"session_id": "demo", "ended_execution_id": "4"}),
         js({"session_id": "demo", "expires_at": "2026-01-01T00:00:00Z"}),
+        js({"url": "https://preview", "expires_at": "2026-01-01T00:00:00Z"}),
         js({"matches": [{"text": "print", "type": "function"}], "start": 0, "end": 2}),
         js({"found": True, "name": "print", "type": "builtin", "signature": "(*args)"}),
         js({"status": "incomplete", "indent": "  "}),
@@ -338,6 +339,8 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
     assert session.interrupt().execution_id == "3"
     assert session.reset() == "4"
     assert session.keepalive().year == 2026
+    preview = session.preview(8000)
+    assert (preview.url, preview.expires_at.year) == ("https://preview", 2026)
     completions = session.complete("pr", 2)
     assert (completions.matches[0].text, completions.start, completions.end) == ("print", 0, 2)
     assert session.inspect("print").signature == "(*args)"
@@ -350,15 +353,17 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
         "interrupt",
         "reset",
         "keepalive",
+        "previews",
         "complete",
         "inspect",
         "is_complete",
         "executions/5",
         "executions/5",
     ]
-    assert fake.seen[3].json() == {"code": "pr", "cursor": 2}
-    assert fake.seen[4].json() == {"code": "print"}
-    assert fake.seen[5].json() == {"code": "if x:"}
+    assert fake.seen[3].json() == {"port": 8000}
+    assert fake.seen[4].json() == {"code": "pr", "cursor": 2}
+    assert fake.seen[5].json() == {"code": "print"}
+    assert fake.seen[6].json() == {"code": "if x:"}
 
 
 def test_redirections_are_not_followed(fake: Fake, client: Client) -> None:

@@ -49,6 +49,7 @@ MODELS: dict[str, type] = {
     "OutputEvent": events.Stdout,
     "OutputFile": models.OutputFile,
     "PoolInfo": models.Pool,
+    "PreviewReply": models.Preview,
     "PreviousEnd": models.PreviousEnd,
     "SessionInfo": models.SessionInfo,
     "SessionUsage": models.SessionUsage,
@@ -61,8 +62,8 @@ MODELS: dict[str, type] = {
 NO_MODEL = {
     # Requests: the calls' parameters.
     *("AnswerForm", "CommandRequest", "ExecuteRequest", "FileChange", "FileSpec"),
-    *("IsCompleteRequest", "OutputSpec", "ProbeRequest", "ReprSpec", "RunRequest"),
-    *("SessionPatch", "SessionSpec"),
+    *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "ReprSpec"),
+    *("RunRequest", "SessionPatch", "SessionSpec"),
     # Lists of models, and strings.
     *("Completeness", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
     *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),

@@ -71,3 +71,5 @@ export type InterruptReply = Schemas["InterruptReply"];
 export type ResetReply = Schemas["ResetReply"];
 /** When the idle timeout expires. */
 export type KeepaliveReply = Schemas["KeepaliveReply"];
+/** Where a browser sees a server in a session. */
+export type PreviewReply = Schemas["PreviewReply"];

@@ -15,6 +15,7 @@ import type {
   Inspection,
   InterruptReply,
   KeepaliveReply,
+  PreviewReply,
   ResetReply,
   SessionInfo,
 } from "./documents.js";
@@ -141,6 +142,13 @@ export class Session {
   async keepalive(options: CallOptions = {}): Promise<KeepaliveReply> {
     const request = requests.control(this.id, "keepalive");
     return (await this.#calls.fetch(request, options)) as unknown as KeepaliveReply;
+  }
+
+  /** Shows a server that listens on this port in the session to browsers, on an origin of its own. */
+  async preview(port: number, options: CallOptions = {}): Promise<PreviewReply> {
+    const fields = await this.#calls.fetch(requests.preview(this.id, port), options);
+    string(fields, "url", "a preview");
+    return fields as unknown as PreviewReply;
   }
 
   /** Returns state, protection, limits and usage. */

@@ -173,6 +173,7 @@ test("a session is as it was asked for, and gone when deleted", needsDaemon, asy
   assert.equal((await session.execute("import os; os.environ['A']")).value?.repr, "'b'");
   assert((await session.keepalive()).expires_at >= info.expires_at);
   assert.equal((await session.interrupt()).interrupted, false);
+  await assert.rejects(session.preview(8000), vivarium.Conflict);
   await assert.rejects(client.session({ id: "as-asked" }), vivarium.Conflict);
   const ids: string[] = [];
   for await (const one of client.sessions()) {

@@ -193,6 +193,12 @@ export function control(sessionId: string, call: "interrupt" | "reset" | "keepal
   return post(path("sessions", sessionId, call), null, options);
 }
 
+/** POST /v1/sessions/{id}/previews */
+export function preview(sessionId: string, port: number): Request {
+  const options = { idempotent: true, patience: "work" as const };
+  return post(path("sessions", sessionId, "previews"), json({ port }), options);
+}
+
 /** GET /v1/sessions/{id}/files/{path} */
 export function getFile(
   sessionId: string,

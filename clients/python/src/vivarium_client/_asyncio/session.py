@@ -24,6 +24,7 @@ from ..models import (
     Interrupt,
     Limits,
     Outcome,
+    Preview,
     SessionInfo,
 )
 from .files import AsyncFiles
@@ -274,6 +275,11 @@ class AsyncSession:
         """Restarts the idle timeout. Returns when it expires."""
         request = requests.control(self.id, "keepalive")
         return await self._calls.fetch(request, lambda reply: reply.time("expires_at"))
+
+    async def preview(self, port: int) -> Preview:
+        """Shows the server on this port of the session to browsers, on an origin of its own."""
+        request = requests.preview(self.id, port)
+        return await self._calls.fetch(request, Preview._read)
 
     async def info(self) -> SessionInfo:
         """Returns state, protection, limits and usage."""

@@ -201,6 +201,11 @@ def control(session_id: str, call: str) -> Request:
     return post(where, idempotent=call == "keepalive", patience=Patience.WORK)
 
 
+def preview(session_id: str, port: int) -> Request:
+    """POST /v1/sessions/{id}/previews"""
+    return post(path("sessions", session_id, "previews"), {"port": port}, idempotent=True)
+
+
 def sessions(
     after: Optional[str],
     limit: Optional[int],

@@ -24,6 +24,7 @@ from ..models import (
     Interrupt,
     Limits,
     Outcome,
+    Preview,
     SessionInfo,
 )
 from .files import Files
@@ -272,6 +273,11 @@ class Session:
         """Restarts the idle timeout. Returns when it expires."""
         request = requests.control(self.id, "keepalive")
         return run(self._calls.fetch(request, lambda reply: reply.time("expires_at")))
+
+    def preview(self, port: int) -> Preview:
+        """Shows the server on this port of the session to browsers, on an origin of its own."""
+        request = requests.preview(self.id, port)
+        return run(self._calls.fetch(request, Preview._read))
 
     def info(self) -> SessionInfo:
         """Returns state, protection, limits and usage."""

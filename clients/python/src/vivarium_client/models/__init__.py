@@ -13,7 +13,15 @@ from .outcome import (
     TextCut,
     Usage,
 )
-from .session import Interrupt, LayerReport, Limit, Limits, SessionInfo, SessionUsage
+from .session import (
+    Interrupt,
+    LayerReport,
+    Limit,
+    Limits,
+    Preview,
+    SessionInfo,
+    SessionUsage,
+)
 from .workspace import Completeness, Completion, Completions, FileEntry, FileEvent, Inspection
 
 __all__ = [
@@ -43,6 +51,7 @@ __all__ = [
     "Outcome",
     "OutputFile",
     "Pool",
+    "Preview",
     "PreviousEnd",
     "Representations",
     "SessionInfo",

@@ -160,6 +160,20 @@ class SessionInfo:
 
 
 @dataclass(frozen=True)
+class Preview:
+    """Where a browser sees a server in a session."""
+
+    url: str
+    """Opens the preview, for whoever has it."""
+    expires_at: datetime
+    """When the URL, and the cookie that it sets, stop working."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Preview:
+        return cls(reader.required_text("url"), reader.time("expires_at"))
+
+
+@dataclass(frozen=True)
 class Interrupt:
     """The result of an interrupt."""
 
