@@ -6,8 +6,6 @@
 //! [`ToLauncher`] and [`FromLauncher`]: new kernels start outside the session, in their
 //! cgroup, and then join it.
 
-use std::num::NonZeroU16;
-
 use serde::{Deserialize, Serialize};
 
 pub use self::files::{
@@ -26,6 +24,7 @@ pub use self::work::{Assist, CommandSpec, Execute, InputFile, Stdin, WindowSize,
 use crate::layer::{Layer, Report};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
+use crate::port::Connect;
 
 mod files;
 mod fork_server;
@@ -112,23 +111,8 @@ pub enum ToAgent {
     Close,
     /// Answer with [`FromAgent::Pong`], whatever else is going on.
     Ping,
-    /// Begin to connect to a TCP port of the session's own loopback interface. Comes with one end of
-    /// a stream socket, over which the answer goes, and nothing else: [`crate::port`].
-    Connect {
-        /// The port.
-        port: NonZeroU16,
-        /// The address.
-        address: LoopbackAddress,
-    },
-}
-
-/// An address of the loopback interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LoopbackAddress {
-    /// 127.0.0.1
-    V4,
-    /// `::1`
-    V6,
+    /// Begin to connect to a port inside. Comes with one end of a stream socket, for the answer.
+    Connect(Connect),
 }
 
 /// Which output stream.

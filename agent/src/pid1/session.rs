@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
                     self.control.send(&FromAgent::Described(description))?;
                 }
                 ToAgent::Ping => self.control.send(&FromAgent::Pong)?,
-                ToAgent::Connect { port, address } => self.connect(port, address),
+                ToAgent::Connect(request) => self.connect(request),
                 ToAgent::Close => return Ok(ControlFlow::Break(())),
             }
         }

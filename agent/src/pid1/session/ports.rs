@@ -10,9 +10,9 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, connect, socket,
 };
-use vivarium_protocol::message::LoopbackAddress;
+use vivarium_protocol::discard;
 use vivarium_protocol::policy::Network;
-use vivarium_protocol::{discard, port};
+use vivarium_protocol::port::{self, Connect, LoopbackAddress};
 
 use super::Session;
 use crate::sandbox::Context;
@@ -20,7 +20,7 @@ use crate::sandbox::Context;
 impl Session<'_> {
     /// Hands a connecting socket, or why there is none, to whoever has the other end of the socket
     /// that came with the message.
-    pub(super) fn connect(&mut self, port: NonZeroU16, address: LoopbackAddress) {
+    pub(super) fn connect(&mut self, Connect { port, address }: Connect) {
         // Without one nobody can be told.
         let Ok(reply) = self.control.descriptor() else { return };
         let connecting = begin(self.context, port, address);

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroU16;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -19,9 +18,9 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{
-    FileOperation, FileProblem, FileProblemKind, FromAgent, LoopbackAddress, ToAgent,
-    TransferNumber,
+    FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
 };
+use vivarium_protocol::port::Connect;
 use vivarium_protocol::stream::send_some;
 
 use crate::budget::{Account, Reservation};
@@ -135,11 +134,10 @@ impl Channel {
     /// Has the agent connect to a port, and answer over the other end of `reply`.
     pub(super) fn send_connect(
         &mut self,
-        port: NonZeroU16,
-        address: LoopbackAddress,
+        request: Connect,
         reply: OwnedFd,
     ) -> Result<(), FrameError> {
-        self.enqueue(&ToAgent::Connect { port, address }, vec![reply], Purpose::Port)
+        self.enqueue(&ToAgent::Connect(request), vec![reply], Purpose::Port)
     }
 
     fn enqueue<T: Serialize>(

@@ -23,8 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
-use vivarium_protocol::message::LoopbackAddress;
-use vivarium_protocol::{discard, port};
+use vivarium_protocol::discard;
+use vivarium_protocol::port::{self, Connect, LoopbackAddress};
 
 use super::{Command, Session};
 
@@ -65,8 +65,7 @@ pub enum PortError {
 
 #[derive(Debug)]
 pub struct ConnectCommand {
-    pub(super) port: NonZeroU16,
-    pub(super) address: LoopbackAddress,
+    pub(super) request: Connect,
     /// The agent's end of the socket over which it answers.
     pub(super) reply: OwnedFd,
 }
@@ -99,7 +98,7 @@ impl Session {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let ours = UnixStream::from_std(ours)?;
-        let command = ConnectCommand { port, address, reply: theirs.into() };
+        let command = ConnectCommand { request: Connect { port, address }, reply: theirs.into() };
         if !self.send(Command::Connect(command)).await {
             return Err(PortError::Over);
         }

@@ -41,8 +41,8 @@ impl Actor {
                 Step::Continue(())
             }
             Command::File(command) => self.file(command),
-            Command::Connect(ConnectCommand { port, address, reply }) => {
-                match self.channel.send_connect(port, address, reply) {
+            Command::Connect(ConnectCommand { request, reply }) => {
+                match self.channel.send_connect(request, reply) {
                     Ok(()) => Step::Continue(()),
                     Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
                 }

@@ -24,7 +24,7 @@ async fn asked(port: NonZeroU16) -> (Bench, Connecting) {
 /// What the agent is asked for, and where it answers.
 async fn request(bench: &mut Bench) -> (NonZeroU16, LoopbackAddress, FakeSocket) {
     match bench.agent.recv().await {
-        Some(ToAgent::Connect { port, address }) => (port, address, bench.agent.socket()),
+        Some(ToAgent::Connect(Connect { port, address })) => (port, address, bench.agent.socket()),
         other => panic!("no connection: {other:?}"),
     }
 }
