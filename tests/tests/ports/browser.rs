@@ -1,0 +1,169 @@
+//! Hostile pages in a real browser, which has every right that its user has: it reaches the API, and
+//! has opened another session's preview.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::http::Endpoint;
+use vivarium_tests::{Daemon, Session, Setup, program, wait};
+
+use crate::session_with;
+
+/// Serves `pages` by path, and anything else as what a victim would not want known.
+const SITE: &str = r"
+pages = {}
+def site(peer):
+    path = heads[-1].split()[1].decode().split('?')[0]
+    body = pages.get(path, 'victim').encode()
+    peer.sendall(b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n' % len(body) + body)
+serve(8000, site)";
+
+/// What a page tries, one after the other; it writes what it learned and what it could do.
+const ATTACK: &str = r#"<html><body>untouched<script>
+document.body.textContent = "scripts run";
+const api = "API", victim = "VICTIM", done = {};
+const attempt = async (name, action) => {
+    const late = new Promise((good) => setTimeout(() => good("nothing came of it"), 10000));
+    try { done[name] = String(await Promise.race([action(), late])); }
+    catch (error) { done[name] = "refused"; }
+};
+const post = {method: "POST", headers: {"Content-Type": "text/plain"}};
+const run = {...post, body: JSON.stringify({code: "1"})};
+(async () => {
+    await attempt("own", async () => (await fetch("/own")).text());
+    await attempt("read", async () => (await fetch(api + "/v1/sessions")).text());
+    await attempt("create", async () => (await fetch(api + "/v1/sessions", {...post, body: "{}"})).text());
+    await attempt("blind", async () => (await fetch(api + "/v1/run", {...run, mode: "no-cors"})).type);
+    await attempt("json", async () => (await fetch(api + "/v1/run", {...run,
+        headers: {"Content-Type": "application/json"}})).text());
+    await attempt("delete", async () => (await fetch(api + "/v1/sessions/ID", {method: "DELETE"})).text());
+    await attempt("port", async () => (await fetch(api + "/v1/sessions/ID/ports/8000/port")).text());
+    await attempt("image", () => new Promise((good, bad) => {
+        const image = new Image(); image.onload = good; image.onerror = bad;
+        image.src = api + "/v1/sessions/ID/ports/8000/image"; }));
+    await attempt("victim", async () => (await fetch(victim + "/read", {credentials: "include"})).text());
+    await attempt("blind victim", async () => (await fetch(victim + "/blind",
+        {...post, mode: "no-cors", credentials: "include"})).type);
+    await attempt("script", () => new Promise((good, bad) => {
+        const script = document.createElement("script"); script.onload = good; script.onerror = bad;
+        script.src = victim + "/script"; document.head.append(script); }));
+    await attempt("socket", () => new Promise((good, bad) => {
+        const socket = new WebSocket(victim.replace("http", "ws") + "/socket");
+        socket.onopen = good; socket.onerror = bad; }));
+    await attempt("cookie", () => { document.cookie = "__Host-vivarium-preview=x; Secure; Path=/";
+        return document.cookie.includes("vivarium"); });
+    await attempt("worker", async () => { await navigator.serviceWorker.register(api + "/v1/sessions/ID/ports/8000/worker.js"); });
+    await fetch("/done?" + encodeURIComponent(JSON.stringify(done)));
+})();
+</script></body></html>"#;
+
+/// Chromium, on its way to a page.
+fn browser(daemon: &Daemon, profile: &Path, url: &str) -> Command {
+    let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!() };
+    let mut command = Command::new("/usr/bin/chromium");
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .arg("--no-first-run")
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--host-resolver-rules=MAP *.preview.localhost 127.0.0.1:{port}"))
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// What a page shows once it has loaded.
+#[track_caller]
+fn shown(mut browser: Command) -> String {
+    let output = browser.arg("--dump-dom").stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+fn preview(session: &Session<'_>) -> String {
+    let made = session.request("POST", "/previews", Some(&json!({"port": 8000}))).expect_success();
+    made["url"].as_str().unwrap().to_owned()
+}
+
+/// The paths that a session's server was asked for.
+fn asked(session: &Session<'_>) -> String {
+    session.value(
+        "sorted({head.split()[1].decode().split('?')[0] for head in heads} - {'/favicon.ico'})",
+    )
+}
+
+#[test]
+fn hostile_page_can_drive_neither_the_api_nor_another_session() {
+    if !host::has(&[Requirement::Chromium]) {
+        return;
+    }
+    let daemon = Setup::default().config("preview", "url = \"http://preview.localhost\"").start();
+    let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!() };
+    let api = format!("http://localhost:{port}");
+    let (victim, hostile) = (session_with(&daemon, SITE), session_with(&daemon, SITE));
+    let profile = program::temp_dir();
+    let visit = |url: &str| browser(&daemon, profile.path(), url);
+    let shown = |url: &str| shown(visit(url));
+
+    let url = preview(&victim);
+    let origin = url.split("/?").next().unwrap();
+    let seen = shown(&url);
+    assert!(seen.contains("victim"), "{seen}");
+    // The cookie opens it from now on.
+    let seen = shown(&format!("{origin}/again"));
+    assert!(seen.contains("victim"), "{seen}");
+    assert_eq!(asked(&victim), "['/', '/again']");
+
+    let page = ATTACK.replace("API", &api).replace("VICTIM", origin).replace("ID", &victim.id);
+    let put = format!("pages['/'] = pages['/hostile'] = {page:?}");
+    assert_eq!(hostile.execute(&put).ok().stderr(), "");
+    let before = daemon.request("GET", "/v1/sessions", None).expect_success();
+    // Without the port it would leave at once.
+    let mut open = visit(&preview(&hostile)).arg("--remote-debugging-port=0").spawn().unwrap();
+    let done = wait::until("the page's report", || {
+        let found = hostile.value(
+            "__import__('urllib.parse').parse.unquote(next((head.split()[1].decode().partition('?')[2] \
+             for head in heads if b'/done' in head), ''))",
+        );
+        serde_json::from_str::<Value>(found.trim_matches('\'')).ok()
+    });
+    open.kill().unwrap();
+    open.wait().unwrap();
+    for (name, found) in done.as_object().unwrap() {
+        let expected = match name.as_str() {
+            "own" => "victim",
+            // It learns nothing of what it sent without asking whether it may.
+            "blind" | "blind victim" => "opaque",
+            "cookie" => "false",
+            _ => "refused",
+        };
+        assert_eq!(found, expected, "{name}: {done}");
+    }
+    assert_eq!(done.as_object().unwrap().len(), 14, "{done}");
+    let after = daemon.request("GET", "/v1/sessions", None).expect_success();
+    assert_eq!(ids(&before), ids(&after), "sessions made or ended");
+    assert_eq!(victim.info()["state"], "idle");
+    assert_eq!(asked(&victim), "['/', '/again']", "requests that reached the victim");
+    assert_eq!(victim.value("1 + 1"), "2");
+
+    // On a path of the API a page runs nothing, and its images are nobody's.
+    let image = format!("<img src={api}/v1/sessions/{}/ports/8000/image>", victim.id);
+    let put = format!("pages['/hostile'] += '<p>shown</p>{image}'");
+    assert_eq!(hostile.execute(&put).ok().stderr(), "");
+    let seen = shown(&format!("{api}/v1/sessions/{}/ports/8000/hostile", hostile.id));
+    assert!(seen.contains("untouched") && seen.contains("shown"), "{seen}");
+    assert_eq!(asked(&victim), "['/', '/again']", "requests that reached the victim");
+    daemon.stop_and_check();
+}
+
+fn ids(listed: &Value) -> Vec<String> {
+    let all = listed["sessions"].as_array().unwrap().iter();
+    let mut ids: Vec<_> = all.map(|one| one["id"].to_string()).collect();
+    ids.sort_unstable();
+    ids
+}
