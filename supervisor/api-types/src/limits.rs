@@ -62,10 +62,10 @@ macro_rules! limits {
         }
 
         impl LimitsSpec {
-            /// These limits, and the configured ones where there is none: also more than those.
+            /// The configured limits, raised to these where these are more.
             #[must_use]
-            pub fn or(self, configured: &Limits) -> Limits {
-                Limits { $($name: self.$name.map_or(configured.$name, Into::into),)+ }
+            pub fn raise(self, configured: &Limits) -> Limits {
+                Limits { $($name: raise(configured.$name.into(), self.$name),)+ }
             }
 
             /// These limits, tightened by those. `whose` says in an error where they come from.
@@ -128,6 +128,10 @@ impl Within for Cores {
         let milli = |cores: Self| cores.0.milli.unwrap_or(u32::MAX);
         milli(self) <= milli(other)
     }
+}
+
+fn raise<T: Within + Into<U>, U>(configured: T, asked: Option<T>) -> U {
+    asked.filter(|asked| configured.is_within(*asked)).unwrap_or(configured).into()
 }
 
 fn tighten<T: Within + Into<U>, U>(

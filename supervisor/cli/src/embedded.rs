@@ -34,7 +34,7 @@ pub(super) fn prepare(
         settings.sandbox.allowed_networks.push(network);
     }
     if let Some(limits) = spec.limits {
-        settings.sandbox.limits = limits.or(&settings.sandbox.limits);
+        settings.sandbox.limits = limits.raise(&settings.sandbox.limits);
     }
     if let Some(timeout) = timeout {
         settings.session.max_exec_timeout = settings.session.max_exec_timeout.max(timeout);

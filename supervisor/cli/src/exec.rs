@@ -9,9 +9,15 @@ use super::options::{SessionOptions, UrlOption};
 use super::outcome::check_setup;
 use super::target::{self, ExecutionRequest, Target};
 
+const EXAMPLES: &str = "\
+Examples:
+  vivarium exec --create demo -c 'x = 6 * 7'
+  vivarium exec --value demo -c x
+  vivarium exec demo --argv ls -l";
+
 /// What is run, and where.
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES, override_usage = "vivarium exec [OPTIONS] <SESSION> <FILE|-|-c CODE|--shell COMMAND|--argv PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = super::examples_and_exit_codes(EXAMPLES), override_usage = "vivarium exec [OPTIONS] <SESSION> <FILE|-|-c CODE|--shell COMMAND|--argv PROGRAM> [ARGUMENTS]...")]
 pub(super) struct Args {
     /// The session's id
     #[arg(value_name = "SESSION")]

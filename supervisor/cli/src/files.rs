@@ -25,6 +25,10 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  vivarium files put demo data.csv
+  tar -C project -c . | vivarium files put --unpack demo -")]
 pub(super) struct PutArgs {
     /// The session's id
     #[arg(value_name = "SESSION")]
@@ -43,6 +47,10 @@ pub(super) struct PutArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  vivarium files get demo result.csv
+  vivarium files get demo result.csv - | head")]
 pub(super) struct GetArgs {
     /// The session's id
     #[arg(value_name = "SESSION")]
@@ -66,7 +74,7 @@ pub(super) struct ListArgs {
     #[arg(value_name = "SESSION")]
     session: String,
     /// A directory in the session [default: its working directory]
-    #[arg(value_name = "DIR", default_value = "")]
+    #[arg(value_name = "DIR", default_value = "", hide_default_value = true)]
     dir: String,
     /// Includes everything below it
     #[arg(short, long)]

@@ -42,6 +42,13 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
+const EXAMPLES: &str = "\
+Examples:
+  vivarium doctor
+  vivarium run -c 'print(6 * 7)'
+  vivarium repl
+  vivarium serve";
+
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -55,9 +62,19 @@ Exit codes:
   130  interrupted
   137  the code's process was killed or died";
 
+/// For `--help` of a command that runs code.
+fn examples_and_exit_codes(examples: &str) -> String {
+    format!("{examples}\n\n{EXIT_CODES}")
+}
+
 /// Runs untrusted Python in a sandbox.
 #[derive(Debug, Parser)]
-#[command(name = "vivarium", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(
+    name = "vivarium",
+    version,
+    after_help = examples_and_exit_codes(EXAMPLES),
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -160,6 +177,36 @@ mod tests {
         assert_eq!(args.script(), ["arg"]);
         assert!(Cli::try_parse_from(["vivarium", "run", "--jsn", "a.py"]).is_err());
         assert!(Cli::try_parse_from(["vivarium", "run", "-"]).is_ok());
+    }
+
+    #[test]
+    fn the_examples_of_the_help_are_understood() {
+        fn examples(command: &clap::Command, found: &mut Vec<String>) {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines = after.lines().filter_map(|line| line.strip_prefix("  "));
+            found.extend(lines.filter(|line| line.contains("vivarium ")).map(str::to_owned));
+            command.get_subcommands().for_each(|command| examples(command, found));
+        }
+        let mut found = Vec::new();
+        examples(&Cli::command(), &mut found);
+        assert!(found.len() > 15, "{found:?}");
+        for example in found {
+            let start = example.find("vivarium ").unwrap_or_default();
+            let mut words = Vec::new();
+            for (number, part) in example[start..].split('\'').enumerate() {
+                if number % 2 == 1 {
+                    words.push(part);
+                    continue;
+                }
+                let end = part.find([')', '>', '|']);
+                words.extend(part[..end.unwrap_or(part.len())].split_whitespace());
+                if end.is_some() {
+                    break;
+                }
+            }
+            let parsed = Cli::try_parse_from(words);
+            assert!(parsed.is_ok(), "{example}");
+        }
     }
 
     #[test]

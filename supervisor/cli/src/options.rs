@@ -14,12 +14,14 @@ use super::print;
 
 pub(super) use session::{SessionOptions, pairs};
 
+const CONFIGURATION: &str = "Configuration; `vivarium config show` prints the values in effect";
+
 /// Flags of the configuration, which parses their values itself and reports their errors with its
 /// own.
 #[derive(Debug, Default, Args)]
 pub(super) struct ConfigOptions {
     /// The configuration file [default: /etc/vivarium/vivarium.toml if it exists]
-    #[arg(long, value_name = "FILE", env = "VIVARIUM_CONFIG", help_heading = "Configuration")]
+    #[arg(long, value_name = "FILE", env = "VIVARIUM_CONFIG", help_heading = CONFIGURATION)]
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) sandbox: SandboxOptions,
@@ -27,7 +29,7 @@ pub(super) struct ConfigOptions {
 
 /// Flags that set keys of the configuration.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Configuration")]
+#[command(next_help_heading = CONFIGURATION)]
 pub(super) struct SandboxOptions {
     /// How much of the sandbox is mandatory: auto, on or off
     #[arg(long, value_name = "MODE")]

@@ -39,6 +39,14 @@ const KEEPALIVE: Duration = Duration::from_mins(1);
 /// Which session.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Examples:
+  vivarium repl
+  vivarium repl --url unix:/run/vivarium/api.sock demo
+  echo 'x = 6 * 7' | vivarium repl demo
+
+Images are shown by kitty's graphics protocol (kitty, Ghostty, Konsole, WezTerm), as iTerm2's
+inline images (iTerm2, WezTerm, VS Code, mintty), or written to files.
+
 At the prompt, :help lists the commands. Lines that are piped into repl are run, statement by
 statement; the exit code is then that of the last.")]
 pub(super) struct Args {

@@ -11,9 +11,16 @@ use super::output_dir::OutputDir;
 use super::target::{self, Target};
 use super::{outcome, print};
 
+const EXAMPLES: &str = "\
+Examples:
+  vivarium run script.py argument
+  vivarium run --file data.csv --output-dir out --outputs result.csv script.py
+  vivarium run --max-memory-mb 512 --network none --timeout 30s -c 'print(6 * 7)'
+  echo 'a,b' | vivarium run --shell 'wc -l'";
+
 /// What is run, and how.
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES, override_usage = "vivarium run [OPTIONS] <FILE|-|-c CODE|--shell COMMAND|--argv PROGRAM> [ARGUMENTS]...")]
+#[command(after_help = super::examples_and_exit_codes(EXAMPLES), override_usage = "vivarium run [OPTIONS] <FILE|-|-c CODE|--shell COMMAND|--argv PROGRAM> [ARGUMENTS]...")]
 pub(super) struct Args {
     /// A Python file, or - for standard input, and its arguments
     #[arg(value_name = "FILE", trailing_var_arg = true)]

@@ -20,7 +20,7 @@ use super::options::{self, ConfigOptions};
 #[command(after_help = "SIGTERM stops the daemon in an orderly way, a second one at once; SIGHUP \
                         reloads the configuration.")]
 pub(super) struct Args {
-    /// Where to listen: ADDRESS:PORT or unix:/PATH; repeatable
+    /// Where to listen: ADDRESS:PORT or unix:/PATH; repeatable [default: server.listen of the configuration]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
     #[command(flatten)]

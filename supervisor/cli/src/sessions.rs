@@ -44,6 +44,10 @@ pub(super) struct Daemon {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  session=$(vivarium sessions create --max-memory-mb 512 --metadata user=ada)
+  vivarium sessions create demo --network none --idle-timeout 10m")]
 pub(super) struct CreateArgs {
     /// The new session's id: 1 to 64 of A-Z a-z 0-9 _ - [default: a random one]
     #[arg(value_name = "SESSION")]

@@ -99,4 +99,11 @@ fn an_embedded_sandbox_may_have_more_than_is_configured() {
     let arguments = ["--max-open-fds", "3000", "-c", ask];
     let ran = program::embedded(&program::Runner::Self_, dir.path(), &arguments, "");
     assert_eq!(ran.expect_code(0).stdout(), "3000\n");
+    let low = program::embedded(
+        &program::Runner::Self_,
+        dir.path(),
+        &["--max-procs", "1", "-c", "1"],
+        "",
+    );
+    assert!(low.expect_code(2).stderr().contains("limits.max_procs"));
 }

@@ -25,12 +25,10 @@ const KITTY_CHUNK_BYTES: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ImageProtocol {
-    /// kitty's graphics protocol; kitty, Ghostty, Konsole, WezTerm.
+    // What they are is in the help of `repl`: texts here would make it a long one.
     Kitty,
-    /// iTerm2's inline images; iTerm2, WezTerm, VS Code, mintty.
     #[value(name = "iterm2")]
     ITerm2,
-    /// Writes images to files.
     Files,
 }
 

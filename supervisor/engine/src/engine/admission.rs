@@ -75,7 +75,8 @@ impl Engine {
         let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
         let prepared = self.inner.environments.get(&environment).ok_or_else(|| {
             let names: Vec<_> = self.inner.environments.keys().map(String::as_str).collect();
-            let reason = format!("{environment:?} is not configured: {}", names.join(", "));
+            let reason =
+                format!("{environment:?} is not configured; there is {}", names.join(", "));
             EngineError::invalid("environment", reason)
         })?;
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;

@@ -287,5 +287,5 @@ async fn an_unknown_environment_is_named() {
     let (engine, _) = echoing(settings());
     let spec = SessionSpec { environment: Some("nope".into()), ..SessionSpec::default() };
     let error = engine.create(DEFAULT_TENANT, spec).await.unwrap_err();
-    assert_eq!(error.to_string(), "environment: \"nope\" is not configured: default");
+    assert_eq!(error.to_string(), "environment: \"nope\" is not configured; there is default");
 }
