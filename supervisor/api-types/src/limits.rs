@@ -82,6 +82,9 @@ macro_rules! limits {
                 })
             }
 
+            /// What each limit is, by its name.
+            pub const DESCRIPTIONS: &[(&str, &str)] = &[$((stringify!($name), $doc),)+];
+
             /// The names of the limits that differ between two sessions' limits.
             #[must_use]
             pub fn differing(one: &Limits, other: &Limits) -> Vec<&'static str> {

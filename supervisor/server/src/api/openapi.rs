@@ -12,6 +12,8 @@ use vivarium_api_types::{
 
 use super::{problem, routes};
 
+mod properties;
+
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -137,6 +139,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     Bearer.modify(&mut document);
     Problems.modify(&mut document);
     Descriptions.modify(&mut document);
+    properties::describe(&mut document);
     document
 }
 
@@ -169,5 +172,39 @@ mod tests {
             }
         }
         assert!(responses > 40, "{responses}");
+    }
+
+    #[test]
+    fn every_schema_and_property_is_described_without_words_of_rust() {
+        let document = serde_json::to_value(document()).unwrap();
+        let mut undescribed = Vec::new();
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            look(name, schema, true, &mut undescribed);
+        }
+        assert!(undescribed.is_empty(), "{}: {}", undescribed.len(), undescribed.join(", "));
+    }
+
+    /// Notes what says nothing of itself: schemas, and properties at any depth.
+    fn look(path: &str, schema: &serde_json::Value, is_named: bool, undescribed: &mut Vec<String>) {
+        let description = schema["description"].as_str().unwrap_or_default();
+        let is_rust = ["Option", "Vec<", "usize", "u64", "i64", "enum", "struct", "[`", "::"]
+            .iter()
+            .any(|word| description.contains(word));
+        if is_named && (description.trim().is_empty() || is_rust) {
+            undescribed.push(path.to_owned());
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            look(&format!("{path}.{name}"), property, true, undescribed);
+        }
+        for part in ["items", "additionalProperties"] {
+            if schema[part].is_object() {
+                look(path, &schema[part], false, undescribed);
+            }
+        }
+        for part in ["oneOf", "allOf", "anyOf"] {
+            for one in schema[part].as_array().into_iter().flatten() {
+                look(path, one, false, undescribed);
+            }
+        }
     }
 }

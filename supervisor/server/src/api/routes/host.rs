@@ -4,7 +4,6 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,8 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(readyz))
         .routes(routes!(metrics::show))
         .routes(routes!(metrics::tenants))
-        // The document does not describe itself.
-        .route("/openapi.json", get(openapi))
+        .routes(routes!(openapi))
 }
 
 /// The daemon is there.
@@ -58,6 +56,9 @@ async fn readyz(State(api): State<Shared>) -> ApiResult<Health> {
 }
 
 /// This API as OpenAPI 3.1
+#[utoipa::path(get, path = "/openapi.json", tag = "host",
+    responses((status = 200, description = "This document", content_type = "application/json",
+        body = Object)))]
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], crate::api::openapi::json()).into_response()
 }
