@@ -14,6 +14,7 @@ mod clients;
 mod events;
 mod files;
 mod tenants;
+mod words;
 
 use vivarium_engine::Engine;
 use vivarium_engine::settings::Settings;
