@@ -21,6 +21,7 @@ EXPECTED = [
     "2 rows\n\n7\nerror ExceptionInfo(type='IndexError', message='list index out of range')\n",
     "42\n",
     "0\n1\n2\nok\n",
+    "hello\n\nok 0\nsignal\n",
     "HELLO\n",
     "404 unknown_session\n",
     "['0', '1', '4', '9']\nhello\n",

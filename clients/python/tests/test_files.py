@@ -200,7 +200,8 @@ def test_lists(fake: Fake, files: Files) -> None:
 
 def test_entries(fake: Fake, files: Files) -> None:
     entry = {"path": "d/b", "kind": "file", "size_bytes": 3, "mode": "0600"}
-    fake.answers(*[Reply(200, entry)] * 4, Reply(201, {"path": "d"}))
+    changed = Reply(200, json.dumps(entry).encode())
+    fake.answers(*[changed] * 4, Reply(201, b'{"path": "d"}'))
     assert files.stat("/tmp/a").mode == "0600"
     assert files.move("a", "d/b").path == "d/b"
     files.chmod("a", 0o600)

@@ -13,11 +13,13 @@ writes is untrusted data, which this package never runs.
 from . import errors, events, models
 from ._asyncio.client import AsyncClient
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
+from ._asyncio.process import AsyncProcess
 from ._asyncio.session import AsyncSession
 from ._asyncio.stream import AsyncEventStream
 from ._core.requests import AnswerForm, OutputSpec, ReprLimits
 from ._sync.client import Client
 from ._sync.files import Files, RemoteFile
+from ._sync.process import Process
 from ._sync.session import Session
 from ._sync.stream import EventStream
 from ._version import __version__
@@ -64,6 +66,7 @@ __all__ = [
     "AsyncClient",
     "AsyncEventStream",
     "AsyncFiles",
+    "AsyncProcess",
     "AsyncRemoteFile",
     "AsyncSession",
     "Client",
@@ -93,6 +96,7 @@ __all__ = [
     "OutputFile",
     "OutputFileError",
     "OutputSpec",
+    "Process",
     "QuotaExceeded",
     "Rejected",
     "RemoteFile",

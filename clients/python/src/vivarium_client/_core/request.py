@@ -90,7 +90,7 @@ def _with_json(method: str, where: str, fields: Mapping[str, Any], **options: An
     return Request(method, where, body, headers, **options)
 
 
-def patch(where: str, fields: Mapping[str, Any]) -> Request:
+def merge_patch(where: str, fields: Mapping[str, Any]) -> Request:
     """Returns a request with a JSON merge patch, in which None removes."""
     body = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/merge-patch+json"}

@@ -12,7 +12,7 @@ from typing import Any, Literal, Optional, TypedDict, Union
 from ..models.names import AnswerFormat, Format, Keep, Network, SessionState
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
-from .request import Patience, Request, file_path, get, patch, path, post
+from .request import Patience, Request, file_path, get, merge_patch, patch, path, post
 
 
 class _OutputName(TypedDict):
@@ -90,6 +90,8 @@ def execute(
     *,
     filename: Optional[str],
     repr: Optional[ReprLimits],
+    cwd: Optional[str],
+    env: Optional[Mapping[str, str]],
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
@@ -100,7 +102,8 @@ def execute(
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
     common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
-    fields = {"code": code, "filename": filename, "repr": repr, **common}
+    place = {"filename": filename, "cwd": cwd, "env": env}
+    fields = {"code": code, **place, "repr": repr, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
 
@@ -111,19 +114,27 @@ def command(
     *,
     shell: Optional[str],
     stdin: Union[str, bytes, None],
+    stdin_open: bool = False,
     cwd: Optional[str],
+    env: Optional[Mapping[str, str]],
+    queued: bool = False,
+    background: bool = False,
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
-    answer: Optional[AnswerForm],
-    cancel_on_disconnect: bool,
+    answer: Optional[AnswerForm] = None,
+    cancel_on_disconnect: bool = False,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions/{id}/commands"""
     fields = {
         **_one_of(argv=argv, shell=shell),
         **_stdin(stdin),
+        "stdin_open": stdin_open or None,
         "cwd": cwd,
+        "env": env,
+        "queued": queued or None,
+        "background": background or None,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
     return _work(path("sessions", session_id, "commands"), fields, idempotency_key)
@@ -170,10 +181,33 @@ def execution(session_id: str, execution_id: str, answer: Optional[AnswerForm] =
     return get(path("sessions", session_id, "executions", execution_id), answer)
 
 
-def events(session_id: str, execution_id: str, after: int) -> Request:
-    """As `execution`, answered by the events after number `after`."""
+def write_stdin(session_id: str, execution_id: str, data: bytes, *, close: bool) -> Request:
+    """POST /v1/sessions/{id}/executions/{execution_id}/stdin"""
+    where = path("sessions", session_id, "executions", execution_id, "stdin")
+    # Answered when the command has read enough, which takes as long as the daemon allows. Sent
+    # again, it would be read twice.
+    return Request(
+        "POST",
+        where + ("?close=true" if close else ""),
+        data,
+        {"Content-Type": "application/octet-stream"},
+        idempotent=not data,
+        patience=Patience.WORK,
+    )
+
+
+def signal(session_id: str, execution_id: str, name: str) -> Request:
+    """POST /v1/sessions/{id}/executions/{execution_id}/signal"""
+    return post(
+        path("sessions", session_id, "executions", execution_id, "signal"), {"signal": name}
+    )
+
+
+def events(session_id: str, execution_id: str, after: Optional[int]) -> Request:
+    """As `execution`, answered by the events after number `after`, or by all that are kept."""
     request = execution(session_id, execution_id).streamed()
-    # Without it the daemon would begin with the first that is kept, whatever went before.
+    if after is None:
+        return request
     return request.with_headers({"Last-Event-ID": str(after)}, Patience.EVENTS)
 
 
@@ -237,7 +271,7 @@ def update_session(
         fields["deadline"] = None if deadline == "default" else _time(deadline)
     if limits is not None:
         fields["limits"] = limits
-    return patch(path("sessions", session_id), fields)
+    return merge_patch(path("sessions", session_id), fields)
 
 
 def executions(session_id: str, after: Optional[str]) -> Request:

@@ -45,6 +45,9 @@ class Retries:
         backoff = longest * random.uniform(0.5, 1)
         if isinstance(error, TransportError):
             return backoff if request.idempotent or not error.reached else None
+        if isinstance(error, ApiError) and error.code == "stdin_full":
+            # Some of the input may have been written.
+            return None
         if isinstance(error, ApiError) and error.status in (
             HTTPStatus.TOO_MANY_REQUESTS,
             HTTPStatus.SERVICE_UNAVAILABLE,

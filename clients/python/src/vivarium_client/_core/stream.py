@@ -34,15 +34,19 @@ class Stream:
         self._decoder = Decoder()
         self._body: Optional[Body] = None
         self._closed = False
+        self._from_first_kept = False
         self.session_id: Optional[str] = None
         self.execution_id: Optional[str] = None
         self.last_number = last
         self.outcome: Optional[Outcome] = None
 
     @classmethod
-    def attach(cls, calls: Calls, session_id: str, execution_id: str, after: int) -> Stream:
-        """Follows an existing execution after event number `after`."""
-        stream = cls(calls, requests.events(session_id, execution_id, after), after)
+    def attach(
+        cls, calls: Calls, session_id: str, execution_id: str, after: Optional[int]
+    ) -> Stream:
+        """Follows an execution after event number `after`, or from the first that is kept."""
+        stream = cls(calls, requests.events(session_id, execution_id, after), after or 0)
+        stream._from_first_kept = after is None
         stream.session_id, stream.execution_id = session_id, execution_id
         return stream
 
@@ -93,7 +97,8 @@ class Stream:
 
     async def _connect(self) -> None:
         if self.session_id is not None and self.execution_id is not None:
-            self._request = requests.events(self.session_id, self.execution_id, self.last_number)
+            after = self.last_number or (None if self._from_first_kept else 0)
+            self._request = requests.events(self.session_id, self.execution_id, after)
         self._decoder = Decoder()
         self._body = await self._calls.open_once(self._request)
 

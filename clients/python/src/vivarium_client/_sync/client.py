@@ -109,7 +109,7 @@ class Client:
             argv: A program and its arguments.
             shell: A line for `/bin/sh -c`.
             stdin: Standard input of a command.
-            cwd: Working directory of a command, in the session's.
+            cwd: Working directory, in the session's.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.

@@ -11,6 +11,7 @@ from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import execution_page
+from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from .._core.transport import run
@@ -28,14 +29,15 @@ from ..models import (
     SessionInfo,
 )
 from .files import Files
+from .process import Process
 from .stream import EventStream
 
 
 class Session:
     """A live Python kernel with a working directory.
 
-    Executions and commands run one at a time, in order of arrival; variables survive from one to
-    the next. Get a session from `Client.session` or `Client.attach`.
+    Executions run one at a time, in order of arrival, and variables survive from one to the next;
+    commands run beside them. Get a session from `Client.session` or `Client.attach`.
     """
 
     id: str
@@ -75,6 +77,8 @@ class Session:
         *,
         filename: Optional[str] = None,
         repr: Optional[ReprLimits] = None,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -92,6 +96,8 @@ class Session:
             filename: Name of the code in tracebacks. If it is a file in the working directory,
                 `__file__` is its path, and modules beside it can be imported.
             repr: How far the value and displays are written out: see `ReprLimits`.
+            cwd: Working directory while it runs, in the session's.
+            env: Environment variables while it runs.
             timeout: Seconds that the code may run, from when a kernel gets it.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
@@ -111,6 +117,8 @@ class Session:
             code,
             filename=filename,
             repr=repr,
+            cwd=cwd,
+            env=env,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -127,6 +135,8 @@ class Session:
         *,
         filename: Optional[str] = None,
         repr: Optional[ReprLimits] = None,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -141,6 +151,8 @@ class Session:
             code,
             filename=filename,
             repr=repr,
+            cwd=cwd,
+            env=env,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -158,6 +170,8 @@ class Session:
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
         cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        queued: bool = False,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -172,6 +186,8 @@ class Session:
             shell: A line for `/bin/sh -c`.
             stdin: Standard input.
             cwd: Working directory, in the session's.
+            env: Environment variables for it alone.
+            queued: Wait behind the code that was sent before.
 
         The other arguments are those of `execute`.
         """
@@ -181,6 +197,8 @@ class Session:
             shell=shell,
             stdin=stdin,
             cwd=cwd,
+            env=env,
+            queued=queued,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -197,6 +215,8 @@ class Session:
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
         cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        queued: bool = False,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -211,6 +231,8 @@ class Session:
             shell=shell,
             stdin=stdin,
             cwd=cwd,
+            env=env,
+            queued=queued,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -219,6 +241,54 @@ class Session:
             idempotency_key=idempotency_key,
         )
         return EventStream._open(Stream(self._calls, request.streamed()))
+
+    def start(
+        self,
+        argv: Optional[Sequence[str]] = None,
+        *,
+        shell: Optional[str] = None,
+        stdin: Union[str, bytes, None] = None,
+        stdin_open: bool = False,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+        files: Optional[InputFiles] = None,
+        outputs: Optional[Outputs] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Process:
+        """Starts a program or a line of shell in the background, and returns it at once.
+
+        It runs until it ends, `timeout`, a reset, the end of the kernel or that of the session.
+
+        Args:
+            stdin: The whole standard input.
+            stdin_open: Leave standard input open for `Process.write`.
+            timeout: Seconds that it may run; without, there is no limit.
+
+        The other arguments are those of `command`.
+
+        Raises:
+            QuotaExceeded: As many commands run in the session as may.
+        """
+        request = requests.command(
+            self.id,
+            argv,
+            shell=shell,
+            stdin=stdin,
+            stdin_open=stdin_open,
+            cwd=cwd,
+            env=env,
+            background=True,
+            timeout=timeout,
+            files=files,
+            outputs=outputs,
+            idempotency_key=idempotency_key,
+        )
+        return self.process(run(self._calls.fetch(request, started_id)))
+
+    def process(self, execution_id: str) -> Process:
+        """Returns a command that was started before, without a request."""
+        return Process(ProcessCalls(self._calls, self.id, execution_id))
 
     def execution(self, execution_id: str, *, answer: Optional[AnswerForm] = None) -> Execution:
         """Returns the state of an execution. Raises `NotFound` if the daemon no longer keeps it."""
