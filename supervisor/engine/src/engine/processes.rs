@@ -88,6 +88,9 @@ impl Engine {
         execution_id: &str,
     ) -> Result<Stdin, EngineError> {
         let (_, log) = self.running(tenant, session_id, execution_id)?;
+        if log.stdin().is_none() {
+            return Err(EngineError::NoStdin);
+        }
         self.find(tenant, session_id)?.touch();
         Ok(Stdin { log })
     }
