@@ -25,6 +25,7 @@ export type {
   SessionChanges,
   SessionFilters,
   SessionOptions,
+  StartOptions,
   WorkOptions,
 } from "./core/requests.js";
 export type * from "./documents.js";
@@ -33,5 +34,6 @@ export type * from "./events.js";
 export { Files, type PartOptions, RemoteFile } from "./files.js";
 export type { components, operations, paths } from "./openapi.js";
 export { type Execution, Outcome } from "./outcome.js";
+export { Process } from "./process.js";
 export { type CursorOptions, Session } from "./session.js";
 export { EventStream } from "./stream.js";

@@ -6,7 +6,13 @@ import type { Calls, CallOptions } from "./core/calls.js";
 import { array, type Fields, object, string } from "./core/json.js";
 import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
-import type { Command, CommandOptions, ExecuteOptions, SessionChanges } from "./core/requests.js";
+import type {
+  Command,
+  CommandOptions,
+  ExecuteOptions,
+  SessionChanges,
+  StartOptions,
+} from "./core/requests.js";
 import type {
   AnswerForm,
   Completeness,
@@ -22,6 +28,7 @@ import type {
 import { NotFound } from "./errors.js";
 import { Files } from "./files.js";
 import { type Execution, Outcome } from "./outcome.js";
+import { executionOf, Process } from "./process.js";
 import { EventStream } from "./stream.js";
 
 export interface CursorOptions extends CallOptions {
@@ -80,17 +87,29 @@ export class Session {
     return new EventStream(this.#calls, request, options.signal);
   }
 
+  /**
+   * Starts a program or a line of shell in the background, and returns it at once. It runs until it
+   * ends, `timeoutMs`, a reset, the end of the kernel or that of the session. Throws `QuotaExceeded`
+   * if as many commands run in the session as may.
+   */
+  async start(command: Command, options: StartOptions = {}): Promise<Process> {
+    const request = await requests.start(this.id, command, options);
+    const reply = await this.#calls.fetch(request, options);
+    return this.process(string(reply, "execution_id", "a background command"));
+  }
+
+  /** Returns a command that was started before, without a request. */
+  process(executionId: string): Process {
+    return new Process(this.#calls, this.id, executionId);
+  }
+
   /** Returns the state of an execution. Throws `NotFound` if the daemon no longer keeps it. */
   async execution(
     executionId: string,
     options: CallOptions & { answer?: AnswerForm } = {},
   ): Promise<Execution> {
     const request = requests.execution(this.id, executionId, options.answer);
-    const fields = await this.#calls.fetch(request, options);
-    string(fields, "state", "an execution");
-    const outcome = fields["outcome"] ?? null;
-    const known = outcome === null ? null : new Outcome(object(outcome, "an outcome"));
-    return { ...(fields as unknown as Execution), outcome: known };
+    return executionOf(await this.#calls.fetch(request, options));
   }
 
   /**

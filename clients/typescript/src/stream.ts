@@ -28,6 +28,8 @@ export class EventStream implements AsyncIterableIterator<Event> {
   readonly #closing = new AbortController();
   readonly #events: AsyncGenerator<Event, void, undefined>;
   #lastNumber: number;
+  /** Where it begins; undefined for the first event that is kept. */
+  readonly #first: number | undefined;
   #sessionId: string | null = null;
   #executionId: string | null = null;
   #outcome: Outcome | null = null;
@@ -37,12 +39,13 @@ export class EventStream implements AsyncIterableIterator<Event> {
     calls: Calls,
     request: () => Promise<Request>,
     signal: AbortSignal | undefined,
-    existing?: { sessionId: string; executionId: string; after: number },
+    existing?: { sessionId: string; executionId: string; after: number | undefined },
   ) {
     this.#calls = calls;
     this.#request = request;
     this.#signal = signal;
     this.#lastNumber = existing?.after ?? 0;
+    this.#first = existing?.after;
     this.#sessionId = existing?.sessionId ?? null;
     this.#executionId = existing?.executionId ?? null;
     this.#events = this.#follow();
@@ -127,7 +130,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
     while (this.#outcome === null) {
       const request =
         this.#sessionId !== null && this.#executionId !== null
-          ? requests.events(this.#sessionId, this.#executionId, this.#lastNumber)
+          ? requests.events(this.#sessionId, this.#executionId, this.#lastNumber || this.#first)
           : first;
       try {
         const body = await this.#calls.openOnce(request, signal);

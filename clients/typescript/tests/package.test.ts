@@ -104,6 +104,7 @@ test("the examples of the README run and print what they say", needsDaemon, asyn
   assert.equal(printed[0], "2 rows\n\n7\nerror IndexError\n");
   assert.match(printed[1] ?? "", /^42\n[^]*b\n\nLinux\n\ngetp\w+\n2\n$/);
   assert.equal(printed[2], "0\n1\n2\nok\n");
-  assert.match(printed[3] ?? "", /big\.bin 17\nnotes \d+\nnotes\/a\.txt 16\nthis\n16\nHELLO\n$/);
-  assert.equal(printed[4], "signal\n404 unknown_session\n");
+  assert.equal(printed[3], "hello\n\n0\nsignal\n");
+  assert.match(printed[4] ?? "", /big\.bin 17\nnotes \d+\nnotes\/a\.txt 16\nthis\n16\nHELLO\n$/);
+  assert.equal(printed[5], "signal\n404 unknown_session\n");
 });

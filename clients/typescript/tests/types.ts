@@ -62,6 +62,16 @@ export async function types(client: Client, session: Session): Promise<void> {
   // @ts-expect-error: a line of shell is { shell }
   await session.command("ls | wc");
   await session.command({ shell: "ls | wc" }, { stdin: "", cwd: "sub" });
+  // @ts-expect-error: what runs in the background has no turn
+  await session.start(["ls"], { queued: true });
+  // @ts-expect-error: only what runs in the background is written to
+  await session.command(["cat"], { stdinOpen: true });
+  // @ts-expect-error: a session of its own has no queue
+  await client.run(["ls"], { queued: true });
+  const process = await session.start(["cat"], { stdinOpen: true, env: { A: "b" }, cwd: "sub" });
+  holds<Same<Awaited<ReturnType<typeof process.poll>>, Outcome | null>>();
+  // @ts-expect-error: text or bytes
+  await process.write(1);
   // @ts-expect-error: either a list or a line of shell
   await session.command({ argv: ["ls"], shell: "ls" });
   await client.run(["ls"] as const, { limits: { max_memory_mb: 256, cpu_cores: "unlimited" } });

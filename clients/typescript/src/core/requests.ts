@@ -43,16 +43,30 @@ export interface CodeOptions {
   repr?: ReprLimits | undefined;
 }
 
-export interface ExecuteOptions extends WorkOptions, CodeOptions {
+/** The surroundings of one call. */
+interface Surroundings {
+  /** Working directory, in the session's. */
+  cwd?: string | undefined;
+  /** Environment variables. */
+  env?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ExecuteOptions extends WorkOptions, CodeOptions, Surroundings {
   /** Create the session if it does not exist. */
   create?: boolean | undefined;
 }
 
-export interface CommandOptions extends WorkOptions {
+export interface CommandOptions extends WorkOptions, Surroundings {
   /** Standard input. */
   stdin?: string | Bytes | undefined;
-  /** Working directory, relative to the session's. */
-  cwd?: string | undefined;
+  /** Wait behind the code that was sent before; by default it runs beside that. */
+  queued?: boolean | undefined;
+}
+
+/** `timeoutMs` has no default: without, a background command runs until its session ends. */
+export interface StartOptions extends Omit<CommandOptions, "queued" | "cancelOnDisconnect"> {
+  /** Leave standard input open for `Process.write`. */
+  stdinOpen?: boolean | undefined;
 }
 
 /** What `Client.session` and `Client.run` take. */
@@ -67,8 +81,8 @@ interface Confinement {
   env?: Readonly<Record<string, string>> | undefined;
 }
 
-/** `filename` and `repr` are for code; `stdin` and `cwd` are for a command. */
-export interface RunOptions extends CommandOptions, CodeOptions, Confinement {}
+/** `filename` and `repr` are for code; `stdin` is for a command. */
+export interface RunOptions extends Omit<CommandOptions, "queued">, CodeOptions, Confinement {}
 
 export interface SessionOptions extends CallOptions, Confinement {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given. */
@@ -143,8 +157,8 @@ export async function execute(
   options: ExecuteOptions,
 ): Promise<Request> {
   const where = path("sessions", sessionId, "execute") + (options.create ? "?create=true" : "");
-  const { filename, repr } = options;
-  return work(where, { code, filename, repr, ...(await common(options)) }, options);
+  const { filename, cwd, env, repr } = options;
+  return work(where, { code, filename, cwd, env, repr, ...(await common(options)) }, options);
 }
 
 /** POST /v1/sessions/{id}/commands */
@@ -153,8 +167,47 @@ export async function command(
   command: Command,
   options: CommandOptions,
 ): Promise<Request> {
-  const fields = { ...commandFields(command, options), ...(await common(options)) };
+  const { env, queued } = options;
+  const own = { env, queued: queued || undefined };
+  const fields = { ...commandFields(command, options), ...own, ...(await common(options)) };
   return work(path("sessions", sessionId, "commands"), fields, options);
+}
+
+/** POST /v1/sessions/{id}/commands, in the background */
+export async function start(
+  sessionId: string,
+  command: Command,
+  options: StartOptions,
+): Promise<Request> {
+  const { env, stdinOpen } = options;
+  const own = { env, stdin_open: stdinOpen || undefined, background: true };
+  const fields = { ...commandFields(command, options), ...own, ...(await common(options)) };
+  return work(path("sessions", sessionId, "commands"), fields, options);
+}
+
+/** POST /v1/sessions/{id}/executions/{execution_id}/stdin */
+export function writeStdin(
+  sessionId: string,
+  executionId: string,
+  data: string | Bytes,
+  close: boolean,
+): Request {
+  const content = sourceOf(data);
+  const where = path("sessions", sessionId, "executions", executionId, "stdin");
+  // Answered when the command has read enough, which takes as long as the daemon allows. Sent
+  // again, it would be read twice.
+  return post(where + (close ? "?close=true" : ""), content, {
+    headers: { "Content-Type": "application/octet-stream" },
+    idempotent: content.sizeBytes === 0,
+    patience: "work",
+  });
+}
+
+/** POST /v1/sessions/{id}/executions/{execution_id}/signal */
+export function signal(sessionId: string, executionId: string, name: string): Request {
+  const options = { idempotent: false, patience: "call" as const };
+  const where = path("sessions", sessionId, "executions", executionId, "signal");
+  return post(where, json({ signal: name }), options);
 }
 
 /** POST /v1/run */
@@ -174,10 +227,15 @@ export function execution(sessionId: string, executionId: string, answer?: Answe
   return get(path("sessions", sessionId, "executions", executionId), answer);
 }
 
-/** As `execution`, answered by the events after number `after`. */
-export function events(sessionId: string, executionId: string, after: number): Request {
-  // Without it the daemon would begin with the first that is kept, whatever went before.
-  return streamed(execution(sessionId, executionId), { "Last-Event-ID": `${after}` });
+/** As `execution`, answered by the events after number `after`, or by all that are kept. */
+export function events(
+  sessionId: string,
+  executionId: string,
+  after: number | undefined,
+): Request {
+  const headers: Record<string, string> =
+    after === undefined ? {} : { "Last-Event-ID": `${after}` };
+  return streamed(execution(sessionId, executionId), headers);
 }
 
 /** POST /v1/sessions/{id}/complete and others that ask about code. */

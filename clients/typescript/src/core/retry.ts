@@ -39,6 +39,10 @@ export class Retries {
     if (error instanceof TransportError) {
       return request.idempotent || !error.reached ? backoff : null;
     }
+    if (error instanceof ApiError && error.code === "stdin_full") {
+      // Some of the input may have been written.
+      return null;
+    }
     if (error instanceof ApiError && (error.status === 429 || error.status === 503)) {
       const asked = error.retryAfterSecs;
       if (asked === null) {
