@@ -7,6 +7,7 @@ mod changes;
 mod connections;
 mod documents;
 mod input;
+mod processes;
 mod refusals;
 mod strangers;
 mod tenants;

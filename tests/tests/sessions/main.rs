@@ -8,6 +8,7 @@ mod interrupts;
 mod life;
 mod output;
 mod pool;
+mod processes;
 mod queue;
 mod resets;
 mod timeouts;

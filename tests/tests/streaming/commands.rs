@@ -129,12 +129,12 @@ fn it_is_confined_as_the_kernel_is() {
 }
 
 #[test]
-fn commands_and_code_take_turns() {
+fn queued_commands_and_code_take_turns() {
     let daemon = Daemon::start();
     let session = daemon.session();
     let mut first = session.stream("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nopen('order', 'a').write('1')");
     first.expect("started");
-    let command = json!({"shell": "printf 2 >> order"});
+    let command = json!({"shell": "printf 2 >> order", "queued": true});
     let mut second = session.stream_with("/commands", &[], &command);
     let mut third = session.stream("open('order', 'a').write('3')");
     assert_eq!(session.execution("2")["state"], "queued");
