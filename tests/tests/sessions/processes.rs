@@ -204,6 +204,19 @@ fn it_ends_with_its_kernel_and_says_so() {
 }
 
 #[test]
+fn a_reset_ends_one_that_is_being_started() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    for _ in 0..20 {
+        let id = start(&session, json!({"argv": ["sleep", "1000"]}));
+        session.reset();
+        let outcome = session.until_done(&id).ended("killed", "reset", "lost");
+        assert_eq!(outcome.stderr(), "");
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
 fn it_runs_for_as_long_as_it_likes_unless_it_has_a_time() {
     let daemon = Setup::default().config("session", "exec_timeout = \"200ms\"").start();
     let session = daemon.session();

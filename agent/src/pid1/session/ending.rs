@@ -23,6 +23,8 @@ impl Session<'_> {
     pub(super) fn kill_kernel(&mut self, reason: KernelEnd) {
         self.kernel.kill_reason.get_or_insert(reason);
         self.kernel.exit_deadline = None;
+        // Of one that is being started, the start fails before the kernel's end is known.
+        self.kill_arriving_commands();
         kill_all();
     }
 
