@@ -107,6 +107,19 @@ def test_signals_and_ends(session: Session) -> None:
         killed.send_signal("SIGNONSENSE")
 
 
+def test_it_may_have_a_terminal(session: Session) -> None:
+    shell = "stty -echo; stty size; while read line; do stty size; done; echo over >&2"
+    process = session.start(shell=shell, stdin_open=True, pty=(80, 24))
+    with process.stream() as stream:
+        texts = (one.text for one in stream if isinstance(one, Stdout))
+        assert next(texts) == "24 80\r\n"
+        process.resize(100, 30)
+        process.write("\n")
+        assert next(texts) == "30 100\r\n"
+        process.close_stdin()
+        assert stream.wait().stdout.endswith("over\r\n")
+
+
 def test_a_wait_may_end_before_the_process(session: Session) -> None:
     process = session.start(["sleep", "1000"])
     with pytest.raises(TimeoutError):

@@ -62,8 +62,8 @@ MODELS: dict[str, type] = {
 NO_MODEL = {
     # Requests: the calls' parameters.
     *("AnswerForm", "CommandRequest", "ExecuteRequest", "FileChange", "FileSpec"),
-    *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "ReprSpec"),
-    *("RunRequest", "SessionPatch", "SessionSpec", "SignalRequest"),
+    *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "PtySize"),
+    *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest"),
     # Lists of models, and strings.
     *("Completeness", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
     *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
@@ -150,7 +150,7 @@ REQUESTS: list[tuple[str, Any]] = [
     ("CommandRequest", AsyncSession.start),
 ]
 
-IN_BACKGROUND = {"background", "stdin_open"}
+IN_BACKGROUND = {"background", "pty", "stdin_open"}
 IN_FOREGROUND = {"background", "cancel_on_disconnect", "queued"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +33,13 @@ def events(parts: list[bytes]) -> Reply:
 def test_it_is_started_with_all_that_was_given(fake: Fake, client: Client) -> None:
     fake.answer = lambda seen: js(STARTED, 202)
     process = client.attach("demo").start(
-        ["cat"], stdin_open=True, cwd="sub", env={"A": "b"}, timeout=2, files={"f": "x"}
+        ["cat"],
+        stdin_open=True,
+        pty=(80, 24),
+        cwd="sub",
+        env={"A": "b"},
+        timeout=2,
+        files={"f": "x"},
     )
     assert process.id == "7"
     assert repr(process) == "Process('7')"
@@ -45,6 +52,7 @@ def test_it_is_started_with_all_that_was_given(fake: Fake, client: Client) -> No
         "cwd": "sub",
         "env": {"A": "b"},
         "background": True,
+        "pty": {"columns": 80, "rows": 24},
         "timeout_ms": 2000,
         "files": [{"name": "f", "text": "x"}],
     }
@@ -98,6 +106,9 @@ def test_signals_have_names(fake: Fake, client: Client) -> None:
     assert {seen.target for seen in fake.seen} == {f"{BASE}/signal"}
     names = [seen.json()["signal"] for seen in fake.seen]
     assert names == ["SIGHUP", "SIGUSR1", "SIGTERM", "SIGKILL"]
+    process.resize(100, 30)
+    assert fake.seen[-1].target == f"{BASE}/resize"
+    assert fake.seen[-1].json() == {"columns": 100, "rows": 30}
 
 
 def test_one_that_has_ended(fake: Fake, client: Client) -> None:
@@ -139,14 +150,17 @@ def test_its_end_is_waited_for_by_its_events(
 
 
 def test_the_end_is_not_waited_for_longer_than_asked(
-    fake: Fake, client: Client, pauses: list[float]
+    fake: Fake, client: Client, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = SimpleNamespace(monotonic=lambda: sum(pauses))
+    monkeypatch.setattr("vivarium_client._core.process.time", clock)
     process = client.attach("demo").process("7")
     fake.answer = lambda seen: js(RUNNING)
     with pytest.raises(TimeoutError, match="7"):
-        process.wait(timeout=0.05)
-    assert pauses[0] == 0.01
+        process.wait(timeout=2)
+    assert pauses[:3] == [0.01, 0.02, 0.04]
     assert max(pauses) <= 0.5
+    assert sum(pauses) == pytest.approx(2)
     fake.answers(js(RUNNING), js(DONE))
     assert process.wait(timeout=60).ok
 

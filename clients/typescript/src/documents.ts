@@ -40,6 +40,8 @@ export type Value = Schemas["ValueInfo"];
 export type DisplayData = Schemas["Display"];
 /** An image, such as a figure: `decodeBase64(image.data)` has its bytes. */
 export type Image = Schemas["EncodedImage"];
+/** The size of a terminal, in characters. */
+export type PtySize = Schemas["PtySize"];
 /** A file to return. */
 export type OutputSpec = Schemas["OutputSpec"];
 /** A file that was requested in `outputs`. */

@@ -4,6 +4,7 @@ import type { Calls, CallOptions } from "./core/calls.js";
 import type { Bytes } from "./core/content.js";
 import { type Fields, object, string } from "./core/json.js";
 import * as requests from "./core/requests.js";
+import type { PtySize } from "./documents.js";
 import { Conflict, EventsGone, UnexpectedAnswer } from "./errors.js";
 import { type Execution, Outcome } from "./outcome.js";
 import { EventStream } from "./stream.js";
@@ -63,6 +64,11 @@ export class Process {
   /** Sends `SIGKILL` to it and what it has started. Returns whether it was running. */
   async kill(options: CallOptions = {}): Promise<boolean> {
     return this.sendSignal("SIGKILL", options);
+  }
+
+  /** Changes the size of its terminal. Throws `Conflict` if it has ended. */
+  async resize(size: PtySize, options: CallOptions = {}): Promise<void> {
+    await this.#calls.do(requests.resize(this.sessionId, this.id, size), options);
   }
 
   /** Returns its outcome; null while it runs. */

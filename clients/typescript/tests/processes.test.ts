@@ -144,6 +144,19 @@ test("a process runs beside code, and is talked to", needsDaemon, async (t) => {
   await assert.rejects(deaf.closeStdin(), { code: "no_stdin" });
 });
 
+test("a process may have a terminal", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const shell = "stty -echo; stty size; while read line; do stty size; done; echo over >&2";
+  const process = await session.start({ shell }, { stdinOpen: true, pty: { columns: 80, rows: 24 } });
+  const stream = process.stream();
+  assert.equal(await nextText(stream), "24 80\r\n");
+  await process.resize({ columns: 100, rows: 30 });
+  await process.write("\n");
+  assert.equal(await nextText(stream), "30 100\r\n");
+  await process.closeStdin();
+  assert.match((await stream.wait()).text, /over\r\n$/);
+});
+
 test("a command does not wait for code", needsDaemon, async (t) => {
   const { session } = await real(t);
   const code = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)";

@@ -6,6 +6,7 @@ import type {
   Limits,
   Network,
   OutputSpec,
+  PtySize,
   ReprLimits,
   SessionState,
 } from "../documents.js";
@@ -67,6 +68,8 @@ export interface CommandOptions extends WorkOptions, Surroundings {
 export interface StartOptions extends Omit<CommandOptions, "queued" | "cancelOnDisconnect"> {
   /** Leave standard input open for `Process.write`. */
   stdinOpen?: boolean | undefined;
+  /** Run it on a terminal of this size. All that it prints is then its standard output. */
+  pty?: PtySize | undefined;
 }
 
 /** What `Client.session` and `Client.run` take. */
@@ -179,8 +182,8 @@ export async function start(
   command: Command,
   options: StartOptions,
 ): Promise<Request> {
-  const { env, stdinOpen } = options;
-  const own = { env, stdin_open: stdinOpen || undefined, background: true };
+  const { env, stdinOpen, pty } = options;
+  const own = { env, stdin_open: stdinOpen || undefined, pty, background: true };
   const fields = { ...commandFields(command, options), ...own, ...(await common(options)) };
   return work(path("sessions", sessionId, "commands"), fields, options);
 }
@@ -201,6 +204,13 @@ export function writeStdin(
     idempotent: content.sizeBytes === 0,
     patience: "work",
   });
+}
+
+/** POST /v1/sessions/{id}/executions/{execution_id}/resize */
+export function resize(sessionId: string, executionId: string, size: PtySize): Request {
+  const options = { idempotent: true, patience: "call" as const };
+  const where = path("sessions", sessionId, "executions", executionId, "resize");
+  return post(where, json(size), options);
 }
 
 /** POST /v1/sessions/{id}/executions/{execution_id}/signal */

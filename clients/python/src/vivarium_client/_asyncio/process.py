@@ -54,6 +54,10 @@ class AsyncProcess:
         """Sends `SIGKILL` to it and what it has started. Returns whether it was running."""
         return await self.send_signal("SIGKILL")
 
+    async def resize(self, columns: int, rows: int) -> None:
+        """Changes the size of its terminal. Raises `Conflict` if it has ended."""
+        await self._calls.resize(columns, rows)
+
     async def poll(self) -> Optional[Outcome]:
         """Returns its outcome; None while it runs."""
         return await self._calls.poll()

@@ -249,6 +249,7 @@ class AsyncSession:
         shell: Optional[str] = None,
         stdin: Union[str, bytes, None] = None,
         stdin_open: bool = False,
+        pty: Optional[tuple[int, int]] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
@@ -263,6 +264,8 @@ class AsyncSession:
         Args:
             stdin: The whole standard input.
             stdin_open: Leave standard input open for `AsyncProcess.write`.
+            pty: Run it on a terminal of so many columns and rows. All that it prints is then
+                its standard output.
             timeout: Seconds that it may run; without, there is no limit.
 
         The other arguments are those of `command`.
@@ -276,6 +279,7 @@ class AsyncSession:
             shell=shell,
             stdin=stdin,
             stdin_open=stdin_open,
+            pty=pty,
             cwd=cwd,
             env=env,
             background=True,

@@ -56,6 +56,9 @@ class ProcessCalls:
             return False
         return True
 
+    async def resize(self, columns: int, rows: int) -> None:
+        await self._calls.do(requests.resize(self._session_id, self.id, columns, rows))
+
     async def poll(self) -> Optional[Outcome]:
         request = requests.execution(self._session_id, self.id)
         return (await self._calls.fetch(request, Execution._read)).outcome

@@ -119,6 +119,7 @@ def command(
     env: Optional[Mapping[str, str]],
     queued: bool = False,
     background: bool = False,
+    pty: Optional[tuple[int, int]] = None,
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
@@ -135,6 +136,7 @@ def command(
         "env": env,
         "queued": queued or None,
         "background": background or None,
+        "pty": None if pty is None else _pty_size(*pty),
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
     return _work(path("sessions", session_id, "commands"), fields, idempotency_key)
@@ -194,6 +196,12 @@ def write_stdin(session_id: str, execution_id: str, data: bytes, *, close: bool)
         idempotent=not data,
         patience=Patience.WORK,
     )
+
+
+def resize(session_id: str, execution_id: str, columns: int, rows: int) -> Request:
+    """POST /v1/sessions/{id}/executions/{execution_id}/resize"""
+    where = path("sessions", session_id, "executions", execution_id, "resize")
+    return post(where, _pty_size(columns, rows), idempotent=True)
 
 
 def signal(session_id: str, execution_id: str, name: str) -> Request:
@@ -408,6 +416,10 @@ def _stdin(stdin: Union[str, bytes, None]) -> dict[str, str]:
     if isinstance(stdin, str):
         return {"stdin": stdin}
     return {"stdin_base64": base64.b64encode(stdin).decode()}
+
+
+def _pty_size(columns: int, rows: int) -> dict[str, int]:
+    return {"columns": columns, "rows": rows}
 
 
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:

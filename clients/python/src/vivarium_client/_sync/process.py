@@ -55,6 +55,10 @@ class Process:
         """Sends `SIGKILL` to it and what it has started. Returns whether it was running."""
         return self.send_signal("SIGKILL")
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Changes the size of its terminal. Raises `Conflict` if it has ended."""
+        run(self._calls.resize(columns, rows))
+
     def poll(self) -> Optional[Outcome]:
         """Returns its outcome; None while it runs."""
         return run(self._calls.poll())
