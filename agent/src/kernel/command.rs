@@ -146,13 +146,16 @@ impl Command {
     /// found: a grandchild in a session of its own has to be an orphan to get away.
     pub(crate) fn kill(&mut self) {
         self.killed = true;
-        if let CommandStage::Up(pid) = self.stage {
-            // Before its end makes orphans of them.
-            for descendant in usage::descendants(pid) {
-                discard(kill(descendant, Signal::SIGKILL), "it may have ended");
-            }
-        }
+        // Looked for before its end makes orphans of them, and killed after it: it could end by itself
+        // where it waits for them.
+        let descendants = match self.stage {
+            CommandStage::Up(pid) => usage::descendants(pid),
+            _ => Vec::new(),
+        };
         self.signal(Signal::SIGKILL);
+        for descendant in descendants {
+            discard(kill(descendant, Signal::SIGKILL), "it may have ended");
+        }
     }
 
     pub(crate) const fn is_killed(&self) -> bool {
