@@ -70,7 +70,7 @@ class Fake:
                 fake.seen.append(seen)
                 self._send(fake.answer(seen))
 
-            do_GET = do_POST = do_PUT = do_DELETE = handle_one
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_one
 
             def _body(self) -> bytes:
                 if self.headers.get("Transfer-Encoding") != "chunked":
