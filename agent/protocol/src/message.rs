@@ -15,6 +15,7 @@ pub use self::files::{
 pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
 pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
+pub use self::port::{Connect, LoopbackAddress};
 pub use self::repr::ReprLimits;
 pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
@@ -24,12 +25,12 @@ pub use self::work::{Assist, CommandSpec, Execute, InputFile, Stdin, WindowSize,
 use crate::layer::{Layer, Report};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
-use crate::port::Connect;
 
 mod files;
 mod fork_server;
 mod id_namespace;
 mod launcher;
+mod port;
 mod repr;
 mod template;
 mod work;

@@ -1,32 +1,10 @@
-//! Connections to ports of a session: a request, and its answer over a socket of its own. That is the
-//! errno of connect(2), or 0 and with it, as its only descriptor (`SCM_RIGHTS`), the socket, which may
-//! still be connecting.
+//! The answer to [`crate::message::ToAgent::Connect`]: the errno of connect(2), or 0 and with it, as
+//! its only descriptor (`SCM_RIGHTS`), the socket, which may still be connecting.
 
 use std::io;
-use std::num::NonZeroU16;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use serde::{Deserialize, Serialize};
-
 use crate::stream::{recv_some, send_some};
-
-/// An address of the loopback interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LoopbackAddress {
-    /// 127.0.0.1
-    V4,
-    /// `::1`
-    V6,
-}
-
-/// A TCP port of the session's own loopback interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Connect {
-    /// The port.
-    pub port: NonZeroU16,
-    /// The address.
-    pub address: LoopbackAddress,
-}
 
 const LEN: usize = size_of::<i32>();
 

@@ -11,8 +11,9 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, connect, socket,
 };
 use vivarium_protocol::discard;
+use vivarium_protocol::message::{Connect, LoopbackAddress};
 use vivarium_protocol::policy::Network;
-use vivarium_protocol::port::{self, Connect, LoopbackAddress};
+use vivarium_protocol::port;
 
 use super::Session;
 use crate::sandbox::Context;

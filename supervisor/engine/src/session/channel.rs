@@ -17,10 +17,10 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
+use vivarium_protocol::message::Connect;
 use vivarium_protocol::message::{
     FileOperation, FileProblem, FileProblemKind, FromAgent, ToAgent, TransferNumber,
 };
-use vivarium_protocol::port::Connect;
 use vivarium_protocol::stream::send_some;
 
 use crate::budget::{Account, Reservation};

@@ -24,7 +24,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 use vivarium_protocol::discard;
-use vivarium_protocol::port::{self, Connect, LoopbackAddress};
+use vivarium_protocol::message::{Connect, LoopbackAddress};
+use vivarium_protocol::port;
 
 use super::{Command, Session};
 
