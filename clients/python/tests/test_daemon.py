@@ -66,6 +66,20 @@ def test_reprs_are_as_long_as_asked_for(session: Session, real: Client) -> None:
     assert len(str(session.execute("list(range(2000))").value)) < 5000
 
 
+def test_sizes_may_come_without_content(session: Session) -> None:
+    code = "print('é'); display({'image/png': b'1234'}, raw=True); 6 * 7"
+    outcome = session.execute(code, answer={"content": "sizes"})
+    with session.stream(code, answer={"content": "sizes"}) as stream:
+        streamed = stream.wait()
+    for told in (outcome, streamed):
+        assert told.value is not None
+        assert (told.value.repr, told.value.size_bytes) == ("", 2)
+        assert told.value.sizes == {"text/plain": 2}
+        assert (dict(told.displays[0].mime), told.displays[0].sizes) == ({}, {"image/png": 4})
+        assert told.stdout_bytes == 3
+    assert (outcome.stdout, streamed.stdout) == ("", "é\n")
+
+
 def test_everything_that_a_run_takes(real: Client, tmp_path: Path) -> None:
     local = tmp_path / "local"
     local.write_bytes(b"\xff\0")

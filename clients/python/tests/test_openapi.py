@@ -65,10 +65,10 @@ NO_MODEL = {
     *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "PtySize"),
     *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest"),
     # Lists of models, and strings.
-    *("Completeness", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
+    *("Completeness", "Content", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
     *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
     # As nbformat takes it.
-    "NotebookOutput",
+    *("ContentInfo", "Metadata", "NotebookOutput"),
     # Errors, and replies without anything new.
     *("BackgroundReply", "FilesWritten", "KeepaliveReply", "Problem", "ResetReply", "StdinReply"),
     # For operators.
@@ -173,6 +173,7 @@ NAMES: list[tuple[str, Any]] = [
     ("FileFormat", names.Format),
     ("OutputFormat", names.AnswerFormat),
     ("Keep", names.Keep),
+    ("Content", names.ContentForm),
     ("Outcome.status", names.Status),
     ("Outcome.cause", names.Cause),
     ("Outcome.state", names.Survival),

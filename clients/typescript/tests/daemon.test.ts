@@ -69,6 +69,20 @@ test("reprs are as long as asked for", needsDaemon, async (t) => {
   assert.deepEqual(outcomes.map((outcome) => outcome.value?.repr), ["[0, 1, ...]", "[0, 1, ...]"]);
 });
 
+test("sizes may come without content", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const code = "print('é'); display({'image/png': b'1234'}, raw=True); 6 * 7";
+  const options = { answer: { content: "sizes" } } as const;
+  for (const outcome of [
+    await session.execute(code, options),
+    await session.stream(code, options).wait(),
+  ]) {
+    assert.deepEqual([outcome.value?.repr, outcome.value?.size_bytes], ["", 2]);
+    assert.deepEqual(outcome.displays, [{ sizes: { "image/png": 4 }, mime: {} }]);
+    assert.equal(outcome.stdout_bytes, 3);
+  }
+});
+
 test("a run takes everything that it documents", needsDaemon, async (t) => {
   const { client } = await real(t);
   const outcome = await client.run(

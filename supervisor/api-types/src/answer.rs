@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::message::Stream;
 
 use super::cut::{Cutter, Keep, MaxChars};
-use super::{ExecutionInfo, Outcome, notebook};
+use super::{Display, EncodedImage, ExecutionInfo, MimeBundle, Outcome, ValueInfo, notebook};
 
 /// Which fields of an outcome have what code printed, showed, returned and raised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -22,6 +22,16 @@ pub enum OutputFormat {
     Notebook,
     /// Both, so all content twice.
     Both,
+}
+
+/// Whether an answer has content or tells only how large it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    #[default]
+    Full,
+    /// Of printed text, the value, displays, images and frames only the sizes.
+    Sizes,
 }
 
 /// How an answer tells what came of an execution.
@@ -46,6 +56,11 @@ pub struct AnswerForm {
     #[serde(default, deserialize_with = "super::object::name")]
     #[param(inline)]
     pub keep: Keep,
+    /// `full`, or `sizes` without the content of printed text, the value, displays, images and
+    /// frames. A stream of events has printed text all the same.
+    #[serde(default, deserialize_with = "super::object::name")]
+    #[param(inline)]
+    pub content: Content,
 }
 
 /// A request that an outcome answers.
@@ -99,12 +114,30 @@ impl ExecutionInfo {
     }
 }
 
+impl ValueInfo {
+    /// The value without its content.
+    #[must_use]
+    pub fn sizes_only(&self) -> Self {
+        Self {
+            size_bytes: self.size_bytes,
+            sizes: self.sizes.clone(),
+            type_name: self.type_name.clone(),
+            repr: String::new(),
+            mime: MimeBundle::new(),
+        }
+    }
+}
+
 impl Outcome {
     /// The outcome in this form.
     #[must_use]
     pub fn in_form(self: &Arc<Self>, form: AnswerForm) -> Arc<Self> {
         if form == AnswerForm::default() {
             return Arc::clone(self);
+        }
+        if form.content == Content::Sizes {
+            let form = AnswerForm { content: Content::Full, ..form };
+            return Arc::new(self.sizes_only()).in_form(form);
         }
         let mut cutter = Cutter::new(form.max_output_chars, form.keep);
         let stdout = cutter.kept(&self.stdout, "stdout", None);
@@ -140,6 +173,29 @@ impl Outcome {
         Arc::new(told)
     }
 
+    /// The outcome with sizes in place of what code printed, showed and returned.
+    fn sizes_only(&self) -> Self {
+        let image = |image: &EncodedImage| EncodedImage {
+            mime_type: image.mime_type.clone(),
+            size_bytes: image.size_bytes,
+            data: String::new(),
+        };
+        let display = |shown: &Display| Display {
+            id: shown.id.clone(),
+            sizes: shown.sizes.clone(),
+            mime: MimeBundle::new(),
+        };
+        Self {
+            exception: self.exception.clone(),
+            result: self.result.as_ref().map(ValueInfo::sizes_only),
+            displays: self.displays.iter().map(display).collect(),
+            images: self.images.iter().map(image).collect(),
+            video_frames: self.video_frames.iter().map(image).collect(),
+            order: self.order.clone(),
+            ..self.without_content()
+        }
+    }
+
     /// The outcome without what code printed, showed, returned and raised.
     fn without_content(&self) -> Self {
         Self {
@@ -152,8 +208,10 @@ impl Outcome {
             kernel: self.kernel.clone(),
             session_created: self.session_created,
             exit_code: self.exit_code,
+            stdout_bytes: self.stdout_bytes,
             stdout: String::new(),
             stdout_truncated: self.stdout_truncated,
+            stderr_bytes: self.stderr_bytes,
             stderr: String::new(),
             stderr_truncated: self.stderr_truncated,
             exception: None,
@@ -186,9 +244,9 @@ mod tests {
             "state": "preserved", "kernel": null, "session_created": false, "exit_code": null,
             "stdout": "aébc", "stdout_truncated": false, "stderr": "x", "stderr_truncated": false,
             "exception": {"type": "E", "message": "m", "traceback": "Traceback\n  E: m\n"},
-            "result": {"repr": "1", "type": "int", "mime": {"text/plain": "1"}},
+            "result": {"repr": "1", "type": "int", "sizes": {"text/plain": 1}, "mime": {"text/plain": "1"}},
             "displays": [{"mime": {"text/html": "<b>", "application/json": "{\"a\": [1]}"}}],
-            "images": [{"mime_type": "image/png", "data": "AAAA"}], "video_frames": [],
+            "images": [{"mime_type": "image/png", "size_bytes": 3, "data": "AAAA"}], "video_frames": [],
             "files": [], "files_changed": [], "files_changed_more": false,
             "duration_ms": 1.0, "usage": {"cpu_ms": 0.0, "memory_peak_bytes": 0}
         }))
@@ -212,11 +270,15 @@ mod tests {
         let expected = json!([
             {"output_type": "stream", "name": "stdout", "text": "aé"},
             {"output_type": "stream", "name": "stderr", "text": "x"},
-            {"output_type": "display_data", "metadata": {},
+            {"output_type": "display_data",
+             "metadata": {"vivarium": {"part": "displays/0", "sizes": {}}},
              "data": {"application/json": {"a": [1]}, "text/html": "<b>"}},
             {"output_type": "stream", "name": "stdout", "text": "bc"},
-            {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA"}},
-            {"output_type": "execute_result", "execution_count": 7, "metadata": {},
+            {"output_type": "display_data",
+             "metadata": {"vivarium": {"part": "images/0", "sizes": {"image/png": 3}}},
+             "data": {"image/png": "AAAA"}},
+            {"output_type": "execute_result", "execution_count": 7,
+             "metadata": {"vivarium": {"part": "result", "sizes": {"text/plain": 1}}},
              "data": {"text/plain": "1"}},
             {"output_type": "error", "ename": "E", "evalue": "m",
              "traceback": ["Traceback", "  E: m"]},

@@ -143,13 +143,15 @@ impl Cutter {
         ValueInfo {
             repr: self.text(&value.repr, "result", None),
             type_name: value.type_name.clone(),
+            size_bytes: value.size_bytes,
+            sizes: value.sizes.clone(),
             mime: self.bundle(&value.mime, "result"),
         }
     }
 
     pub(super) fn display(&mut self, index: usize, shown: &Display) -> Display {
         let mime = self.bundle(&shown.mime, &format!("displays/{index}"));
-        Display { id: shown.id.clone(), mime }
+        Display { id: shown.id.clone(), sizes: shown.sizes.clone(), mime }
     }
 
     /// Half a page or half a document is of no use: such forms are left out.
@@ -233,7 +235,8 @@ mod tests {
         let mime = ["text/plain", "text/html", "application/json", "image/png"];
         let mime: MimeBundle = mime.map(|kind| (kind.to_owned(), long.clone())).into();
         let mut cutter = Cutter::new(Some(MaxChars(100)), Keep::Head);
-        let bundle = cutter.display(3, &Display { id: None, mime }).mime;
+        let bundle =
+            cutter.display(3, &Display { id: None, sizes: crate::Sizes::new(), mime }).mime;
         assert_eq!(bundle.keys().collect::<Vec<_>>(), ["image/png", "text/plain"]);
         assert_eq!((bundle["image/png"].len(), bundle["text/plain"].len()), (101, 98));
         let told =

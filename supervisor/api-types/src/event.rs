@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::outcome::{Cause, DisplayKind, State, Status};
 
 use super::response::schema;
-use super::{ChangedFile, ExecutionUsage, KernelInfo, MimeBundle, Outcome, OutputFile};
+use super::{ChangedFile, ExecutionUsage, KernelInfo, MimeBundle, Outcome, OutputFile, Sizes};
 
 /// `started`: the execution begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -33,6 +33,10 @@ pub struct DisplayEvent<'a> {
     pub kind: DisplayKind,
     /// The `display_id`, if the code gave one.
     pub id: Option<Cow<'a, str>>,
+    /// Size of each representation, decoded, in bytes.
+    #[serde(default)]
+    #[schema(schema_with = schema::sizes)]
+    pub sizes: Sizes,
     #[schema(schema_with = schema::mime_bundle)]
     pub mime: MimeBundle,
 }

@@ -74,7 +74,8 @@ impl Outcome {
     pub fn weight_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let displays = self.displays.iter();
-        let displays = displays.map(|shown| length(&shown.id) + bundle(&shown.mime) + 64);
+        let displays = displays
+            .map(|shown| length(&shown.id) + bundle(&shown.mime) + 64 * (1 + shown.sizes.len()));
         let images = self.images.iter().chain(&self.video_frames);
         let images = images.map(|image| image.mime_type.len() + image.data.len() + 64);
         let files = self.files.iter().map(|file| {
@@ -102,7 +103,7 @@ impl super::ValueInfo {
     /// Its approximate size.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        self.repr.len() + self.type_name.len() + bundle(&self.mime)
+        self.repr.len() + self.type_name.len() + bundle(&self.mime) + 64 * self.sizes.len()
     }
 }
 

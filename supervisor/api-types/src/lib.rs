@@ -25,7 +25,7 @@ mod response;
 mod scalar;
 mod token;
 
-pub use answer::{AnswerForm, Answered, OutputFormat};
+pub use answer::{AnswerForm, Answered, Content, OutputFormat};
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
     Match, ProbeRequest,
@@ -53,7 +53,7 @@ pub use request::{
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,
     InterruptReply, KeepaliveReply, KernelInfo, MemoryCapacity, MimeBundle, Outcome, OutputFile,
-    PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState, SessionUsage,
+    PoolInfo, PreviousEnd, ResetReply, SessionInfo, SessionPage, SessionState, SessionUsage, Sizes,
     TemplateInfo, TenantInfo, TenantList, ValueInfo,
 };
 pub use scalar::{Cores, CoresError};

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use vivarium_protocol::message::Stream;
 
-use super::{MimeBundle, Outcome};
+use super::{EncodedImage, MimeBundle, Outcome, Sizes};
 
 /// One of the things that an execution printed, showed, returned or raised. Its content is in the
 /// outcome's separate fields.
@@ -42,9 +42,8 @@ pub enum NotebookOutput {
     },
     /// A display, a figure or a frame of an animation.
     DisplayData {
-        /// Empty.
-        #[schema(value_type = Object)]
-        metadata: BTreeMap<String, u64>,
+        /// Where the content is in the separate fields, and how large.
+        metadata: Metadata,
         /// Representations by MIME type: JSON types as JSON, other text as it is, everything else
         /// in base64.
         #[schema(value_type = Object)]
@@ -54,9 +53,8 @@ pub enum NotebookOutput {
     ExecuteResult {
         /// The number of the execution.
         execution_count: Option<u64>,
-        /// Empty.
-        #[schema(value_type = Object)]
-        metadata: BTreeMap<String, u64>,
+        /// Where the content is in the separate fields, and how large.
+        metadata: Metadata,
         /// Representations by MIME type, as in `display_data`.
         #[schema(value_type = Object)]
         data: NotebookData,
@@ -70,6 +68,27 @@ pub enum NotebookOutput {
         /// The lines of its traceback.
         traceback: Vec<String>,
     },
+}
+
+/// What an output says of its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Metadata {
+    pub vivarium: ContentInfo,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ContentInfo {
+    /// `result` or, counted from 0, `displays/0`, `images/0`, `video_frames/0`.
+    pub part: String,
+    /// Size of each representation, decoded, in bytes.
+    #[schema(schema_with = super::response::schema::sizes)]
+    pub sizes: Sizes,
+}
+
+impl Metadata {
+    fn new(part: impl Into<String>, sizes: Sizes) -> Self {
+        Self { vivarium: ContentInfo { part: part.into(), sizes } }
+    }
 }
 
 /// Representations by MIME type.
@@ -123,14 +142,23 @@ fn output(
             }
             NotebookOutput::Stream { name: stream, text }
         }
-        Place::Display(index) => display(data(&outcome.displays.get(index)?.mime)),
-        Place::Image(index) => display(picture(outcome.images.get(index)?)),
-        Place::VideoFrame(index) => display(picture(outcome.video_frames.get(index)?)),
-        Place::Result => NotebookOutput::ExecuteResult {
-            execution_count: outcome.execution_id.parse().ok(),
-            metadata: BTreeMap::new(),
-            data: data(&outcome.result.as_ref()?.mime),
-        },
+        Place::Display(index) => {
+            let shown = outcome.displays.get(index)?;
+            let metadata = Metadata::new(format!("displays/{index}"), shown.sizes.clone());
+            NotebookOutput::DisplayData { metadata, data: data(&shown.mime) }
+        }
+        Place::Image(index) => picture("images", index, outcome.images.get(index)?),
+        Place::VideoFrame(index) => {
+            picture("video_frames", index, outcome.video_frames.get(index)?)
+        }
+        Place::Result => {
+            let value = outcome.result.as_ref()?;
+            NotebookOutput::ExecuteResult {
+                execution_count: outcome.execution_id.parse().ok(),
+                metadata: Metadata::new("result", value.sizes.clone()),
+                data: data(&value.mime),
+            }
+        }
         Place::Exception => {
             let exception = outcome.exception.as_ref()?;
             NotebookOutput::Error {
@@ -142,13 +170,13 @@ fn output(
     })
 }
 
-const fn display(data: NotebookData) -> NotebookOutput {
-    NotebookOutput::DisplayData { metadata: BTreeMap::new(), data }
-}
-
-fn picture(image: &super::EncodedImage) -> NotebookData {
-    let content = Representation::Text(image.data.clone());
-    NotebookData::from([(image.mime_type.clone(), content)])
+fn picture(list: &str, index: usize, image: &EncodedImage) -> NotebookOutput {
+    let sizes = Sizes::from([(image.mime_type.clone(), image.size_bytes)]);
+    let mut data = NotebookData::new();
+    if !image.data.is_empty() {
+        data.insert(image.mime_type.clone(), Representation::Text(image.data.clone()));
+    }
+    NotebookOutput::DisplayData { metadata: Metadata::new(format!("{list}/{index}"), sizes), data }
 }
 
 fn data(mime: &MimeBundle) -> NotebookData {

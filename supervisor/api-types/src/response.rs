@@ -24,6 +24,9 @@ pub use host::{
 /// Representations of a value by MIME type: text as it is, everything else in base64.
 pub type MimeBundle = BTreeMap<String, String>;
 
+/// Sizes of representations by MIME type, decoded, in bytes.
+pub type Sizes = BTreeMap<String, u64>;
+
 /// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Outcome {
@@ -46,9 +49,15 @@ pub struct Outcome {
     pub session_created: bool,
     /// Exit code of a command; null for code, and for a command that was killed.
     pub exit_code: Option<i32>,
+    /// Size of stdout, as far as it is kept.
+    #[serde(default)]
+    pub stdout_bytes: u64,
     pub stdout: String,
     /// Whether there was more than the limit.
     pub stdout_truncated: bool,
+    /// Size of stderr, as far as it is kept.
+    #[serde(default)]
+    pub stderr_bytes: u64,
     pub stderr: String,
     /// Whether there was more than the limit.
     pub stderr_truncated: bool,
@@ -110,10 +119,17 @@ pub struct PreviousEnd {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ValueInfo {
-    pub repr: String,
+    /// Size of the repr.
+    #[serde(default)]
+    pub size_bytes: u64,
+    /// Size of each representation, decoded, in bytes.
+    #[serde(default)]
+    #[schema(schema_with = schema::sizes)]
+    pub sizes: Sizes,
     /// Name of the class.
     #[serde(rename = "type")]
     pub type_name: String,
+    pub repr: String,
     #[schema(schema_with = schema::mime_bundle)]
     pub mime: MimeBundle,
 }
@@ -123,6 +139,10 @@ pub struct Display {
     /// The `display_id`, if the code gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Size of each representation, decoded, in bytes.
+    #[serde(default)]
+    #[schema(schema_with = schema::sizes)]
+    pub sizes: Sizes,
     #[schema(schema_with = schema::mime_bundle)]
     pub mime: MimeBundle,
 }
@@ -131,6 +151,9 @@ pub struct Display {
 pub struct EncodedImage {
     /// Such as `image/png`.
     pub mime_type: String,
+    /// Size of the image, decoded.
+    #[serde(default)]
+    pub size_bytes: u64,
     /// Base64.
     pub data: String,
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use vivarium_api_types::{DisplayEvent, DoneEvent, MimeBundle, Outcome, OutputFile};
+use vivarium_api_types::{DisplayEvent, DoneEvent, MimeBundle, Outcome, OutputFile, Sizes};
 use vivarium_client::Event;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::outcome::{DisplayKind, Exception};
@@ -122,13 +122,13 @@ impl Printer {
     pub(super) fn save_all(&mut self, outcome: &Outcome) {
         for display in &outcome.displays {
             let (kind, mime) = (DisplayKind::Display, display.mime.clone());
-            self.save_display(&DisplayEvent { kind, id: None, mime });
+            self.save_display(&DisplayEvent { kind, id: None, sizes: Sizes::new(), mime });
         }
         let images = outcome.images.iter().map(|image| (DisplayKind::Image, image));
         let frames = outcome.video_frames.iter().map(|image| (DisplayKind::VideoFrame, image));
         for (kind, image) in images.chain(frames) {
             let mime = [(image.mime_type.clone(), image.data.clone())].into();
-            self.save_display(&DisplayEvent { kind, id: None, mime });
+            self.save_display(&DisplayEvent { kind, id: None, sizes: Sizes::new(), mime });
         }
         if let Some(value) = &outcome.result {
             self.save_value(&value.mime);

@@ -47,7 +47,7 @@ pub use actor::{MAX_COMMANDS, from_pooled, spawn};
 pub use adjustable::{Adjustable, Deadline};
 pub use execution::{Interrupted, QueuedExecution, Refusal, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
-pub use output::mime_bundle;
+pub use output::{mime_bundle, mime_sizes};
 pub use pooled::PooledSession;
 pub use results::Results;
 pub use stdin::StdinPipe;

@@ -22,8 +22,9 @@ fn stream(name: &str, text: &str) -> Value {
     json!({"output_type": "stream", "name": name, "text": text})
 }
 
-fn shown(data: &Value) -> Value {
-    json!({"output_type": "display_data", "metadata": {}, "data": data})
+fn shown(part: &str, sizes: &Value, data: &Value) -> Value {
+    let metadata = json!({"vivarium": {"part": part, "sizes": sizes}});
+    json!({"output_type": "display_data", "metadata": metadata, "data": data})
 }
 
 const CELL: &str = "
@@ -44,10 +45,15 @@ fn outputs_are_in_order_and_an_update_has_the_place_of_what_it_replaces() {
     let expected = [
         stream("stdout", "one\ntwo\n"),
         stream("stderr", "oh\n"),
-        shown(&json!({"text/plain": "second", "application/json": {"a": [2]}})),
+        shown(
+            "displays/0",
+            &json!({"text/plain": 6, "application/json": 10}),
+            &json!({"text/plain": "second", "application/json": {"a": [2]}}),
+        ),
         stream("stdout", "three\nfour\n"),
-        shown(&json!({"image/png": "UE5H"})),
-        json!({"output_type": "execute_result", "execution_count": 1, "metadata": {},
+        shown("displays/1", &json!({"image/png": 3}), &json!({"image/png": "UE5H"})),
+        json!({"output_type": "execute_result", "execution_count": 1,
+               "metadata": {"vivarium": {"part": "result", "sizes": {"text/plain": 2}}},
                "data": {"text/plain": "42"}}),
     ];
     let outcome = notebook(&session, CELL).ok();
@@ -229,4 +235,32 @@ fn numbers_of_characters_that_make_no_sense_are_refused() {
     }
     let most = json!({"code": "1", "answer": {"max_output_chars": u64::MAX}});
     assert_eq!(session.execute_with(&most).ok().result(), "1");
+}
+
+#[test]
+fn sizes_are_told_without_content_in_outcomes_and_streams() {
+    let daemon = Daemon::start();
+    let session = daemon.session();
+    let code = "print('é'); display({'image/png': b'1234', 'text/html': 'é'}, raw=True); 6 * 7";
+    let request = json!({"code": code, "answer": {"content": "sizes"}});
+    let outcome = session.execute_with(&request).ok();
+    assert_eq!((outcome.stdout(), &outcome.0["stdout_bytes"]), ("", &json!(3)));
+    let display = json!([{"sizes": {"image/png": 4, "text/html": 2}, "mime": {}}]);
+    assert_eq!(outcome.0["displays"], display);
+    let result = json!({"size_bytes": 2, "sizes": {"text/plain": 2}, "type": "int", "repr": "",
+                        "mime": {}});
+    assert_eq!(outcome.0["result"], result);
+    let whole = session.execution("1")["outcome"].clone();
+    assert_eq!((&whole["result"]["repr"], &whole["stdout"]), (&json!("42"), &json!("é\n")));
+    let path = "/executions/1?content=sizes&format=notebook";
+    let outputs = session.request("GET", path, None).json()["outcome"]["outputs"].clone();
+    let sizes = json!({"image/png": 4, "text/html": 2});
+    assert_eq!(outputs[0], shown("displays/0", &sizes, &json!({})));
+    validate(outputs.as_array().unwrap());
+    let events = session.stream_with("/execute", &[], &request).rest();
+    let data = |name: &str| &events.iter().find(|event| event.name == name).unwrap().data;
+    assert_eq!(data("stdout")["text"], "é\n", "printed text streams all the same");
+    assert_eq!((&data("display")["mime"], &data("display")["sizes"]), (&json!({}), &sizes));
+    assert_eq!(data("result"), &result);
+    daemon.stop_and_check();
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from .models.media import Representations, Value
@@ -49,6 +50,8 @@ class Display:
     id: Optional[str]
     """The `display_id`, if the code gave one."""
     content: Representations
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Size of each representation, decoded, in bytes, also of those that were not sent."""
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import { Outcome } from "../outcome.js";
 import { object, parseObject, string } from "./json.js";
 import type { Message } from "./sse.js";
 
-type Shown = { id?: string; mime: Display["mime"] };
+type Shown = { id?: string; sizes: Display["sizes"]; mime: Display["mime"] };
 
 /** Reads messages in order, and keeps what the outcome needs. */
 export class Collector {
   readonly #text = { stdout: [] as string[], stderr: [] as string[] };
   readonly #pictures = {
-    image: [] as { mime_type: string; data: string }[],
-    video_frame: [] as { mime_type: string; data: string }[],
+    image: [] as { mime_type: string; size_bytes: number | undefined; data: string }[],
+    video_frame: [] as { mime_type: string; size_bytes: number | undefined; data: string }[],
   };
   #displays: Shown[] = [];
   #result: Result["value"] | null = null;
@@ -40,7 +40,9 @@ export class Collector {
         const fields = read();
         const kind = string(fields, "kind", what) as Display["kind"];
         const mime = object(fields["mime"], `${what}'s mime`) as Display["mime"];
-        const shown = typeof fields["id"] === "string" ? { id: fields["id"], mime } : { mime };
+        const sizes = object(fields["sizes"] ?? {}, `${what}'s sizes`) as Display["sizes"];
+        const id = typeof fields["id"] === "string" ? { id: fields["id"] } : {};
+        const shown = { ...id, sizes, mime };
         this.#show(kind, { ...shown });
         return { type: "display", number, kind, ...shown };
       }
@@ -67,13 +69,17 @@ export class Collector {
 
   #show(kind: Display["kind"], shown: Shown): void {
     if (kind === "image" || kind === "video_frame") {
-      const pictures = Object.entries(shown.mime);
-      this.#pictures[kind].push(...pictures.map(([mime_type, data]) => ({ mime_type, data })));
+      // Without content there are sizes.
+      for (const mime_type of Object.keys({ ...shown.sizes, ...shown.mime })) {
+        const [size_bytes, data] = [shown.sizes?.[mime_type], shown.mime[mime_type] ?? ""];
+        this.#pictures[kind].push({ mime_type, size_bytes, data });
+      }
     } else if (kind === "clear") {
       this.#displays = [];
     } else if (kind === "update") {
       for (const display of this.#displays.filter((one) => one.id === shown.id)) {
         display.mime = shown.mime;
+        display.sizes = shown.sizes;
       }
     } else if (kind === "display") {
       this.#displays.push(shown);
@@ -82,10 +88,13 @@ export class Collector {
 
   /** `done` is the outcome without what the other events have told. */
   #outcome(fields: object): Outcome {
+    const [stdout, stderr] = [this.#text.stdout.join(""), this.#text.stderr.join("")];
     return new Outcome({
       ...fields,
-      stdout: this.#text.stdout.join(""),
-      stderr: this.#text.stderr.join(""),
+      stdout,
+      stdout_bytes: bytesOf(stdout),
+      stderr,
+      stderr_bytes: bytesOf(stderr),
       displays: this.#displays,
       images: this.#pictures.image,
       video_frames: this.#pictures.video_frame,
@@ -93,6 +102,10 @@ export class Collector {
       exception: this.#exception,
     });
   }
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
 export function eventNumber(message: Message): number {

@@ -78,6 +78,16 @@ pub(crate) fn metadata_patch() -> Schema {
     nullable(object, Type::Object).description(Some(about)).into()
 }
 
+/// [`crate::Sizes`]
+pub(crate) fn sizes() -> Schema {
+    let about = "Size of each representation by MIME type, decoded, in bytes";
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some(about))
+        .additional_properties(Some(Schema::from(ObjectBuilder::new().schema_type(Type::Integer))))
+        .into()
+}
+
 /// [`vivarium_protocol::units::Limit`]
 pub(crate) fn limit() -> Schema {
     number_or_unlimited(Type::Integer, 1.0)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vivarium_api_types::{DisplayEvent, DoneEvent, StartedEvent};
 use vivarium_client::{Event, Execution};
 use vivarium_engine::session::execution_log::{Batch, EventKind, EventNumber, EventSubscription};
-use vivarium_engine::session::mime_bundle;
+use vivarium_engine::session::{mime_bundle, mime_sizes};
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError, ExecutionHandle};
 use vivarium_protocol::message::Stream;
 
@@ -109,6 +109,7 @@ impl EmbeddedEvents {
             EventKind::Display(display) => Event::Display(DisplayEvent {
                 kind: display.kind,
                 id: display.id.clone().map(Cow::Owned),
+                sizes: mime_sizes(&display.mime),
                 mime: mime_bundle(&display.mime),
             }),
             EventKind::Value(value) => Event::Result(Arc::unwrap_or_clone(Arc::clone(value))),

@@ -23,7 +23,7 @@ pub(super) mod tests;
 mod text;
 
 use files::Files;
-pub use mime::bundle as mime_bundle;
+pub use mime::{bundle as mime_bundle, sizes as mime_sizes};
 use order::Order;
 use shown::Shown;
 use text::{Kept, Printed};

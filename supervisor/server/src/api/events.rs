@@ -14,12 +14,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
-use utoipa::openapi::content::{Content, ContentBuilder};
+use utoipa::openapi::content::{Content as MediaType, ContentBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{
-    AnswerForm, DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo,
+    AnswerForm, Content, DisplayEvent, DoneEvent, MimeBundle, OutputEvent, StartedEvent, ValueInfo,
 };
 use vivarium_engine::budget::{Account, Full, Reserved};
 use vivarium_engine::session::execution_log::{
@@ -106,7 +106,7 @@ impl IntoResponses for ShownOrFollowed {
 }
 
 /// A stream of events, for the OpenAPI document.
-pub(super) fn described() -> Content {
+pub(super) fn described() -> MediaType {
     let text = ObjectBuilder::new().schema_type(Type::String).description(Some(
         "Server-sent events, each with its number as `id`, its name as `event`, and JSON as \
          `data`: `started` (StartedEvent), `stdout` and `stderr` (OutputEvent), `display` \
@@ -123,27 +123,31 @@ pub(super) fn respond(
     reader: EventSubscription,
     gone: impl Future<Output = ()> + Send + 'static,
     account: Account,
+    content: Content,
 ) -> Response {
-    let frames = futures_util::stream::unfold(Some((reader, gone, account)), |state| async {
-        let (mut reader, gone, account) = state?;
-        let frame = match timeout(KEEP_ALIVE, reader.next()).await {
-            Err(_) => Bytes::from_static(b": keep-alive\n\n"),
-            Ok(Batch::Events(events)) => match encode(&events, &account).await {
-                Ok(frame) => frame,
-                Err(_) => return Some((Ok::<_, Infallible>(Bytes::from_static(NO_ROOM)), None)),
-            },
-            Ok(Batch::End) => {
-                gone.await;
-                return None;
-            }
-            Ok(Batch::CutOff) => {
-                let why =
-                    ": cut off: this client was too slow; Last-Event-ID goes on from here\n\n";
-                return Some((Ok(Bytes::from_static(why.as_bytes())), None));
-            }
-        };
-        Some((Ok(frame), Some((reader, gone, account))))
-    });
+    let frames =
+        futures_util::stream::unfold(Some((reader, gone, account)), move |state| async move {
+            let (mut reader, gone, account) = state?;
+            let frame = match timeout(KEEP_ALIVE, reader.next()).await {
+                Err(_) => Bytes::from_static(b": keep-alive\n\n"),
+                Ok(Batch::Events(events)) => match encode(&events, content, &account).await {
+                    Ok(frame) => frame,
+                    Err(_) => {
+                        return Some((Ok::<_, Infallible>(Bytes::from_static(NO_ROOM)), None));
+                    }
+                },
+                Ok(Batch::End) => {
+                    gone.await;
+                    return None;
+                }
+                Ok(Batch::CutOff) => {
+                    let why =
+                        ": cut off: this client was too slow; Last-Event-ID goes on from here\n\n";
+                    return Some((Ok(Bytes::from_static(why.as_bytes())), None));
+                }
+            };
+            Some((Ok(frame), Some((reader, gone, account))))
+        });
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -157,7 +161,7 @@ enum Data<'a> {
     Started(StartedEvent<'a>),
     Output(OutputEvent<'a>),
     Display(DisplayEvent<'a>),
-    Value(&'a ValueInfo),
+    Value(Cow<'a, ValueInfo>),
     Exception(&'a Exception),
     Done(DoneEvent<'a>),
 }
@@ -166,7 +170,7 @@ enum Data<'a> {
 const NO_ROOM: &[u8] =
     b": cut off: the daemon has no room for more; Last-Event-ID goes on from here\n\n";
 
-async fn encode(events: &[Arc<Event>], account: &Account) -> Result<Bytes, Full> {
+async fn encode(events: &[Arc<Event>], content: Content, account: &Account) -> Result<Bytes, Full> {
     let weight = events.iter().map(|event| event.bytes()).sum();
     let mut reservation = if weight > reply::LARGE_BYTES {
         account.take_within(weight, reply::ROOM_WITHIN).await?
@@ -180,14 +184,14 @@ async fn encode(events: &[Arc<Event>], account: &Account) -> Result<Bytes, Full>
     let size = events.iter().map(|event| text(event) + FRAME_BYTES).sum();
     let mut frame = Vec::with_capacity(size);
     for event in events {
-        encode_one(event, &mut frame);
+        encode_one(event, content, &mut frame);
     }
     // Escapes and base64 may take more.
     reservation.set(frame.capacity());
     Ok(Bytes::from_owner(Reserved { bytes: frame, reservation }))
 }
 
-fn encode_one(event: &Event, frame: &mut Vec<u8>) {
+fn encode_one(event: &Event, content: Content, frame: &mut Vec<u8>) {
     let (name, data) = match &event.kind {
         EventKind::Started { execution_id, session_id } => (
             "started",
@@ -208,10 +212,17 @@ fn encode_one(event: &Event, frame: &mut Vec<u8>) {
             Data::Display(DisplayEvent {
                 kind: display.kind,
                 id: display.id.as_deref().map(Cow::Borrowed),
-                mime: vivarium_engine::session::mime_bundle(&display.mime),
+                sizes: vivarium_engine::session::mime_sizes(&display.mime),
+                mime: match content {
+                    Content::Full => vivarium_engine::session::mime_bundle(&display.mime),
+                    Content::Sizes => MimeBundle::new(),
+                },
             }),
         ),
-        EventKind::Value(value) => ("result", Data::Value(value)),
+        EventKind::Value(value) => match content {
+            Content::Full => ("result", Data::Value(Cow::Borrowed(value))),
+            Content::Sizes => ("result", Data::Value(Cow::Owned(value.sizes_only()))),
+        },
         EventKind::Exception(exception) => ("error", Data::Exception(exception)),
         EventKind::Done { outcome, stdout_truncated, stderr_truncated } => {
             ("done", Data::Done(DoneEvent::new(outcome, *stdout_truncated, *stderr_truncated)))

@@ -191,7 +191,7 @@ pub(super) async fn respond(
         ResponseMode::Events(last_read) => {
             // No client can have read events of an execution that has only just begun.
             let (reader, gone) = handle.follow(last_read.filter(|_| is_replay))?;
-            events::respond(reader, gone, engine.account(tenant))
+            events::respond(reader, gone, engine.account(tenant), answer.form.content)
         }
         ResponseMode::Outcome => {
             let outcome = handle.outcome().await?;

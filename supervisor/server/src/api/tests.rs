@@ -118,10 +118,15 @@ async fn session_is_created_used_and_deleted_over_http() {
     let members: Vec<_> = outcome.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "cause detail displays duration_ms exception execution_id exit_code files \
                     files_changed files_changed_more images kernel result session_created session_id \
-                    state status stderr stderr_truncated stdout stdout_truncated usage video_frames";
+                    state status stderr stderr_bytes stderr_truncated stdout stdout_bytes \
+                    stdout_truncated usage video_frames";
     assert_eq!(members.join(" "), expected);
     assert_eq!(outcome["stdout"], "hi");
-    assert_eq!(outcome["result"], json!({"repr": "hi", "type": "T", "mime": {}}));
+    assert_eq!(outcome["result"]["repr"], "hi");
+    assert_eq!(
+        (&outcome["result"]["size_bytes"], &outcome["stdout_bytes"]),
+        (&json!(2), &json!(2))
+    );
     let shown = server.call("GET", "/v1/sessions", "").await.json();
     assert_eq!(shown["sessions"][0]["usage"]["executions"], 1);
     assert_eq!(shown["sessions"][0]["limits"]["cpu_cores"], json!(1.0));

@@ -18,7 +18,7 @@ class Collector:
     def __init__(self) -> None:
         self._text: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._displays: list[dict[str, Any]] = []
-        self._pictures: dict[str, list[dict[str, str]]] = {"image": [], "video_frame": []}
+        self._pictures: dict[str, list[dict[str, Any]]] = {"image": [], "video_frame": []}
         self._result: Optional[dict[str, Any]] = None
         self._exception: Optional[dict[str, Any]] = None
 
@@ -44,18 +44,23 @@ class Collector:
 
     def _display(self, number: int, reader: Reader) -> Event:
         kind, id, mime = reader.text("kind"), reader.optional_text("id"), reader.texts("mime")
+        sizes = reader.sizes("sizes")
         if kind in self._pictures:
-            pictures = ({"mime_type": form, "data": data} for form, data in mime.items())
+            forms = mime or dict.fromkeys(sizes, "")
+            pictures = (
+                {"mime_type": form, "data": data, "size_bytes": sizes.get(form)}
+                for form, data in forms.items()
+            )
             self._pictures[kind] += pictures
         elif kind == "clear":
             self._displays.clear()
         elif kind == "update":
             for shown in self._displays:
                 if shown["id"] == id:
-                    shown["mime"] = mime
+                    shown.update(mime=mime, sizes=sizes)
         else:
-            self._displays.append({"id": id, "mime": mime})
-        return Display(number, kind, id, Representations(mime))
+            self._displays.append({"id": id, "mime": mime, "sizes": sizes})
+        return Display(number, kind, id, Representations(mime), sizes)
 
     def _value(self, number: int, reader: Reader) -> Event:
         self._result = reader.fields
@@ -67,9 +72,12 @@ class Collector:
 
     def _done(self, number: int, reader: Reader) -> Event:
         # `done` is the outcome without what the other events have told.
+        stdout, stderr = ("".join(self._text[name]) for name in ("stdout", "stderr"))
         told = {
-            "stdout": "".join(self._text["stdout"]),
-            "stderr": "".join(self._text["stderr"]),
+            "stdout": stdout,
+            "stdout_bytes": len(stdout.encode(errors="replace")),
+            "stderr": stderr,
+            "stderr_bytes": len(stderr.encode(errors="replace")),
             "displays": self._displays,
             "images": self._pictures["image"],
             "video_frames": self._pictures["video_frame"],

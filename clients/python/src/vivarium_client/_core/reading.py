@@ -98,6 +98,11 @@ class Reader:
         """The strings of an array; none if missing."""
         return tuple(str(value) for value in self._get(name, list) or [])
 
+    def sizes(self, name: str) -> dict[str, int]:
+        """An object of integers; other values are left out."""
+        fields = self.object(name).fields.items()
+        return {key: value for key, value in fields if type(value) is int}
+
     def time(self, name: str) -> datetime:
         """A time (RFC 3339)."""
         return _time(self.required_text(name), f"{self.where}.{name}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
-from ..models.names import AnswerFormat, Format, Keep, Network, SessionState
+from ..models.names import AnswerFormat, ContentForm, Format, Keep, Network, SessionState
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, merge_patch, patch, path, post
@@ -51,6 +51,9 @@ class AnswerForm(TypedDict, total=False):
     """The most characters of each text, 100 or more; `Outcome.cuts` tells what is missing."""
     keep: Keep
     """Which part of a longer text is kept: `head`, `tail` or `both` (the default)."""
+    content: ContentForm
+    """`full` (the default), or `sizes` without the content of printed text, the value, displays
+    and images. A stream has printed text all the same."""
 
 
 def create_session(

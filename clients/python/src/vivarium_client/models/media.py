@@ -32,7 +32,9 @@ class Image:
     mime_type: str
     """Such as `image/png`."""
     data: str = field(repr=False)
-    """Base64, as received."""
+    """Base64, as received; empty if only sizes were asked for."""
+    size_bytes: int = 0
+    """Size, decoded."""
 
     @property
     def bytes(self) -> builtins.bytes:
@@ -57,7 +59,9 @@ class Image:
 
     @classmethod
     def _read(cls, reader: Reader) -> Image:
-        return cls(reader.required_text("mime_type"), reader.text("data"))
+        return cls(
+            reader.required_text("mime_type"), reader.text("data"), reader.integer("size_bytes")
+        )
 
 
 def raster(mime: Mapping[str, Any]) -> Optional[Image]:
@@ -100,10 +104,12 @@ class DisplayData(Representations):
 
     id: Optional[str] = None
     """The `display_id`, if the code gave one."""
+    sizes: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """Size of each representation, decoded, in bytes, also of those that were not sent."""
 
     @classmethod
     def _read(cls, reader: Reader) -> DisplayData:
-        return cls(reader.texts("mime"), reader.optional_text("id"))
+        return cls(reader.texts("mime"), reader.optional_text("id"), reader.sizes("sizes"))
 
 
 @dataclass(frozen=True)
@@ -113,13 +119,23 @@ class Value(Representations):
     repr: str = ""
     type: str = ""
     """The class's name."""
+    size_bytes: int = 0
+    """Size of the repr."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Size of each representation, decoded, in bytes, also of those that were not sent."""
 
     def __str__(self) -> str:
         return self.repr
 
     @classmethod
     def _read(cls, reader: Reader) -> Value:
-        return cls(reader.texts("mime"), reader.text("repr"), reader.text("type"))
+        return cls(
+            reader.texts("mime"),
+            reader.text("repr"),
+            reader.text("type"),
+            reader.integer("size_bytes"),
+            reader.sizes("sizes"),
+        )
 
 
 @dataclass(frozen=True)

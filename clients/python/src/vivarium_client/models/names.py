@@ -17,6 +17,9 @@ Format = Literal["text", "base64"]
 AnswerFormat = Literal["separate", "notebook", "both"]
 """Which fields of an outcome have what code printed, showed, returned and raised."""
 
+ContentForm = Literal["full", "sizes"]
+"""Whether an answer has content or only its sizes."""
+
 Keep = Literal["head", "tail", "both"]
 """Which part of a long text is kept."""
 

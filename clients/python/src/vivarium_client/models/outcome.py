@@ -141,9 +141,13 @@ class Outcome:
     exit_code: Optional[int]
     """None for code, and for a command that was killed."""
     stdout: str
+    stdout_bytes: int
+    """Size of stdout, as far as the daemon keeps it."""
     stdout_truncated: bool
     """Whether there was more than the limit."""
     stderr: str
+    stderr_bytes: int
+    """Size of stderr, as far as the daemon keeps it."""
     stderr_truncated: bool
     """Whether there was more than the limit."""
     exception: Optional[ExceptionInfo]
@@ -296,8 +300,10 @@ class Outcome:
             session_created=reader.flag("session_created"),
             exit_code=reader.optional_integer("exit_code"),
             stdout=reader.text("stdout"),
+            stdout_bytes=reader.integer("stdout_bytes"),
             stdout_truncated=reader.flag("stdout_truncated"),
             stderr=reader.text("stderr"),
+            stderr_bytes=reader.integer("stderr_bytes"),
             stderr_truncated=reader.flag("stderr_truncated"),
             exception=None if exception is None else ExceptionInfo._read(exception),
             value=None if value is None else Value._read(value),

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use vivarium_api_types::{MimeBundle, ValueInfo, is_text};
+use vivarium_api_types::{MimeBundle, Sizes, ValueInfo, is_text};
 use vivarium_protocol::outcome::{MimePart, Value};
 
 /// Text as it is, everything else in base64.
@@ -18,9 +18,18 @@ pub fn bundle(parts: &[MimePart]) -> MimeBundle {
     parts.iter().map(|part| (part.mime_type.clone(), encode(part))).collect()
 }
 
+pub fn sizes(parts: &[MimePart]) -> Sizes {
+    parts.iter().map(|part| (part.mime_type.clone(), part.data.len() as u64)).collect()
+}
+
 pub(super) fn describe(value: Value) -> ValueInfo {
-    let mime = bundle(&value.mime);
-    ValueInfo { repr: value.repr, type_name: value.type_name, mime }
+    ValueInfo {
+        size_bytes: value.repr.len() as u64,
+        sizes: sizes(&value.mime),
+        mime: bundle(&value.mime),
+        repr: value.repr,
+        type_name: value.type_name,
+    }
 }
 
 /// Bytes of a bundle as it came.

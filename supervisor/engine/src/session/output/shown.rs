@@ -70,6 +70,7 @@ impl Shown {
     pub(super) fn displays(&self) -> Vec<DisplayInfo> {
         let describe = |display: &Arc<Display>| DisplayInfo {
             id: display.id.clone(),
+            sizes: mime::sizes(&display.mime),
             mime: mime::bundle(&display.mime),
         };
         self.displays.iter().map(describe).collect()
@@ -94,6 +95,7 @@ fn images(displays: &[Arc<Display>]) -> Vec<EncodedImage> {
     images
         .map(|part| EncodedImage {
             mime_type: part.mime_type.clone(),
+            size_bytes: part.data.len() as u64,
             data: STANDARD.encode(&part.data),
         })
         .collect()

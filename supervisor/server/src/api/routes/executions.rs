@@ -86,7 +86,7 @@ async fn show(
         run_body::end_with_client(&extensions);
         let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
         let account = api.engine.account(&tenant);
-        return Ok(events::respond(reader, std::future::ready(()), account));
+        return Ok(events::respond(reader, std::future::ready(()), account, form.content));
     }
     let info = api.engine.execution(&tenant, &id, &execution_id)?;
     let weight = info.outcome.as_ref().map_or(0, |outcome| outcome.weight_bytes());
