@@ -56,7 +56,10 @@ async fn execution_is_streamed_on_request() {
     assert_eq!(events.iter().map(|event| event.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(events[0].2, json!({"execution_id": "1", "session_id": "a"}));
     assert_eq!(events[1].2, json!({"text": "hi"}));
-    assert_eq!(events[2].2, json!({"repr": "hi", "type": "T", "mime": {}}));
+    assert_eq!(
+        events[2].2,
+        json!({"size_bytes": 2, "sizes": {}, "repr": "hi", "type": "T", "mime": {}})
+    );
     let done = &events[3].2;
     assert_eq!((&done["status"], &done["exit_code"]), (&json!("ok"), &Value::Null));
     for member in ["stdout", "stderr", "displays", "images", "result", "exception"] {
@@ -195,7 +198,8 @@ async fn idle_stream_sends_keep_alive_comments() {
         vivarium_engine::session::execution_log::ExecutionLog::new(1 << 10, false);
     let reader = record.subscribe(None).unwrap();
     let account = echoing(settings()).0.account("t");
-    let response = crate::api::events::respond(reader, std::future::ready(()), account);
+    let content = vivarium_api_types::Content::Full;
+    let response = crate::api::events::respond(reader, std::future::ready(()), account, content);
     let mut body = response.into_body();
     let began = tokio::time::Instant::now();
     for _ in 0..2 {
