@@ -21,6 +21,7 @@ mod kernel_wire;
 mod listen_addr;
 mod settings;
 mod sse;
+mod suggest;
 mod tar;
 mod targets;
 mod token;
