@@ -53,12 +53,12 @@ pub struct SessionPatch {
     pub metadata: Change<BTreeMap<String, Option<String>>>,
     /// Milliseconds without an execution or keepalive after which the session is reaped, no more
     /// than the configured time. Null is the configured time.
-    #[serde(skip_serializing_if = "Change::is_keep", deserialize_with = "scalar::change_of_ms")]
+    #[serde(skip_serializing_if = "Change::is_keep", deserialize_with = "change_of_ms")]
     #[schema(value_type = Option<u64>, minimum = 1)]
     pub idle_timeout_ms: Change<u64>,
     /// When the session ends, whatever it does: a time to come, no later than the configured
     /// `session.max_lifetime` after its creation. Null is that latest time, or none.
-    #[serde(skip_serializing_if = "Change::is_keep", deserialize_with = "scalar::change_of_time")]
+    #[serde(skip_serializing_if = "Change::is_keep", deserialize_with = "change_of_time")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deadline: Change<Timestamp>,
     /// Limits to lower: `max_memory_mb`, `max_procs` and `cpu_cores` at once, `max_output_bytes` and
@@ -87,4 +87,14 @@ fn metadata<'de, D: Deserializer<'de>>(
 fn limits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LimitsSpec>, D::Error> {
     super::Object::<super::limits::GivenLimits>::deserialize(deserializer)
         .map(|given| Some(given.0.into()))
+}
+
+fn change_of_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Change<u64>, D::Error> {
+    Ok(scalar::milliseconds(deserializer)?.map_or(Change::Remove, Change::Set))
+}
+
+fn change_of_time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Change<Timestamp>, D::Error> {
+    Ok(scalar::time(deserializer)?.map_or(Change::Remove, Change::Set))
 }

@@ -11,8 +11,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::UNLIMITED;
 
-use super::patch::Change;
-
 /// A number of cores in requests, responses and flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cores(pub CpuCores);
@@ -184,18 +182,6 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
     Ok(Option::<Time>::deserialize(deserializer)?.map(|given| given.0))
-}
-
-pub(super) fn change_of_ms<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Change<u64>, D::Error> {
-    Ok(milliseconds(deserializer)?.map_or(Change::Remove, Change::Set))
-}
-
-pub(super) fn change_of_time<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Change<Timestamp>, D::Error> {
-    Ok(time(deserializer)?.map_or(Change::Remove, Change::Set))
 }
 
 /// A map in which no key comes twice.
