@@ -102,8 +102,8 @@ fn an_embedded_sandbox_may_have_more_than_is_configured() {
     let low = program::embedded(
         &program::Runner::Self_,
         dir.path(),
-        &["--max-procs", "1", "-c", "1"],
+        &["--max-memory-mb", "1", "-c", "1"],
         "",
     );
-    assert!(low.expect_code(2).stderr().contains("limits.max_procs"));
+    assert!(low.expect_code(2).stderr().contains("limits.max_memory_mb: 1 is too low"));
 }
