@@ -52,6 +52,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This API as OpenAPI 3.1 */
+        get: operations["openapi"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/readyz": {
         parameters: {
             query?: never;
@@ -136,7 +153,8 @@ export interface paths {
         delete: operations["delete_session"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Change a session */
+        patch: operations["change_session"];
         trace?: never;
     };
     "/v1/sessions/{id}/commands": {
@@ -148,7 +166,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Run a command in a session */
+        /**
+         * Run a command in a session
+         * @description It runs beside the code of the session and beside other commands, of which there may be 32 at a
+         *     time. In the background it is answered with its id at once.
+         */
         post: operations["command"];
         delete?: never;
         options?: never;
@@ -190,6 +212,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the executions of a session */
+        get: operations["list_executions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/executions/{execution_id}": {
         parameters: {
             query?: never;
@@ -201,6 +240,65 @@ export interface paths {
         get: operations["show_execution"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/executions/{execution_id}/resize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change the size of a running command's terminal */
+        post: operations["resize_pty"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/executions/{execution_id}/signal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a signal to a running command
+         * @description The signal goes to its process group, `SIGKILL` to all that descends from it too. Code can be sent
+         *     `SIGINT` alone.
+         */
+        post: operations["signal_execution"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/executions/{execution_id}/stdin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write to the standard input of a running command
+         * @description The command has to be started with `stdin_open`. The answer comes when the command, or the pipe to
+         *     it, has taken all of the body.
+         */
+        post: operations["write_stdin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -232,16 +330,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Download a file, or one range of it */
+        /** Download a file, one range of it, or a directory as a tar archive */
         get: operations["download"];
-        /** Upload a file, or unpack a tar archive */
+        /** Upload a file, unpack a tar archive, or make a directory */
         put: operations["upload"];
         post?: never;
         /** Remove a file, or a directory with all that is in it */
         delete: operations["delete_file"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Move a file, directory or link, or change its permissions */
+        patch: operations["change_file"];
         trace?: never;
     };
     "/v1/sessions/{id}/inspect": {
@@ -312,6 +411,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/ports/{port}/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Send a request to a server in a session
+         * @description Any method, and `WebSocket`. Bodies are streamed both ways. See the page about ports for what of
+         *     requests and answers is not passed on.
+         */
+        get: operations["request_port"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/previews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show a server in a session to browsers
+         * @description The URL opens it in a browser, on an origin of its own, until it expires.
+         */
+        post: operations["create_preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/reset": {
         parameters: {
             query?: never;
@@ -329,39 +469,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch files
+         * @description Changes below a directory, as they come.
+         */
+        get: operations["watch_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description How an answer tells what came of an execution. */
+        AnswerForm: {
+            /**
+             * @description `full`, or `sizes` without the content of printed text, the value, displays, images and
+             *     frames. A stream of events has printed text all the same.
+             */
+            content?: components["schemas"]["Content"];
+            /**
+             * @description Which fields have what code printed, showed, returned and raised: `separate` ones, or
+             *     `outputs`, in order as a `notebook` has them, or `both`.
+             */
+            format?: components["schemas"]["OutputFormat"];
+            /** @description Which part of a longer text is kept. */
+            keep?: components["schemas"]["Keep"];
+            /**
+             * Format: int64
+             * @description The most characters of each text: stdout, stderr, the result's and a display's plain text, an
+             *     exception's message and traceback. Other text forms that are longer are left out.
+             */
+            max_output_chars?: number | null;
+        };
+        /** @description A command that runs in the background. */
+        BackgroundReply: {
+            /** @description By which its state and events are found, and with which it is written to and signalled. */
+            execution_id: string;
+            /** @description The session's id */
+            session_id: string;
+        };
+        /** @description What the tenant may still start */
         Capacity: {
             /** @description CPUs that the daemon may use. */
             cpus: number;
+            /** @description The tenant's maximum of sessions */
             max_sessions: number | "unlimited";
+            /** @description Memory for more sessions */
             memory?: components["schemas"]["MemoryCapacity"];
             /** @description Executions that may wait in each session. */
             queue_depth: number;
             /** @description The tenant's sessions now. */
             sessions: number;
         };
-        /** @description A file that an execution made or changed. */
+        /** @description A file that an execution made, changed or deleted. */
         ChangedFile: {
+            /** @description Whether it is gone. Left out if it is not. May be a directory that was moved away. */
+            deleted?: boolean;
             /** @description Path relative to the workdir. */
             name: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes
+             */
             size_bytes: number;
         };
-        /** @description A process to run in a session's sandbox: `argv` or `shell`. */
+        /** @description A process to run in a session's sandbox, beside its kernel: `argv` or `shell`. */
         CommandRequest: {
+            answer?: components["schemas"]["AnswerForm"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
+            /**
+             * @description Answer at once with the execution's id, and let it run until its own `timeout_ms`, a reset or
+             *     the session's end.
+             */
+            background?: boolean;
             /** @description Interrupt it when the client goes away. */
             cancel_on_disconnect?: boolean;
             /** @description Its working directory, in the workdir; the workdir itself if not given. */
             cwd?: string | null;
+            /** @description Variables for it alone, beside the session's. */
+            env?: {
+                [key: string]: string;
+            };
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
+            pty?: components["schemas"]["PtySize"] | null;
+            /** @description Wait for its turn, behind the code that the session was sent before. */
+            queued?: boolean;
             /** @description A command line for `/bin/sh -c`. */
             shell?: string | null;
             /** @description Standard input as text; empty if neither is given. */
@@ -369,8 +578,14 @@ export interface components {
             /** @description Standard input in base64. */
             stdin_base64?: string | null;
             /**
+             * @description Standard input is left open: write to it with `POST
+             *     /v1/sessions/{id}/executions/{execution_id}/stdin`.
+             */
+            stdin_open?: boolean;
+            /**
              * Format: int64
-             * @description Milliseconds it may run; the configured time if not given.
+             * @description Milliseconds it may run; if not given the configured time, and any time for one in the
+             *     background or on a terminal.
              */
             timeout_ms?: number | null;
         };
@@ -394,6 +609,20 @@ export interface components {
          * @enum {string}
          */
         Completeness: "complete" | "incomplete" | "invalid";
+        /**
+         * @description Whether an answer has content or tells only how large it is.
+         * @enum {string}
+         */
+        Content: "full" | "sizes";
+        ContentInfo: {
+            /** @description `result` or, counted from 0, `displays/0`, `images/0`, `video_frames/0`. */
+            part: string;
+            /** @description Size of each representation by MIME type, decoded, in bytes */
+            sizes: {
+                [key: string]: number;
+            };
+        };
+        /** @description An object that code passed to `display()` */
         Display: {
             /** @description The `display_id`, if the code gave one. */
             id?: string | null;
@@ -401,22 +630,36 @@ export interface components {
             mime: {
                 [key: string]: string;
             };
+            /** @description Size of each representation by MIME type, decoded, in bytes */
+            sizes?: {
+                [key: string]: number;
+            };
         };
         /** @description `display`: a display, figure or frame. */
         DisplayEvent: {
             /** @description The `display_id`, if the code gave one. */
             id?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What it is
+             * @enum {string}
+             */
             kind: "display" | "update" | "clear" | "image" | "video_frame";
             /** @description Representations by MIME type: text as it is, everything else in base64 */
             mime: {
                 [key: string]: string;
             };
+            /** @description Size of each representation by MIME type, decoded, in bytes */
+            sizes?: {
+                [key: string]: number;
+            };
         };
         /** @description `done`: the execution is over. The outcome, without the content of earlier events. */
         DoneEvent: {
-            /** @enum {string|null} */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | null;
+            /**
+             * @description Why it ended so, if the status alone does not say; else null
+             * @enum {string|null}
+             */
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | null;
             /** @description The evidence, in words; may be empty. */
             detail: string;
             /**
@@ -437,41 +680,70 @@ export interface components {
             files_changed: components["schemas"]["ChangedFile"][];
             /** @description Whether there are more changed files. */
             files_changed_more: boolean;
+            /** @description The kernel that it ran in; null if it was rejected before there was one */
             kernel?: components["schemas"]["KernelInfo"] | null;
             /** @description Whether this request created the session. */
             session_created: boolean;
+            /** @description The session's id */
             session_id: string;
-            /** @enum {string} */
+            /**
+             * @description The state: of an outcome, whether variables and modules survived
+             * @enum {string}
+             */
             state: "preserved" | "lost";
-            /** @enum {string} */
+            /**
+             * @description How it ended, or how far it is enforced
+             * @enum {string}
+             */
             status: "ok" | "error" | "timed_out" | "interrupted" | "killed" | "rejected";
             /** @description Whether some of stderr was not sent. */
             stderr_truncated: boolean;
             /** @description Whether some of stdout was not sent. */
             stdout_truncated: boolean;
+            /** @description What it used */
             usage: components["schemas"]["ExecutionUsage"];
         };
+        /** @description An image, such as a figure */
         EncodedImage: {
             /** @description Base64. */
             data: string;
             /** @description Such as `image/png`. */
             mime_type: string;
+            /**
+             * Format: int64
+             * @description Size of the image, decoded.
+             */
+            size_bytes?: number;
         };
         /** @description An interpreter that sessions can use. */
         EnvironmentInfo: {
             /** @description Path on the host. */
             interpreter: string;
+            /** @description Its name */
             name: string;
+            /** @description Sessions kept ready; null if none are */
             pool?: components["schemas"]["PoolInfo"] | null;
             /** @description Such as `3.11.2`. */
             python_version: string;
+            /** @description The process that kernels are forked from */
             template: components["schemas"]["TemplateInfo"];
         };
         /** @description Code to run in a session. */
         ExecuteRequest: {
+            answer?: components["schemas"]["AnswerForm"] | null;
             /** @description Interrupt it when the client goes away. */
             cancel_on_disconnect?: boolean;
+            /** @description The Python code */
             code: string;
+            /**
+             * @description The working directory while it runs, in the workdir. If not given it is where the code before
+             *     has left it.
+             */
+            cwd?: string | null;
+            /** @description Variables of `os.environ` while it runs. */
+            env?: {
+                [key: string]: string;
+            };
             /**
              * @description The code's file name in tracebacks: a path in the workdir. If there is a file of that name,
              *     `__file__` is its path, and modules beside it can be imported.
@@ -481,16 +753,63 @@ export interface components {
             files?: components["schemas"]["FileSpec"][];
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
+            /** @description `repr()` of the value */
+            repr?: components["schemas"]["ReprSpec"] | null;
             /**
              * Format: int64
              * @description Milliseconds it may run; the configured time if not given.
              */
             timeout_ms?: number | null;
         };
+        /** @description An execution: how far it has come, and its outcome. */
         ExecutionInfo: {
+            /** @description Null until it is over. A streamed execution keeps at most the first 256 KiB of each of stdout and stderr */
             outcome?: components["schemas"]["Outcome"] | null;
+            /** @description The state: of an outcome, whether variables and modules survived */
             state: components["schemas"]["Progress"];
         };
+        /**
+         * @description What an execution runs.
+         * @enum {string}
+         */
+        ExecutionKind: "code" | "command";
+        /** @description Part of a list of executions, newest first. */
+        ExecutionPage: {
+            /** @description Those that wait or run, and those whose result is still kept. */
+            executions: components["schemas"]["ExecutionSummary"][];
+            /** @description The `after` of the next part; null at the end. */
+            next?: string | null;
+        };
+        /** @description An execution in a list. */
+        ExecutionSummary: {
+            /**
+             * Format: date-time
+             * @description When it ended; null until it has.
+             */
+            ended_at?: string | null;
+            /** @description Unique within the session. */
+            id: string;
+            /** @description What it is */
+            kind: components["schemas"]["ExecutionKind"];
+            /**
+             * Format: date-time
+             * @description When the request came.
+             */
+            queued_at: string;
+            /**
+             * Format: date-time
+             * @description When it began to run; null before, and if it never did.
+             */
+            started_at?: string | null;
+            /** @description The state: of an outcome, whether variables and modules survived */
+            state: components["schemas"]["Progress"];
+            /**
+             * @description How it ended, or how far it is enforced
+             * @enum {string|null}
+             */
+            status?: "ok" | "error" | "timed_out" | "interrupted" | "killed" | "rejected" | null;
+        };
+        /** @description What an execution used */
         ExecutionUsage: {
             /**
              * Format: double
@@ -516,6 +835,33 @@ export interface components {
              */
             memory_peak_bytes: number;
         };
+        /** @description A change of a file, directory or link. Permissions change before it is moved. */
+        FileChange: {
+            /**
+             * @description New permissions in octal, `0000` to `0777`; not of links.
+             * @default null
+             */
+            mode: string | null;
+            /**
+             * @description Its new path, beneath the same root. Missing parent directories are made.
+             * @default null
+             */
+            move_to: string | null;
+            /**
+             * @description Whether to replace a file, or an empty directory by a directory.
+             * @default false
+             */
+            replace: boolean;
+        };
+        /** @description A change below a directory that is watched. */
+        FileEventInfo: {
+            /** @description Whether it is a directory. */
+            directory: boolean;
+            /** @description The path before; only of `moved`. */
+            from?: string | null;
+            /** @description Path relative to the workdir; absolute for files in `/tmp`. */
+            path: string;
+        };
         /**
          * @description How the content of a file is encoded.
          * @enum {string}
@@ -523,18 +869,26 @@ export interface components {
         FileFormat: "text" | "base64";
         /** @description A file, directory or link. */
         FileInfo: {
-            /** @enum {string} */
+            /**
+             * @description What it is
+             * @enum {string}
+             */
             kind: "file" | "directory" | "link" | "other";
             /** @description Guessed from the name; null unless it is a file. */
             mime_type?: string | null;
+            /** @description Permissions in octal, such as `0644`. */
+            mode: string;
             /**
              * Format: date-time
              * @description Time of the last modification, which tenant code can set.
              */
             modified_at: string;
-            /** @description Path relative to the workdir. */
+            /** @description Path relative to the workdir; absolute for files in `/tmp`. */
             path: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes
+             */
             size_bytes: number;
         };
         /** @description Part of a list of files. */
@@ -575,19 +929,29 @@ export interface components {
         };
         /** @description What this host offers. */
         HostInfo: {
+            /** @description What the tenant may still start */
             capacity: components["schemas"]["Capacity"];
+            /** @description The interpreters that sessions can use, ordered by name */
             environments: components["schemas"]["EnvironmentInfo"][];
             /** @description Release of the Linux kernel. */
             kernel: string;
+            /** @description Every layer of the sandbox, as a trial session of the default environment reported it */
             layers: {
+                /** @description What happened, in words; may be empty */
                 detail: string;
+                /** @description What an operator can do about it; may be empty */
                 fix: string;
+                /** @description Name of the layer, such as `seccomp` */
                 layer: string;
-                /** @enum {string} */
+                /**
+                 * @description How it ended, or how far it is enforced
+                 * @enum {string}
+                 */
                 status: "enforced" | "partial" | "unavailable" | "off";
             }[];
             /** @description `auto`, `on` or `off` */
             mode: string;
+            /** @description Version of the daemon */
             version: string;
         };
         /** @description What stands at a place in code. */
@@ -609,17 +973,20 @@ export interface components {
         };
         /** @description The result of an interrupt. */
         InterruptReply: {
+            /** @description What happened, in words; may be empty */
             detail: string;
             /** @description Null if nothing was running. */
             execution_id?: string | null;
             /** @description Whether the execution has ended. */
             interrupted: boolean;
+            /** @description The session's id */
             session_id: string;
         };
         /** @description Whether code can be executed, as the kernel judges it. */
         IsCompleteReply: {
             /** @description The indentation of the next line of incomplete code; otherwise empty. */
             indent?: string;
+            /** @description How it ended, or how far it is enforced */
             status: components["schemas"]["Completeness"];
         };
         /** @description Code that may need another line. */
@@ -627,6 +994,11 @@ export interface components {
             /** @description The code. */
             code: string;
         };
+        /**
+         * @description Which part of a long text is kept.
+         * @enum {string}
+         */
+        Keep: "head" | "tail" | "both";
         /** @description The result of a keepalive. */
         KeepaliveReply: {
             /**
@@ -634,8 +1006,10 @@ export interface components {
              * @description When the session is deleted unless it is used before.
              */
             expires_at: string;
+            /** @description The session's id */
             session_id: string;
         };
+        /** @description The kernel that an execution ran in */
         KernelInfo: {
             /** @description Whether no code had run in it before. */
             fresh: boolean;
@@ -645,32 +1019,53 @@ export interface components {
              *     modules are lost.
              */
             generation: number;
+            /** @description Why the previous kernel ended; null for the first */
             previous_end?: components["schemas"]["PreviousEnd"] | null;
         };
         /** @description The limits of a session: each a positive integer or `"unlimited"`. */
         LimitsInfo: {
+            /** @description CPU cores, such as 0.5. */
             cpu_cores: number | "unlimited";
+            /** @description CPU time of one execution, in seconds. */
             max_cpu_secs: number | "unlimited";
+            /** @description Workdir and temporary files together, in MiB. */
             max_disk_mb: number | "unlimited";
+            /** @description Largest file, in MiB. */
             max_file_size_mb: number | "unlimited";
+            /** @description Files, directories and links together. */
             max_inodes: number | "unlimited";
+            /** @description Memory of the whole session, in MiB. */
             max_memory_mb: number | "unlimited";
+            /** @description Open file descriptors per process. */
             max_open_fds: number | "unlimited";
+            /** @description Bytes kept of each of stdout and stderr, per execution. */
             max_output_bytes: number | "unlimited";
+            /** @description Processes and threads. */
             max_procs: number | "unlimited";
+            /** @description Bytes of results, displays and files, per execution. */
             max_result_bytes: number | "unlimited";
         };
         /** @description Limits to tighten. Each is a positive integer or `"unlimited"`. */
         LimitsSpec: {
+            /** @description CPU cores, such as 0.5. */
             cpu_cores?: number | "unlimited";
+            /** @description CPU time of one execution, in seconds. */
             max_cpu_secs?: number | "unlimited";
+            /** @description Workdir and temporary files together, in MiB. */
             max_disk_mb?: number | "unlimited";
+            /** @description Largest file, in MiB. */
             max_file_size_mb?: number | "unlimited";
+            /** @description Files, directories and links together. */
             max_inodes?: number | "unlimited";
+            /** @description Memory of the whole session, in MiB. */
             max_memory_mb?: number | "unlimited";
+            /** @description Open file descriptors per process. */
             max_open_fds?: number | "unlimited";
+            /** @description Bytes kept of each of stdout and stderr, per execution. */
             max_output_bytes?: number | "unlimited";
+            /** @description Processes and threads. */
             max_procs?: number | "unlimited";
+            /** @description Bytes of results, displays and files, per execution. */
             max_result_bytes?: number | "unlimited";
         };
         /** @description What could stand somewhere. */
@@ -693,10 +1088,62 @@ export interface components {
              */
             session_estimate_bytes: number;
         };
+        /** @description What an output says of its content. */
+        Metadata: {
+            vivarium: components["schemas"]["ContentInfo"];
+        };
+        /** @description An output of a notebook's cell (nbformat 4.5). */
+        NotebookOutput: {
+            /**
+             * @description Its name
+             * @enum {string}
+             */
+            name: "stdout" | "stderr";
+            /** @enum {string} */
+            output_type: "stream";
+            /** @description The text. */
+            text: string;
+        } | {
+            /**
+             * @description Representations by MIME type: JSON types as JSON, other text as it is, everything else
+             *     in base64.
+             */
+            data: Record<string, never>;
+            /** @description Where the content is in the separate fields, and how large. */
+            metadata: components["schemas"]["Metadata"];
+            /** @enum {string} */
+            output_type: "display_data";
+        } | {
+            /** @description Representations by MIME type, as in `display_data`. */
+            data: Record<string, never>;
+            /**
+             * Format: int64
+             * @description The number of the execution.
+             */
+            execution_count?: number | null;
+            /** @description Where the content is in the separate fields, and how large. */
+            metadata: components["schemas"]["Metadata"];
+            /** @enum {string} */
+            output_type: "execute_result";
+        } | {
+            /** @description Its class. */
+            ename: string;
+            /** @description Its message. */
+            evalue: string;
+            /** @enum {string} */
+            output_type: "error";
+            /** @description The lines of its traceback. */
+            traceback: string[];
+        };
         /** @description The outcome of an execution. */
         Outcome: {
-            /** @enum {string|null} */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | null;
+            /**
+             * @description Why it ended so, if the status alone does not say; else null
+             * @enum {string|null}
+             */
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | null;
+            /** @description The texts that `max_output_chars` has cut. */
+            cuts?: components["schemas"]["TextCut"][];
             /** @description The evidence, in words; may be empty. */
             detail: string;
             /** @description Objects passed to `display()`, after updates and clearing. */
@@ -706,9 +1153,13 @@ export interface components {
              * @description Time from the code's start to its end, in milliseconds.
              */
             duration_ms: number;
+            /** @description The uncaught exception; null if there was none */
             exception?: {
+                /** @description The text of the exception */
                 message: string;
+                /** @description The traceback, as Python prints it */
                 traceback: string;
+                /** @description Name of the class */
                 type: string;
             } | null;
             /** @description Unique within the session. */
@@ -726,21 +1177,48 @@ export interface components {
             files_changed_more: boolean;
             /** @description Images, in the order in which they were shown. */
             images: components["schemas"]["EncodedImage"][];
+            /** @description The kernel that it ran in; null if it was rejected before there was one */
             kernel?: components["schemas"]["KernelInfo"] | null;
+            /**
+             * @description All of this in order, as a notebook has it (nbformat 4.5); only if `output_format` asks for
+             *     it.
+             */
+            outputs?: components["schemas"]["NotebookOutput"][] | null;
+            /** @description The value of the final expression; null if there was none */
             result?: components["schemas"]["ValueInfo"] | null;
             /** @description Whether this request created the session. */
             session_created: boolean;
+            /** @description The session's id */
             session_id: string;
-            /** @enum {string} */
+            /**
+             * @description The state: of an outcome, whether variables and modules survived
+             * @enum {string}
+             */
             state: "preserved" | "lost";
-            /** @enum {string} */
+            /**
+             * @description How it ended, or how far it is enforced
+             * @enum {string}
+             */
             status: "ok" | "error" | "timed_out" | "interrupted" | "killed" | "rejected";
+            /** @description What was written to standard error; bytes that are not UTF-8 are replaced */
             stderr: string;
+            /**
+             * Format: int64
+             * @description Size of stderr, as far as it is kept.
+             */
+            stderr_bytes?: number;
             /** @description Whether there was more than the limit. */
             stderr_truncated: boolean;
+            /** @description What was written to standard output; bytes that are not UTF-8 are replaced */
             stdout: string;
+            /**
+             * Format: int64
+             * @description Size of stdout, as far as it is kept.
+             */
+            stdout_bytes?: number;
             /** @description Whether there was more than the limit. */
             stdout_truncated: boolean;
+            /** @description What it used */
             usage: components["schemas"]["ExecutionUsage"];
             /** @description Frames of animations. */
             video_frames: components["schemas"]["EncodedImage"][];
@@ -756,18 +1234,28 @@ export interface components {
             data?: string | null;
             /** @description Why there is no content. */
             error?: string | null;
+            /** @description How the content is encoded; null if that depends on the content */
             format?: components["schemas"]["FileFormat"] | null;
             /** @description Guessed from the name, or else from the content. */
             mime_type: string;
             /** @description Path relative to the workdir. */
             name: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Size in bytes
+             */
             size_bytes: number;
             /** @description Content as text. */
             text?: string | null;
         };
+        /**
+         * @description Which fields of an outcome have what code printed, showed, returned and raised.
+         * @enum {string}
+         */
+        OutputFormat: "separate" | "notebook" | "both";
         /** @description A file to return after the code has run. */
         OutputSpec: {
+            /** @description How the content is encoded; null if that depends on the content */
             format?: components["schemas"]["FileFormat"] | null;
             /** @description Path relative to the workdir. */
             name: string;
@@ -781,10 +1269,31 @@ export interface components {
             /** @description Ready now. */
             ready: number;
         };
+        /** @description Where a browser sees a server in a session. */
+        PreviewReply: {
+            /**
+             * Format: date-time
+             * @description When the URL, and the cookie that it sets, stop working.
+             */
+            expires_at: string;
+            /** @description Opens the preview, for whoever has it. */
+            url: string;
+        };
+        /** @description Which server to show. */
+        PreviewRequest: {
+            /**
+             * Format: int32
+             * @description The port that the server listens on, on a loopback address.
+             */
+            port: number;
+        };
         /** @description Why a kernel ended. */
         PreviousEnd: {
-            /** @enum {string} */
-            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown";
+            /**
+             * @description Why it ended so, if the status alone does not say; else null
+             * @enum {string}
+             */
+            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown";
             /** @description The evidence, in words. */
             detail: string;
         };
@@ -823,10 +1332,43 @@ export interface components {
          * @enum {string}
          */
         Progress: "queued" | "running" | "done";
+        /** @description The size of a terminal, in characters. */
+        PtySize: {
+            /**
+             * Format: int32
+             * @description Characters in a row, 1 to 4096.
+             */
+            columns: number;
+            /**
+             * Format: int32
+             * @description Rows, 1 to 4096.
+             */
+            rows: number;
+        };
+        /** @description How far the repr of a value is written out. What is not given is as in IPython. */
+        ReprSpec: {
+            /**
+             * Format: int64
+             * @description The most characters. A note at the end says how many there are in all.
+             */
+            max_chars?: number | null;
+            /**
+             * Format: int64
+             * @description The most containers inside each other. `[...]` stands for a deeper one.
+             */
+            max_depth?: number | null;
+            /**
+             * Format: int64
+             * @description The most elements of each list, tuple, set, frozenset, dict or dict view; 1000 if not given.
+             *     `...` stands for the others.
+             */
+            max_items?: number | null;
+        };
         /** @description The result of a reset. */
         ResetReply: {
             /** @description The execution that the reset ended; null if nothing was running. */
             ended_execution_id?: string | null;
+            /** @description The session's id */
             session_id: string;
         };
         /**
@@ -834,12 +1376,14 @@ export interface components {
          *     `shell`.
          */
         RunRequest: {
+            answer?: components["schemas"]["AnswerForm"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
             /** @description End it, and its session, when the client goes away. */
             cancel_on_disconnect?: boolean;
+            /** @description The Python code */
             code?: string | null;
-            /** @description A command's working directory, in the workdir; the workdir itself if not given. */
+            /** @description The working directory, in the workdir; the workdir itself if not given. */
             cwd?: string | null;
             /** @description Variables for the session. */
             env?: {
@@ -851,11 +1395,17 @@ export interface components {
             filename?: string | null;
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
+            /** @description Limits of the session */
             limits?: components["schemas"]["LimitsSpec"] | null;
-            /** @enum {string} */
+            /**
+             * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
+             * @enum {string}
+             */
             network?: "none" | "loopback" | "full";
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
+            /** @description `repr()` of the value */
+            repr?: components["schemas"]["ReprSpec"] | null;
             /** @description A command line for `/bin/sh -c`. */
             shell?: string | null;
             /** @description Standard input of a command as text; empty if neither is given. */
@@ -868,49 +1418,120 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /** @description A session */
         SessionInfo: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was created
+             */
             created_at: string;
+            /**
+             * Format: date-time
+             * @description When the session ends, whatever it does; null if it may live for ever.
+             */
+            deadline?: string | null;
+            /** @description Name of the environment */
             environment: string;
             /**
              * Format: date-time
              * @description When the session is deleted unless it is used before.
              */
             expires_at: string;
+            /** @description Unique among the tenant's sessions */
             id: string;
-            /** @enum {string|null} */
+            /**
+             * Format: int64
+             * @description Milliseconds without an execution or keepalive after which the session is reaped.
+             */
+            idle_timeout_ms: number;
+            /**
+             * @description Whether the kernel was `forked` from the environment's template or `executed`; null before there is one. Both are confined alike
+             * @enum {string|null}
+             */
             kernel_origin?: "executed" | "forked" | null;
             /**
              * Format: date-time
              * @description Time of the last execution or keepalive.
              */
             last_used_at: string;
+            /** @description Limits of the session */
             limits: components["schemas"]["LimitsInfo"];
             /** @description As the client gave it. */
             metadata: {
                 [key: string]: string;
             };
-            /** @enum {string} */
+            /**
+             * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
+             * @enum {string}
+             */
             network: "none" | "loopback" | "full";
+            /** @description Every layer of the sandbox, as read back from inside */
             protection: {
+                /** @description What happened, in words; may be empty */
                 detail: string;
+                /** @description What an operator can do about it; may be empty */
                 fix: string;
+                /** @description Name of the layer, such as `seccomp` */
                 layer: string;
-                /** @enum {string} */
+                /**
+                 * @description How it ended, or how far it is enforced
+                 * @enum {string}
+                 */
                 status: "enforced" | "partial" | "unavailable" | "off";
             }[];
+            /** @description The ids of the executions that run now. */
+            running: string[];
+            /** @description The state: of an outcome, whether variables and modules survived */
             state: components["schemas"]["SessionState"];
+            /** @description The tenant that owns it */
             tenant: string;
+            /** @description What it used */
             usage: components["schemas"]["SessionUsage"];
         };
         /** @description Part of a list of sessions, ordered by id. */
         SessionPage: {
             /** @description The `after` of the next part; null at the end. */
             next?: string | null;
+            /** @description The sessions, ordered by id */
             sessions: components["schemas"]["SessionInfo"][];
+        };
+        /**
+         * @description What to change of a session: a JSON merge patch (RFC 7396). Fields that are not given stay as they
+         *     are.
+         */
+        SessionPatch: {
+            /**
+             * Format: date-time
+             * @description When the session ends, whatever it does: a time to come, no later than the configured
+             *     `session.max_lifetime` after its creation. Null is that latest time, or none.
+             * @default null
+             */
+            deadline: string | null;
+            /**
+             * Format: int64
+             * @description Milliseconds without an execution or keepalive after which the session is reaped, no more
+             *     than the configured time. Null is the configured time.
+             * @default null
+             */
+            idle_timeout_ms: number | null;
+            /**
+             * @description Limits of the session
+             * @default null
+             */
+            limits: components["schemas"]["LimitsSpec"] | null;
+            /** @description Keys to set, or to remove where the value is null. Null in place of the object removes all. */
+            metadata?: {
+                [key: string]: string | null;
+            } | null;
         };
         /** @description A session to create. */
         SessionSpec: {
+            /**
+             * Format: date-time
+             * @description When the session ends, whatever it does: a time to come, no later than the configured
+             *     `session.max_lifetime` from now.
+             */
+            deadline?: string | null;
             /** @description Variables for the kernel. */
             env?: {
                 [key: string]: string;
@@ -925,16 +1546,24 @@ export interface components {
              *     longer than the configured time.
              */
             idle_timeout_ms?: number | null;
+            /** @description Limits of the session */
             limits?: components["schemas"]["LimitsSpec"] | null;
             /** @description Strings that the session's description shows, for the client's own use. */
             metadata?: {
                 [key: string]: string;
             };
-            /** @enum {string} */
+            /**
+             * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
+             * @enum {string}
+             */
             network?: "none" | "loopback" | "full";
         };
-        /** @enum {string} */
+        /**
+         * @description What a session is doing
+         * @enum {string}
+         */
         SessionState: "starting" | "idle" | "running" | "interrupting" | "replacing" | "closed";
+        /** @description What a session has used so far */
         SessionUsage: {
             /**
              * Format: int64
@@ -999,11 +1628,27 @@ export interface components {
              */
             queued: number;
         };
+        /** @description A signal for a command. */
+        SignalRequest: {
+            /** @description Its name, as in signal(7): `SIGTERM`. `SIGKILL` also ends what the command has started. */
+            signal: string;
+        };
         /** @description `started`: the execution begins. */
         StartedEvent: {
             /** @description Unique within the session. */
             execution_id: string;
+            /** @description The session's id */
             session_id: string;
+        };
+        /** @description What was written to a command's standard input. */
+        StdinReply: {
+            /** @description Whether it was closed after them. */
+            closed: boolean;
+            /**
+             * Format: int64
+             * @description How many bytes of the body.
+             */
+            written_bytes: number;
         };
         /** @description A template: a warmed process that kernels are forked from. */
         TemplateInfo: {
@@ -1024,6 +1669,7 @@ export interface components {
              * @description Memory charged to the tenant now.
              */
             memory_bytes?: number | null;
+            /** @description Its name */
             name: string;
             /**
              * Format: int64
@@ -1048,14 +1694,49 @@ export interface components {
         };
         /** @description Every tenant that is configured or ever had a session here, ordered by name. */
         TenantList: {
+            /** @description The tenants, ordered by name */
             tenants: components["schemas"]["TenantInfo"][];
         };
+        /** @description A text that an answer has only in part, or not at all. */
+        TextCut: {
+            /**
+             * Format: int64
+             * @description Characters that are left out. A representation other than plain text is left out as a whole.
+             */
+            dropped_chars: number;
+            /**
+             * Format: int64
+             * @description Characters that are left of it.
+             */
+            kept_chars: number;
+            /**
+             * @description The representation of a result or display that was cut; null for a result's `repr`, and for
+             *     what has no representations.
+             */
+            mime_type?: string | null;
+            /**
+             * @description `stdout`, `stderr`, `result`, `exception`, `exception/message` or, counted from 0,
+             *     `displays/0`.
+             */
+            part: string;
+        };
+        /** @description The value of a final expression */
         ValueInfo: {
             /** @description Representations by MIME type: text as it is, everything else in base64 */
             mime: {
                 [key: string]: string;
             };
+            /** @description `repr()` of the value */
             repr: string;
+            /**
+             * Format: int64
+             * @description Size of the repr.
+             */
+            size_bytes?: number;
+            /** @description Size of each representation by MIME type, decoded, in bytes */
+            sizes?: {
+                [key: string]: number;
+            };
             /** @description Name of the class. */
             type: string;
         };
@@ -1142,6 +1823,26 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    openapi: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description This document */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
                 };
             };
         };
@@ -1255,6 +1956,15 @@ export interface operations {
                 limit?: number;
                 /** @description The `next` of the previous part. */
                 after?: string;
+                /** @description Only sessions in this state. Given several times: in one of these states. */
+                state?: components["schemas"]["SessionState"][];
+                /**
+                 * @description Only sessions whose metadata has this value under this key: `metadata[KEY]=VALUE`. Given
+                 *     several times: those that have all of them.
+                 */
+                metadata?: {
+                    [key: string]: string;
+                };
             };
             header?: never;
             path?: never;
@@ -1385,6 +2095,43 @@ export interface operations {
             };
         };
     };
+    change_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionPatch"];
+                "application/merge-patch+json": components["schemas"]["SessionPatch"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     command: {
         parameters: {
             query?: never;
@@ -1419,6 +2166,15 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Outcome"];
                     "text/event-stream": string;
+                };
+            };
+            /** @description It runs, or will, in the background */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackgroundReply"];
                 };
             };
             /** @description The request failed; `code` says why */
@@ -1518,9 +2274,64 @@ export interface operations {
             };
         };
     };
+    list_executions: {
+        parameters: {
+            query?: {
+                /** @description At most this many, 1 to 1000. */
+                limit?: number;
+                /** @description The `next` of the previous part. */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecutionPage"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     show_execution: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Which fields have what code printed, showed, returned and raised: `separate` ones, or
+                 *     `outputs`, in order as a `notebook` has them, or `both`.
+                 */
+                format?: "separate" | "notebook" | "both";
+                /**
+                 * @description The most characters of each text: stdout, stderr, the result's and a display's plain text, an
+                 *     exception's message and traceback. Other text forms that are longer are left out.
+                 */
+                max_output_chars?: number;
+                /** @description Which part of a longer text is kept. */
+                keep?: "head" | "tail" | "both";
+                /**
+                 * @description `full`, or `sizes` without the content of printed text, the value, displays, images and
+                 *     frames. A stream of events has printed text all the same.
+                 */
+                content?: "full" | "sizes";
+            };
             header?: {
                 /** @description The last event that was read. */
                 "Last-Event-ID"?: number | null;
@@ -1556,10 +2367,123 @@ export interface operations {
             };
         };
     };
+    resize_pty: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PtySize"];
+            };
+        };
+        responses: {
+            /** @description It was resized */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    signal_execution: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignalRequest"];
+            };
+        };
+        responses: {
+            /** @description It was sent */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    write_stdin: {
+        parameters: {
+            query?: {
+                /** @description Close it after the body: the command reads the end. */
+                close?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StdinReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_files: {
         parameters: {
             query?: {
-                /** @description A directory; the workdir if not given. */
+                /** @description A directory, relative to the workdir or absolute; the workdir if not given. */
                 path?: string;
                 /** @description Whether to include the content of directories below it. */
                 recursive?: boolean;
@@ -1602,6 +2526,8 @@ export interface operations {
             query?: {
                 /** @description Whether it is a tar archive to be unpacked into the directory at the path. */
                 unpack?: boolean;
+                /** @description Whether to make a directory. There is no body then. */
+                directory?: boolean;
             };
             header?: never;
             path: {
@@ -1638,7 +2564,10 @@ export interface operations {
     };
     download: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to describe what is at the path, a link not followed, instead of sending its content. */
+                info?: boolean;
+            };
             header?: {
                 /** @description One range of bytes */
                 Range?: string | null;
@@ -1650,20 +2579,22 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
-                /** @description Relative to the workdir */
+                /** @description Relative to the workdir, or absolute */
                 path: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The content */
+            /** @description The content, or its description */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": unknown;
+                    "application/json": components["schemas"]["FileInfo"];
+                    "*/*": number[];
+                    "application/x-tar": number[];
                 };
             };
             /** @description The range */
@@ -1707,12 +2638,14 @@ export interface operations {
             query?: {
                 /** @description Whether it is a tar archive to be unpacked into the directory at the path. */
                 unpack?: boolean;
+                /** @description Whether to make a directory. There is no body then. */
+                directory?: boolean;
             };
             header?: never;
             path: {
                 /** @description Id of the session */
                 id: string;
-                /** @description Relative to the workdir */
+                /** @description Relative to the workdir, or absolute */
                 path: string;
             };
             cookie?: never;
@@ -1778,7 +2711,7 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
-                /** @description Relative to the workdir */
+                /** @description Relative to the workdir, or absolute */
                 path: string;
             };
             cookie?: never;
@@ -1791,6 +2724,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Relative to the workdir, or absolute */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileChange"];
+            };
+        };
+        responses: {
+            /** @description What it is now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The request failed; `code` says why */
             default: {
@@ -1939,6 +2919,105 @@ export interface operations {
             };
         };
     };
+    request_port: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description 1 to 65535 */
+                port: string;
+                /** @description What the server is asked for */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session has no ports of its own */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing listens, or it does not speak HTTP */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server's answer */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewReply"];
+                };
+            };
+            /** @description The session has no ports of its own, or the daemon shows no previews */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     reset: {
         parameters: {
             query?: never;
@@ -1958,6 +3037,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResetReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    watch_files: {
+        parameters: {
+            query?: {
+                /** @description A directory, relative to the workdir or absolute; the workdir if not given. */
+                path?: string;
+                /** @description Whether to include directories below it. */
+                recursive?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events: `ready` first, then `created`, `modified`, `deleted` and `moved`, each with a FileEventInfo as `data`, and `overflow` when events were lost */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["FileEventInfo"];
                 };
             };
             /** @description The request failed; `code` says why */

@@ -3,7 +3,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Calls, CallOptions } from "./core/calls.js";
-import { array, type Fields, object, string } from "./core/json.js";
+import { array, type Fields, string } from "./core/json.js";
 import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import type {

@@ -94,7 +94,7 @@ export function post(
 }
 
 /** Returns a request with a JSON merge patch, in which null removes. */
-export function patch(target: string, content: Source): Request {
+export function mergePatch(target: string, content: Source): Request {
   const headers = { "Content-Type": "application/merge-patch+json" };
   // The daemon may wait for the host's kernel to reclaim memory.
   return { ...PLAIN, method: "PATCH", target, content, headers, patience: "work" };

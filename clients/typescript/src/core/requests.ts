@@ -12,7 +12,7 @@ import type {
 } from "../documents.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
-import { filePath, get, patch, path, post, type Patience, type Request, streamed } from "./request.js";
+import { filePath, get, mergePatch, path, post, type Patience, type Request, streamed } from "./request.js";
 
 /** A program with its arguments, or a line for `/bin/sh -c`. */
 export type Command = readonly string[] | { readonly shell: string };
@@ -128,7 +128,7 @@ export interface SessionFilters extends CallOptions {
 export function updateSession(sessionId: string, changes: SessionChanges): Request {
   const { metadata, limits, idleTimeoutMs, deadline } = changes;
   const idle_timeout_ms = idleTimeoutMs === null ? null : milliseconds(idleTimeoutMs);
-  return patch(path("sessions", sessionId), json({ metadata, limits, idle_timeout_ms, deadline }));
+  return mergePatch(path("sessions", sessionId), json({ metadata, limits, idle_timeout_ms, deadline }));
 }
 
 /** GET /v1/sessions */
