@@ -9,7 +9,7 @@ fn shown(
     content: &str,
 ) -> DisplayEvent<'static> {
     let mime = [(mime_type.to_owned(), content.to_owned())].into();
-    DisplayEvent { kind, id: id.map(Into::into), mime }
+    DisplayEvent { kind, id: id.map(Into::into), sizes: [].into(), mime }
 }
 
 fn output(name: &str, text: &str) -> OutputFile {
