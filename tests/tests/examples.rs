@@ -102,7 +102,7 @@ fn what_looks_around_finds_little_inside_and_more_outside() {
     assert_eq!(line(&inside, "host name"), "vivarium");
     assert_eq!(line(&inside, "ids"), "uid 1000, gid 1000");
     assert_eq!(line(&inside, "interfaces"), "lo");
-    assert_eq!(line(&inside, "homes"), "/home: ENOENT, /root: ENOENT");
+    assert_eq!(line(&inside, "homes"), "user, /root: ENOENT");
     assert!(line(&inside, "processes").starts_with("1 visible"), "{inside}");
     let tried: Vec<_> = inside.split_once("\n\n").unwrap().1.lines().collect();
     assert_eq!(tried.len(), 7, "{inside}");

@@ -138,7 +138,8 @@ def test_entries(session: Session, files: Files) -> None:
     with pytest.raises(errors.Conflict):
         files.move("c", "d/b")
     assert files.move("c", "d/b", replace=True).size_bytes == 1
-    assert session.execute("import os; oct(os.stat('d/b').st_mode)").text == "'0o100644'"
+    outcome = session.execute("import os; print(oct(os.stat('d/b').st_mode))")
+    assert outcome.stdout == "0o100644\n"
 
 
 def test_watching(session: Session, files: Files) -> None:

@@ -151,7 +151,7 @@ REQUESTS: list[tuple[str, Any]] = [
 ]
 
 IN_BACKGROUND = {"background", "pty", "stdin_open"}
-IN_FOREGROUND = {"background", "cancel_on_disconnect", "queued"}
+IN_FOREGROUND = {"answer", "background", "cancel_on_disconnect", "queued"}
 
 
 @pytest.mark.parametrize(("name", "call"), REQUESTS)

@@ -44,7 +44,7 @@ impl Family for Ports {
     fn declare(register: &mut Register) -> Result<Self, MetricsError> {
         let connections = register.counter(
             "vivarium_port_connections_total",
-            &["tenant", "result"],
+            &["tenant", "outcome"],
             "Connections to ports of sessions, one for each proxied request: `connected`, `closed` \
              (nothing listens), `timed_out`, `too_many` (the session's maximum is reached), `failed`.",
         )?;

@@ -76,6 +76,7 @@ pub struct Metadata {
     pub vivarium: ContentInfo,
 }
 
+/// Where the content of an output is in the separate fields, and how large.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ContentInfo {
     /// `result` or, counted from 0, `displays/0`, `images/0`, `video_frames/0`.

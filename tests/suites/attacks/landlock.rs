@@ -48,9 +48,13 @@ fn the_sessions_own_root_can_be_listed_and_holds_what_is_bound() {
     let known = [
         (
             "/",
-            ".empty .unlisted .vivarium bin dev etc lib lib32 lib64 libx32 proc sbin sys tmp usr workspace",
+            ".empty .unlisted .vivarium bin dev etc home lib lib32 lib64 libx32 mnt proc sbin sys tmp usr \
+             workspace",
         ),
-        ("/dev", "fd full null random shm stderr stdin stdout urandom zero"),
+        ("/dev", "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"),
+        ("/dev/pts", "ptmx"),
+        ("/home", "user"),
+        ("/mnt", "data"),
         ("/sys", "devices"),
         ("/sys/devices", "system"),
         ("/sys/devices/system", "cpu"),

@@ -81,6 +81,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         return Some(text);
     }
     Some(match name {
+        "answer" => "How the answer tells what came of it; in separate fields if not given",
         "capacity" => "What the tenant may still start",
         "cause" => "Why it ended so, if the status alone does not say; else null",
         "code" => "The Python code",
@@ -111,10 +112,17 @@ fn of_property(name: &str) -> Option<&'static str> {
             "What the session can reach: nothing (`none`), itself (`loopback`) or what the host can \
              (`full`)"
         }
+        "output_type" => "Which kind of output it is",
         "outcome" => {
             "Null until it is over. A streamed execution keeps at most the first 256 KiB of each of stdout and stderr"
         }
+        "pty" => {
+            "Run it on a terminal of this size, its controlling one: all it prints is then its `stdout`. What \
+             is written to it is typed there, so Ctrl-C is the byte 3; closing it types Ctrl-D. `TERM` is \
+             `xterm-256color` unless `env` has it"
+        }
         "pool" => "Sessions kept ready; null if none are",
+        "vivarium" => "Where the content is in the separate fields, and how large",
         "previous_end" => "Why the previous kernel ended; null for the first",
         "protection" => "Every layer of the sandbox, as read back from inside",
         "repr" => "`repr()` of the value",
