@@ -1,4 +1,4 @@
-//! A tar archive as it comes, and [as it goes](write): ustar and pax (POSIX.1-2024, pax, "ustar Interchange Format"), and
+//! A tar archive as it comes, and as it goes (`write`): ustar and pax (POSIX.1-2024, pax, "ustar Interchange Format"), and
 //! GNU tar's long names and large numbers.
 //!
 //! The parser is fed bytes; it never waits for them, holds no content, and keeps no more of headers than
