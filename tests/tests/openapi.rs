@@ -57,6 +57,9 @@ fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {
         // It can make no tar archives; tests/files does.
         .args(["--exclude-operation-id", "upload_all"])
         .args(["--max-examples", EXAMPLES, "--workers", "2", "--seed", "1", "--no-color"])
+        .env("SCHEMATHESIS_HOOKS", "schemathesis_hooks")
+        .env("PYTHONPATH", env!("CARGO_MANIFEST_DIR"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .output()

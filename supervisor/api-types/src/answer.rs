@@ -49,8 +49,8 @@ pub struct AnswerForm {
     /// The most characters of each text: stdout, stderr, the result's and a display's plain text, an
     /// exception's message and traceback. Other text forms that are longer are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>, minimum = 100)]
-    #[param(value_type = Option<u64>, minimum = 100)]
+    #[schema(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
+    #[param(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
     pub max_output_chars: Option<MaxChars>,
     /// Which part of a longer text is kept.
     #[serde(default, deserialize_with = "super::object::name")]

@@ -27,8 +27,10 @@ pub enum Keep {
 pub struct MaxChars(u64);
 
 impl MaxChars {
-    /// The mark has room in less.
+    /// The mark has no room in less.
     const LEAST: u64 = 100;
+    /// What every JSON parser reads exactly (RFC 8259, 6).
+    const MOST: u64 = (1 << 53) - 1;
 }
 
 impl TryFrom<u64> for MaxChars {
@@ -37,6 +39,9 @@ impl TryFrom<u64> for MaxChars {
     fn try_from(chars: u64) -> Result<Self, String> {
         if chars < Self::LEAST {
             return Err(format!("{chars} characters: the least is {}", Self::LEAST));
+        }
+        if chars > Self::MOST {
+            return Err(format!("{chars} characters: the most is {}", Self::MOST));
         }
         Ok(Self(chars))
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vivarium_protocol::outcome::{Cause, DisplayKind, State, Status};
 
-use super::response::schema;
+use super::schema;
 use super::{ChangedFile, ExecutionUsage, KernelInfo, MimeBundle, Outcome, OutputFile, Sizes};
 
 /// `started`: the execution begins.

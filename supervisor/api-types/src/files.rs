@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use vivarium_protocol::message::FileKind;
 
-use super::response::schema;
+use super::schema;
 
 /// Which files to list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::outcome::Status;
 
 use super::Outcome;
-use super::response::schema;
+use super::schema;
 
 /// The progress of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

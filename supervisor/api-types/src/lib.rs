@@ -23,6 +23,7 @@ mod preview;
 mod request;
 mod response;
 mod scalar;
+mod schema;
 mod token;
 
 pub use answer::{AnswerForm, Answered, Content, OutputFormat};

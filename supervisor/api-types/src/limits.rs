@@ -10,7 +10,7 @@ use vivarium_protocol::policy::Limits;
 use vivarium_protocol::units::Limit;
 
 use super::Cores;
-use super::response::schema;
+use super::schema;
 
 macro_rules! limits {
     ($($doc:literal $name:ident: $type:ident, $schema:ident;)+) => {

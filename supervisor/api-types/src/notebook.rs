@@ -35,7 +35,7 @@ pub enum NotebookOutput {
     /// Text printed to one stream, up to the next output of another kind.
     Stream {
         /// `stdout` or `stderr`.
-        #[schema(schema_with = super::response::schema::stream)]
+        #[schema(schema_with = super::schema::stream)]
         name: Stream,
         /// The text.
         text: String,
@@ -82,7 +82,7 @@ pub struct ContentInfo {
     /// `result` or, counted from 0, `displays/0`, `images/0`, `video_frames/0`.
     pub part: String,
     /// Size of each representation, decoded, in bytes.
-    #[schema(schema_with = super::response::schema::sizes)]
+    #[schema(schema_with = super::schema::sizes)]
     pub sizes: Sizes,
 }
 

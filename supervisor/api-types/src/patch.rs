@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::response::schema;
+use super::schema;
 use super::{LimitsSpec, scalar};
 
 /// What a merge patch says of one member.

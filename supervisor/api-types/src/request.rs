@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
-use super::response::schema;
+use super::schema;
 use super::{AnswerForm, LimitsSpec, SessionState};
 
 /// The most a session's metadata may take as JSON, in bytes.

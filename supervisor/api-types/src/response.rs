@@ -11,10 +11,9 @@ use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
-use super::{FileFormat, LimitsInfo, NotebookOutput, Place, TextCut};
+use super::{FileFormat, LimitsInfo, NotebookOutput, Place, TextCut, schema};
 
 mod host;
-pub(crate) mod schema;
 
 pub use host::{
     Capacity, EnvironmentInfo, HostInfo, MemoryCapacity, PoolInfo, TemplateInfo, TenantInfo,

@@ -164,7 +164,7 @@ fn a_lifetime_ends_sessions_whatever_they_do() {
     let endless = json!({"code": "while True: pass"});
     let reply = session.request("POST", "/execute?create=true", Some(&endless));
     let outcome = Outcome(reply.expect_success());
-    assert_eq!((outcome.status(), outcome.cause()), ("killed", "deleted"), "{outcome}");
+    assert_eq!((outcome.status(), outcome.cause()), ("killed", "expired"), "{outcome}");
     session.until_gone();
     daemon.stop_and_check();
 }

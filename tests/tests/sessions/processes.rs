@@ -241,7 +241,7 @@ fn a_session_is_idle_though_something_runs_in_the_background() {
     let idle = daemon.session();
     let id = start(&idle, json!({"argv": ["sleep", "1000"]}));
     idle.until_gone();
-    let _ended = idle.until_done(&id).ended("killed", "deleted", "lost");
+    let _ended = idle.until_done(&id).ended("killed", "expired", "lost");
     // It is older, and was used before.
     assert_eq!(busy.info()["state"], "running");
     assert_eq!(busy.request("PUT", "/files/go", Some(&json!(""))).status, 201);

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::units::Limit;
 
-use super::schema;
+use crate::schema;
 
 /// What this host offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -7,7 +7,8 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use vivarium_api_types::{
-    DisplayEvent, DoneEvent, ExecutionInfo, Outcome, OutputEvent, StartedEvent, ValueInfo,
+    DisplayEvent, DoneEvent, ExecutionInfo, FileEventInfo, Outcome, OutputEvent, StartedEvent,
+    ValueInfo,
 };
 
 use super::{problem, routes};
@@ -30,7 +31,8 @@ mod properties;
         StartedEvent,
         OutputEvent,
         DisplayEvent,
-        DoneEvent
+        DoneEvent,
+        FileEventInfo
     ))
 )]
 struct Document;

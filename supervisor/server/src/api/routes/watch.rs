@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(get, path = "/v1/sessions/{id}/watch", operation_id = "watch_files", tag = "files",
     params(("id" = String, Path), WatchParams),
     responses(
-        (status = 200, content_type = "text/event-stream", body = FileEventInfo,
+        (status = 200, content_type = "text/event-stream", body = String,
             description = "Server-sent events: `ready` first, then `created`, `modified`, `deleted` \
                 and `moved`, each with a FileEventInfo as `data`, and `overflow` when events were lost"),
         (status = "default", body = Problem)))]
