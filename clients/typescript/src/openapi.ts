@@ -548,6 +548,7 @@ export interface components {
         };
         /** @description A process to run in a session's sandbox, beside its kernel: `argv` or `shell`. */
         CommandRequest: {
+            /** @description How the answer tells what came of it; in separate fields if not given */
             answer?: components["schemas"]["AnswerForm"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
@@ -568,6 +569,7 @@ export interface components {
             files?: components["schemas"]["FileSpec"][];
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
+            /** @description Run it on a terminal of this size, its controlling one: all it prints is then its `stdout`. What is written to it is typed there, so Ctrl-C is the byte 3; closing it types Ctrl-D. `TERM` is `xterm-256color` unless `env` has it */
             pty?: components["schemas"]["PtySize"] | null;
             /** @description Wait for its turn, behind the code that the session was sent before. */
             queued?: boolean;
@@ -614,6 +616,7 @@ export interface components {
          * @enum {string}
          */
         Content: "full" | "sizes";
+        /** @description Where the content of an output is in the separate fields, and how large. */
         ContentInfo: {
             /** @description `result` or, counted from 0, `displays/0`, `images/0`, `video_frames/0`. */
             part: string;
@@ -730,6 +733,7 @@ export interface components {
         };
         /** @description Code to run in a session. */
         ExecuteRequest: {
+            /** @description How the answer tells what came of it; in separate fields if not given */
             answer?: components["schemas"]["AnswerForm"] | null;
             /** @description Interrupt it when the client goes away. */
             cancel_on_disconnect?: boolean;
@@ -1090,6 +1094,7 @@ export interface components {
         };
         /** @description What an output says of its content. */
         Metadata: {
+            /** @description Where the content is in the separate fields, and how large */
             vivarium: components["schemas"]["ContentInfo"];
         };
         /** @description An output of a notebook's cell (nbformat 4.5). */
@@ -1099,7 +1104,10 @@ export interface components {
              * @enum {string}
              */
             name: "stdout" | "stderr";
-            /** @enum {string} */
+            /**
+             * @description Which kind of output it is
+             * @enum {string}
+             */
             output_type: "stream";
             /** @description The text. */
             text: string;
@@ -1111,7 +1119,10 @@ export interface components {
             data: Record<string, never>;
             /** @description Where the content is in the separate fields, and how large. */
             metadata: components["schemas"]["Metadata"];
-            /** @enum {string} */
+            /**
+             * @description Which kind of output it is
+             * @enum {string}
+             */
             output_type: "display_data";
         } | {
             /** @description Representations by MIME type, as in `display_data`. */
@@ -1123,14 +1134,20 @@ export interface components {
             execution_count?: number | null;
             /** @description Where the content is in the separate fields, and how large. */
             metadata: components["schemas"]["Metadata"];
-            /** @enum {string} */
+            /**
+             * @description Which kind of output it is
+             * @enum {string}
+             */
             output_type: "execute_result";
         } | {
             /** @description Its class. */
             ename: string;
             /** @description Its message. */
             evalue: string;
-            /** @enum {string} */
+            /**
+             * @description Which kind of output it is
+             * @enum {string}
+             */
             output_type: "error";
             /** @description The lines of its traceback. */
             traceback: string[];
@@ -1376,6 +1393,7 @@ export interface components {
          *     `shell`.
          */
         RunRequest: {
+            /** @description How the answer tells what came of it; in separate fields if not given */
             answer?: components["schemas"]["AnswerForm"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
@@ -3067,13 +3085,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events: `ready` first, then `created`, `modified`, `deleted` and `moved`, each with a FileEventInfo as `data`, and `overflow` when events were lost */
+            /** @description Server-sent events */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": components["schemas"]["FileEventInfo"];
+                    "text/event-stream": {
+                        /** @description A FileEventInfo as JSON; `{}` for `ready` and `overflow`. */
+                        data: string;
+                        /**
+                         * @description `ready` first, then `created`, `modified`, `deleted` and `moved`, and `overflow` when events were
+                         *     lost.
+                         */
+                        event: string;
+                    };
                 };
             };
             /** @description The request failed; `code` says why */

@@ -64,7 +64,9 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 /// The header `Last-Event-ID`.
 pub(super) fn last_read(headers: &HeaderMap) -> Result<Option<EventNumber>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    // As large as the document says: a signed number of 64 bits.
+    let number: Option<i64> = value.to_str().ok().and_then(|text| text.parse().ok());
+    let number = number.and_then(|number| EventNumber::try_from(number).ok());
     number.map(Some).ok_or_else(|| {
         let detail = "Last-Event-ID: it is the number of an event";
         let status = StatusCode::UNPROCESSABLE_ENTITY;

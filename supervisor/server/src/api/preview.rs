@@ -63,13 +63,14 @@ impl Previews {
         session: &str,
         port: u16,
     ) -> Result<Signed, Problem> {
+        // First, so that a stranger learns nothing from the rest.
+        let made_at = api.engine.session_made_at(tenant, session, port).await?;
         let Some(url) = &self.settings.url else {
             let detail = "this daemon shows no previews";
             let mut problem = Problem::new(StatusCode::CONFLICT, "no_previews", detail);
             problem.fix = Some("configure preview.url".into());
             return Err(problem);
         };
-        let made_at = api.engine.session_made_at(tenant, session, port).await?;
         let expires_at =
             Timestamp::now().saturating_add(self.settings.lifetime).unwrap_or(Timestamp::MAX);
         let token = Token {

@@ -20,8 +20,8 @@ use crate::api::{Problem, Shared, problem};
 /// `/v1/sessions/{id}/ports/{port}`, whose slashes come before anything that the client can put there.
 const PREFIX_SEGMENTS: usize = 6;
 
-/// What is passed on, for those who try another: RFC 9110, 15.5.6.
-const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+/// What is passed on, at least, for those who try what is not: RFC 9110, 15.5.6.
+const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     let (schemas, paths, _) = routes!(proxy);
@@ -76,7 +76,7 @@ async fn proxy(
     };
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         let problem = problem::no_method(request.method().clone(), request.uri().clone()).await;
-        return Ok(([(header::ALLOW, METHODS)], problem).into_response());
+        return Ok(([(header::ALLOW, ALLOWED)], problem).into_response());
     }
     refuse_other_origins(&request)?;
     // Not a number is as far from any port as 0.

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{FileEventInfo, WatchParams};
@@ -30,15 +31,25 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(watch))
 }
 
+/// A server-sent event.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described here, written as text")]
+struct WatchEvent {
+    /// `ready` first, then `created`, `modified`, `deleted` and `moved`, and `overflow` when events were
+    /// lost.
+    event: String,
+    /// A FileEventInfo as JSON; `{}` for `ready` and `overflow`.
+    data: String,
+}
+
 /// Watch files
 ///
 /// Changes below a directory, as they come.
 #[utoipa::path(get, path = "/v1/sessions/{id}/watch", operation_id = "watch_files", tag = "files",
     params(("id" = String, Path), WatchParams),
     responses(
-        (status = 200, content_type = "text/event-stream", body = String,
-            description = "Server-sent events: `ready` first, then `created`, `modified`, `deleted` \
-                and `moved`, each with a FileEventInfo as `data`, and `overflow` when events were lost"),
+        (status = 200, content_type = "text/event-stream", body = inline(WatchEvent),
+            description = "Server-sent events"),
         (status = "default", body = Problem)))]
 async fn watch(
     State(api): State<Shared>,
