@@ -10,17 +10,17 @@ const SIZE_MAX: u64 = 0o777_7777_7777;
 const NAME_MAX: usize = 99;
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::files) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// Ends with a slash if it is a directory.
-    pub(in crate::files) name: &'a [u8],
-    pub(in crate::files) mode: u32,
-    pub(in crate::files) size: u64,
+    pub(crate) name: &'a [u8],
+    pub(crate) mode: u32,
+    pub(crate) size: u64,
     /// Seconds since 1970.
-    pub(in crate::files) modified: u64,
+    pub(crate) modified: u64,
 }
 
 /// Appends what begins an entry. Its content follows, and zeros to the end of its last block.
-pub(in crate::files) fn push_header(out: &mut Vec<u8>, entry: Entry<'_>) {
+pub(crate) fn push_header(out: &mut Vec<u8>, entry: Entry<'_>) {
     let mut records = Vec::new();
     if entry.name.len() > NAME_MAX || !entry.name.is_ascii() {
         push_record(&mut records, b"path", entry.name);
@@ -39,7 +39,7 @@ pub(in crate::files) fn push_header(out: &mut Vec<u8>, entry: Entry<'_>) {
 }
 
 /// Appends what ends an archive.
-pub(in crate::files) fn push_end(out: &mut Vec<u8>) {
+pub(crate) fn push_end(out: &mut Vec<u8>) {
     out.resize(out.len() + 2 * BLOCK, 0);
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use axum::http::Uri;
+use http::Uri;
 use vivarium_engine::settings::PreviewUrl;
 
 use super::put;
