@@ -163,6 +163,7 @@ mod tests {
     fn a_message_survives_being_cut_anywhere() {
         let message = ToAgent::Execute(Execute {
             execution: 7,
+            context: 0,
             work: Work::code("1+1".into()),
             files: vec![],
             outputs: vec![],

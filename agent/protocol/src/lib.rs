@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`units`] | limits that can be `unlimited`, and never zero |
 //! | [`layer`] | the sandbox's layers, their order, and what can be reported of each |
+//! | [`leaf`] | the cgroup leaves of a session, and its contexts |
 //! | [`policy`] | what a session may use, and its validation |
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
@@ -24,6 +25,7 @@ mod discard;
 mod error_chain;
 pub mod frame;
 pub mod layer;
+pub mod leaf;
 pub mod message;
 pub mod one_python;
 pub mod outcome;
@@ -39,7 +41,7 @@ pub use error_chain::error_chain;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,7 @@ pub use self::template::{
 };
 pub use self::work::{Assist, CommandSpec, Execute, InputFile, Stdin, WindowSize, Work};
 use crate::layer::{Layer, Report};
+use crate::leaf::ContextNumber;
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
 
@@ -36,8 +37,9 @@ mod template;
 mod work;
 
 /// The supervisor's first message to a launcher. With it go (`SCM_RIGHTS`), in this order: a file with the kernel
-/// program, and, each if the session has it, the user namespace that holds the subordinate ids, and
-/// a socket that leads to the template that kernels are to be forked from.
+/// program, and, each if the session has it, the user namespace that holds the subordinate ids, the
+/// files `cgroup.kill` and `cgroup.events` of the first context's leaf, and a socket that leads to the
+/// template that kernels are to be forked from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// [`crate::PROTOCOL_VERSION`] of the supervisor.
@@ -52,14 +54,14 @@ pub type ExecutionNumber = u64;
 /// Number of an operation on files within its session, from 1, never reused.
 pub type TransferNumber = u64;
 
-/// Number of a kernel within its session, from 1, never reused.
+/// Number of a kernel within its context, from 1, never reused.
 pub type Generation = u32;
 
 /// Supervisor to agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
     /// Run something: code only when a kernel is ready and runs none, a command at any time. With
-    /// [`Stdin::Pipe`] comes the pipe.
+    /// [`Stdin::Pipe`] comes the pipe, and with a leaf of its own what [`Launch`] has of the first.
     Execute(Execute),
     /// Do something with the session's files. At any time, also while something runs. A
     /// `Read`, `Write`, `Unpack`, `Archive` or `Watch` comes with one end of a stream socket (`SCM_RIGHTS`), over which
@@ -104,8 +106,24 @@ pub enum ToAgent {
         /// Whether to hold it back.
         held: bool,
     },
-    /// Kill every process of the session but the agent, and start a fresh kernel.
-    Replace,
+    /// Kill the kernel of a context, with what else is in its leaf, and start a fresh one. Without
+    /// cgroups every process of the session but the agent is killed, and each context gets a fresh
+    /// kernel.
+    Replace {
+        /// The context.
+        context: ContextNumber,
+    },
+    /// Start a kernel beside the others. With cgroups comes what [`Launch`] has of the first's leaf.
+    OpenContext {
+        /// Its number, never reused.
+        context: ContextNumber,
+    },
+    /// Kill the kernel of a context, with what else is in its leaf, for good. Whatever it runs is
+    /// over, and [`FromAgent::ContextClosed`] is the last that is said of it.
+    CloseContext {
+        /// The context, not the first.
+        context: ContextNumber,
+    },
     /// Ask for a [`Description`].
     Describe,
     /// End the session in an orderly way.
@@ -181,6 +199,8 @@ pub enum FromAgent {
     Failed(Failure),
     /// A kernel is ready for executions.
     KernelReady {
+        /// Whose kernel it is.
+        context: ContextNumber,
         /// The number of the kernel.
         generation: Generation,
         /// Executed, or forked from a template.
@@ -265,9 +285,11 @@ pub enum FromAgent {
         reply: Result<FileReply, FileProblem>,
     },
     /// A kernel is gone. If code was running it is over, and all it printed has been
-    /// sent. Commands are killed with it, and report their own ends. The agent starts the next kernel by
+    /// sent. Commands in its leaf are killed with it, and report their own ends. The agent starts the next kernel by
     /// itself, unless this one was [`KernelEnd::NotStarted`].
     KernelExited {
+        /// Whose kernel it was.
+        context: ContextNumber,
         /// The number of the kernel.
         generation: Generation,
         /// The execution it took with it.
@@ -282,6 +304,11 @@ pub enum FromAgent {
         usage: Usage,
         /// As in [`FromAgent::Done`]; empty if no execution was running.
         changes: Changes,
+    },
+    /// The answer to [`ToAgent::CloseContext`].
+    ContextClosed {
+        /// The context.
+        context: ContextNumber,
     },
     /// The execution has used up its CPU time; the supervisor decides what follows.
     CpuLimitReached {
@@ -314,6 +341,7 @@ impl FromAgent {
             | Self::KernelReady { .. }
             | Self::FileDone { .. }
             | Self::KernelExited { .. }
+            | Self::ContextClosed { .. }
             | Self::Described(_)
             | Self::Pong => None,
         }

@@ -103,7 +103,8 @@ pub struct SubordinateIds {
 pub struct CgroupPlacement {
     /// Absolute path of the agent's leaf on the host.
     pub agent: PathBuf,
-    /// Absolute path of the kernel's leaf on the host.
+    /// Absolute path on the host of the cgroup whose leaves kernels and commands start in:
+    /// [`crate::leaf::Leaf`].
     pub kernel: PathBuf,
     /// What of the limits the supervisor could not write or read back; empty when all held.
     pub missing: String,

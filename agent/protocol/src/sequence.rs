@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::layer::{Layer, Report};
+use crate::leaf::{ContextNumber, FIRST_CONTEXT};
 use crate::message::{ExecutionNumber, FromAgent};
 
-/// What the agent is doing with its kernel, as far as its messages say.
+/// What the agent is doing with a context's kernel, as far as its messages say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// No kernel yet, or the last one is gone.
@@ -16,8 +17,8 @@ enum Phase {
     Sent(ExecutionNumber),
     /// This execution is running.
     Running(ExecutionNumber),
-    /// Nothing more may come.
-    Over,
+    /// It is to be closed, and this is what may still be said of it.
+    Closing(Option<ExecutionNumber>),
 }
 
 /// What has come of a command.
@@ -38,21 +39,39 @@ pub struct OutOfTurn {
 /// The agent's side of the conversation, followed by the supervisor.
 #[derive(Debug)]
 pub struct Sequence {
-    phase: Phase,
-    /// Those that are not over; they run beside the kernel.
+    /// Those that are not closed; none once nothing more may come.
+    contexts: BTreeMap<ContextNumber, Phase>,
+    /// Those that are not over; they run beside the kernels.
     commands: BTreeMap<ExecutionNumber, Stage>,
 }
 
 impl Default for Sequence {
     fn default() -> Self {
-        Self { phase: Phase::Starting, commands: BTreeMap::new() }
+        let contexts = BTreeMap::from([(FIRST_CONTEXT, Phase::Starting)]);
+        Self { contexts, commands: BTreeMap::new() }
     }
 }
 
 impl Sequence {
-    /// Notes that `execution`, which the kernel is to run, has been sent.
-    pub const fn sent(&mut self, execution: ExecutionNumber) {
-        self.phase = Phase::Sent(execution);
+    /// Notes that a context is to be opened.
+    pub fn open(&mut self, context: ContextNumber) {
+        self.contexts.insert(context, Phase::Starting);
+    }
+
+    /// Notes that a context is to be closed.
+    pub fn close(&mut self, context: ContextNumber) {
+        if let Some(phase) = self.contexts.get_mut(&context) {
+            let execution = match *phase {
+                Phase::Sent(execution) | Phase::Running(execution) => Some(execution),
+                _ => None,
+            };
+            *phase = Phase::Closing(execution);
+        }
+    }
+
+    /// Notes that `execution`, which the kernel of `context` is to run, has been sent.
+    pub fn sent(&mut self, context: ContextNumber, execution: ExecutionNumber) {
+        self.contexts.insert(context, Phase::Sent(execution));
     }
 
     /// Notes that the command `execution` has been sent.
@@ -62,8 +81,8 @@ impl Sequence {
 
     /// Whether code may be sent now.
     #[must_use]
-    pub const fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
+    pub fn is_ready(&self, context: ContextNumber) -> bool {
+        self.contexts.get(&context) == Some(&Phase::Ready)
     }
 
     /// Accepts `message` if it may come now.
@@ -71,52 +90,93 @@ impl Sequence {
     /// # Errors
     /// [`OutOfTurn`] if it may not; the agent is then not to be believed any more.
     pub fn accept(&mut self, message: &FromAgent) -> Result<(), OutOfTurn> {
-        use Phase::{Over, Ready, Running, Sent, Starting};
-        if self.phase != Over
-            && let Some(execution) = message.execution()
-            && let Some(stage) = self.commands.get(&execution).copied()
-        {
-            return self.accept_of_command(execution, stage, message);
+        if self.contexts.is_empty() {
+            return Err(OutOfTurn { message: name(message), phase: "over".to_owned() });
         }
-        let next = match (self.phase, message) {
-            (Over, _) => None,
-            (phase, FromAgent::Described(_) | FromAgent::FileDone { .. } | FromAgent::Pong) => {
-                Some(phase)
+        if let Some(execution) = message.execution() {
+            if let Some(stage) = self.commands.get(&execution).copied() {
+                return self.accept_of_command(execution, stage, message);
             }
-            (_, FromAgent::Failed(_)) => Some(Over),
-            (Starting, FromAgent::KernelReady { protection, .. }) if is_whole(protection) => {
-                Some(Ready)
+            let of_it = |phase: &Phase| match phase {
+                Phase::Sent(number) | Phase::Running(number) => *number == execution,
+                Phase::Closing(number) => *number == Some(execution),
+                Phase::Starting | Phase::Ready => false,
+            };
+            let mut contexts = self.contexts.iter();
+            let context = contexts.find(|(_, phase)| of_it(phase)).map(|(context, _)| *context);
+            return self.accept_of_context(context, message);
+        }
+        match message {
+            FromAgent::KernelReady { context, .. }
+            | FromAgent::KernelExited { context, .. }
+            | FromAgent::ContextClosed { context } => {
+                self.accept_of_context(Some(*context), message)
             }
-            (Sent(n), FromAgent::Started { execution }) if n == *execution => Some(Running(n)),
-            (Sent(n), FromAgent::FilesRefused { execution, .. }) if n == *execution => Some(Ready),
-            (
-                Running(n),
-                FromAgent::Output { execution, .. }
-                | FromAgent::Value { execution, .. }
-                | FromAgent::Exception { execution, .. }
-                | FromAgent::Display { execution, .. }
-                | FromAgent::File { execution, .. }
-                | FromAgent::CpuLimitReached { execution, .. },
-            ) if n == *execution => Some(Running(n)),
-            (Running(n), FromAgent::Done { execution, .. }) if n == *execution => Some(Ready),
-            (Running(n), FromAgent::KernelExited { execution, .. }) if Some(n) == *execution => {
-                Some(Starting)
+            FromAgent::Failed(_) => {
+                self.contexts.clear();
+                Ok(())
             }
-            // The kernel died between our sending and the agent's reading: the agent says so
-            // first, and runs the code in the next kernel.
-            (Sent(_), FromAgent::KernelExited { execution: None, .. }) => Some(self.phase),
-            (Sent(_), FromAgent::KernelReady { protection, .. }) if is_whole(protection) => {
-                Some(self.phase)
-            }
-            (Ready | Starting, FromAgent::KernelExited { execution: None, .. }) => Some(Starting),
-            _ => None,
+            _ => Ok(()),
+        }
+    }
+
+    fn accept_of_context(
+        &mut self,
+        context: Option<ContextNumber>,
+        message: &FromAgent,
+    ) -> Result<(), OutOfTurn> {
+        let out_of_turn = |contexts: &BTreeMap<ContextNumber, Phase>| {
+            let phases = contexts.values().map(|phase| format!("{phase:?}").to_lowercase());
+            OutOfTurn { message: name(message), phase: phases.collect::<Vec<_>>().join(" and ") }
         };
-        self.phase = next.ok_or_else(|| OutOfTurn {
-            message: name(message),
-            phase: format!("{:?}", self.phase).to_lowercase(),
-        })?;
+        let Some((context, phase)) =
+            context.and_then(|context| Some((context, *self.contexts.get(&context)?)))
+        else {
+            return Err(out_of_turn(&self.contexts));
+        };
+        if let (Phase::Closing(_), FromAgent::ContextClosed { .. }) = (phase, message) {
+            self.contexts.remove(&context);
+            return Ok(());
+        }
+        let next = next(phase, message).ok_or_else(|| out_of_turn(&self.contexts))?;
+        self.contexts.insert(context, next);
         Ok(())
     }
+}
+
+/// What follows on a message about a context that is in `phase`; `None` if it may not come now.
+fn next(phase: Phase, message: &FromAgent) -> Option<Phase> {
+    use Phase::{Closing, Ready, Running, Sent, Starting};
+    Some(match (phase, message) {
+        (Closing(_), FromAgent::ContextClosed { .. }) => return None,
+        (Closing(_), FromAgent::KernelReady { protection, .. }) if !is_whole(protection) => {
+            return None;
+        }
+        // Nobody waits for it any more.
+        (Closing(_), _) => phase,
+        (Starting, FromAgent::KernelReady { protection, .. }) if is_whole(protection) => Ready,
+        (Sent(n), FromAgent::Started { .. }) => Running(n),
+        (Sent(_), FromAgent::FilesRefused { .. }) => Ready,
+        (
+            Running(n),
+            FromAgent::Output { .. }
+            | FromAgent::Value { .. }
+            | FromAgent::Exception { .. }
+            | FromAgent::Display { .. }
+            | FromAgent::File { .. }
+            | FromAgent::CpuLimitReached { .. },
+        ) => Running(n),
+        (Running(_), FromAgent::Done { .. }) => Ready,
+        (Running(n), FromAgent::KernelExited { execution, .. }) if Some(n) == *execution => {
+            Starting
+        }
+        // The kernel died between our sending and the agent's reading: the agent says so
+        // first, and runs the code in the next kernel.
+        (Sent(_), FromAgent::KernelExited { execution: None, .. }) => phase,
+        (Sent(_), FromAgent::KernelReady { protection, .. }) if is_whole(protection) => phase,
+        (Ready | Starting, FromAgent::KernelExited { execution: None, .. }) => Starting,
+        _ => return None,
+    })
 }
 
 impl Sequence {
@@ -169,6 +229,7 @@ const fn name(message: &FromAgent) -> &'static str {
         FromAgent::FileDone { .. } => "file_done",
         FromAgent::Done { .. } => "done",
         FromAgent::KernelExited { .. } => "kernel_exited",
+        FromAgent::ContextClosed { .. } => "context_closed",
         FromAgent::CpuLimitReached { .. } => "cpu_limit_reached",
         FromAgent::Described(_) => "described",
         FromAgent::Pong => "pong",
@@ -182,16 +243,22 @@ mod tests {
     use crate::outcome::{Display, DisplayKind, Exception, OutputFile, Value};
 
     fn ready() -> FromAgent {
+        of_context(FIRST_CONTEXT)
+    }
+
+    fn of_context(context: ContextNumber) -> FromAgent {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
-        FromAgent::KernelReady { generation: 1, origin: Origin::Executed, protection }
+        FromAgent::KernelReady { context, generation: 1, origin: Origin::Executed, protection }
     }
 
     #[test]
     fn a_kernel_is_not_ready_without_a_report_of_every_layer() {
-        let FromAgent::KernelReady { generation, origin, mut protection } = ready() else { return };
+        let FromAgent::KernelReady { context, generation, origin, mut protection } = ready() else {
+            return;
+        };
         protection.swap(0, 1);
         for protection in [vec![], protection] {
-            let message = FromAgent::KernelReady { generation, origin, protection };
+            let message = FromAgent::KernelReady { context, generation, origin, protection };
             assert!(Sequence::default().accept(&message).is_err(), "{message:?}");
         }
         assert!(Sequence::default().accept(&ready()).is_ok());
@@ -214,10 +281,10 @@ mod tests {
     fn an_execution_goes_from_ready_to_ready() {
         let mut sequence = Sequence::default();
         sequence.accept(&ready()).unwrap();
-        sequence.sent(1);
+        sequence.sent(FIRST_CONTEXT, 1);
         sequence.accept(&FromAgent::Started { execution: 1 }).unwrap();
         sequence.accept(&done(1)).unwrap();
-        assert!(sequence.is_ready());
+        assert!(sequence.is_ready(FIRST_CONTEXT));
     }
 
     #[test]
@@ -225,7 +292,7 @@ mod tests {
         let mut sequence = Sequence::default();
         sequence.accept(&ready()).unwrap();
         assert!(sequence.accept(&done(1)).is_err());
-        sequence.sent(2);
+        sequence.sent(FIRST_CONTEXT, 2);
         sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
         let error = sequence.accept(&done(1)).unwrap_err();
         assert_eq!(error.to_string(), "the agent said done while running(2)");
@@ -235,18 +302,38 @@ mod tests {
     fn commands_run_beside_code_and_one_another() {
         let mut sequence = Sequence::default();
         sequence.accept(&ready()).unwrap();
-        sequence.sent(1);
+        sequence.sent(FIRST_CONTEXT, 1);
         sequence.sent_command(2);
         sequence.sent_command(3);
         for execution in [3, 1, 2] {
             sequence.accept(&FromAgent::Started { execution }).unwrap();
         }
         sequence.accept(&done(2)).unwrap();
-        assert!(!sequence.is_ready(), "the code goes on");
+        assert!(!sequence.is_ready(FIRST_CONTEXT), "the code goes on");
         sequence.accept(&done(1)).unwrap();
-        assert!(sequence.is_ready());
+        assert!(sequence.is_ready(FIRST_CONTEXT));
         sequence.accept(&done(3)).unwrap();
         assert!(sequence.accept(&done(3)).is_err(), "it is over");
+    }
+
+    #[test]
+    fn contexts_run_beside_one_another_and_say_nothing_once_they_are_closed() {
+        let mut sequence = Sequence::default();
+        sequence.accept(&ready()).unwrap();
+        assert!(sequence.accept(&of_context(1)).is_err(), "nobody opened it");
+        sequence.open(1);
+        sequence.accept(&of_context(1)).unwrap();
+        sequence.sent(FIRST_CONTEXT, 1);
+        sequence.sent(1, 2);
+        sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
+        sequence.accept(&FromAgent::Started { execution: 1 }).unwrap();
+        assert!(sequence.accept(&FromAgent::ContextClosed { context: 1 }).is_err());
+        sequence.close(1);
+        sequence.accept(&done(2)).unwrap();
+        sequence.accept(&FromAgent::ContextClosed { context: 1 }).unwrap();
+        assert!(sequence.accept(&done(2)).is_err());
+        sequence.accept(&done(1)).unwrap();
+        assert!(sequence.is_ready(FIRST_CONTEXT));
     }
 
     #[test]
@@ -291,11 +378,11 @@ mod tests {
             assert!(sequence.accept(&own).is_err(), "nothing runs: {own:?}");
             let mut sequence = Sequence::default();
             sequence.accept(&ready()).unwrap();
-            sequence.sent(2);
+            sequence.sent(FIRST_CONTEXT, 2);
             assert!(sequence.accept(&own).is_err(), "not before it has started: {own:?}");
             let mut sequence = Sequence::default();
             sequence.accept(&ready()).unwrap();
-            sequence.sent(2);
+            sequence.sent(FIRST_CONTEXT, 2);
             sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
             sequence.accept(&own).unwrap();
             assert!(sequence.accept(&other).is_err(), "of another: {other:?}");

@@ -176,7 +176,8 @@ mod tests {
     fn descriptors_arrive_with_their_message() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        let spawn = ToLauncher::Spawn { number: 1, program: Program::Kernel };
+        let leaf = crate::leaf::Leaf::FIRST;
+        let spawn = ToLauncher::Spawn { number: 1, program: Program::Kernel, leaf };
         send_with(&ours, &spawn, &[&writer; MAX_DESCRIPTORS], MAX_SMALL_FRAME_BYTES).unwrap();
         drop(writer);
         let (message, fds) = receive_with::<ToLauncher>(&theirs, MAX_SMALL_FRAME_BYTES).unwrap();

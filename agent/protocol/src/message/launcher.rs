@@ -5,6 +5,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 use super::Failure;
 use crate::layer::Report;
+use crate::leaf::Leaf;
 use crate::outcome::{KernelEnd, Usage};
 
 /// Number of a process that the agent asked the launcher for, within its session, never reused.
@@ -38,6 +39,8 @@ pub enum ToLauncher {
         number: SpawnNumber,
         /// What it becomes.
         program: Program,
+        /// Where it starts, if there is a cgroup.
+        leaf: Leaf,
     },
 }
 

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
+use crate::leaf::Leaf;
 use crate::outcome::{KernelEnd, Usage};
 use crate::policy::{Interpreter, Policy};
 
@@ -82,6 +83,8 @@ pub enum FromZygote {
 pub struct Handoff {
     /// The session's policy, without the kernel program, which is there already.
     pub policy: Policy,
+    /// Where it starts, if there is a cgroup.
+    pub leaf: Leaf,
 }
 
 /// Forked child to launcher.

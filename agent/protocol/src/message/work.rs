@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::{ExecutionNumber, ReprLimits};
+use crate::leaf::ContextNumber;
 
 /// A file to put into the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +79,8 @@ pub struct CommandSpec {
     pub env: Vec<(String, String)>,
     /// Whether nobody waits for it: the files that it changes are not reported.
     pub background: bool,
+    /// Whether it starts in a leaf of its own, and so outlives kernels.
+    pub own_leaf: bool,
     /// The size of the terminal that its three streams are; pipes if `None`.
     pub pty: Option<WindowSize>,
 }
@@ -119,6 +122,8 @@ impl Default for Stdin {
 pub struct Execute {
     /// Identifies the execution from now on.
     pub execution: ExecutionNumber,
+    /// Whose kernel runs it; of no meaning to a command.
+    pub context: ContextNumber,
     /// What to run.
     pub work: Work,
     /// Files to put into the workdir first.
