@@ -14,6 +14,8 @@ pub enum Refusal {
     QueueFull,
     /// As many commands run in the session as may.
     TooManyCommands,
+    /// There are as many contexts in the session as may be.
+    TooManyContexts,
     /// The maximum of sessions is reached.
     TooManySessions,
     /// The host has no memory for one more session.
@@ -33,9 +35,10 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::TooManyCommands,
+        Self::TooManyContexts,
         Self::TooManySessions,
         Self::NoCapacity,
         Self::NoDescriptors,
@@ -51,6 +54,7 @@ impl Refusal {
         match self {
             Self::QueueFull => "queue_full",
             Self::TooManyCommands => "too_many_commands",
+            Self::TooManyContexts => "too_many_contexts",
             Self::TooManySessions => "too_many_sessions",
             Self::NoCapacity => "no_capacity",
             Self::NoDescriptors => "no_descriptors",

@@ -24,6 +24,9 @@ pub struct ProbeRequest {
     /// The place, in characters from its beginning; its end if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<u32>,
+    /// The context whose kernel is asked; `main` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
 }
 
 /// What could follow at a place in code.
@@ -83,16 +86,19 @@ impl AssistReply for InspectReply {
 }
 
 /// Code that may need another line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IsCompleteRequest {
     /// The code.
     pub code: String,
+    /// The context whose kernel is asked; `main` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
 }
 
 impl From<IsCompleteRequest> for ProbeRequest {
-    fn from(IsCompleteRequest { code }: IsCompleteRequest) -> Self {
-        Self { code, cursor: None }
+    fn from(IsCompleteRequest { code, context }: IsCompleteRequest) -> Self {
+        Self { code, cursor: None, context }
     }
 }
 

@@ -50,6 +50,10 @@ pub struct CommandRequest {
     /// the session's end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
+    /// Let it go on when the session is reset: in the background, and with the cgroup layer, without
+    /// which a reset ends every process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub survives_reset: bool,
     /// Wait for its turn, behind the code that the session was sent before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,

@@ -9,6 +9,7 @@
 mod answer;
 mod assist;
 mod command;
+mod context;
 mod cut;
 mod event;
 mod files;
@@ -34,6 +35,7 @@ pub use assist::{
 pub use command::{
     BackgroundReply, CommandRequest, MAX_PTY_SIZE, PtySize, SignalRequest, StdinReply,
 };
+pub use context::{ContextInfo, ContextList, ContextSpec, MAIN_CONTEXT, ResetScope};
 pub use cut::{Keep, MaxChars, TextCut};
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{

@@ -150,6 +150,9 @@ pub struct ReprSpec {
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
     pub code: String,
+    /// The context that runs it; `main` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     /// The code's file name in tracebacks: a path in the workdir. If there is a file of that name,
     /// `__file__` is its path, and modules beside it can be imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
-use super::{FileFormat, LimitsInfo, NotebookOutput, Place, TextCut, schema};
+use super::{FileFormat, LimitsInfo, NotebookOutput, Place, ResetScope, TextCut, schema};
 
 mod host;
 
@@ -98,7 +98,10 @@ pub struct Outcome {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelInfo {
-    /// Counts the session's kernels from 1. If it differs between two executions, variables and
+    /// Whose kernel it is; `main` unless the request has named another. Of a command, which runs
+    /// beside it, always `main`.
+    pub context: String,
+    /// Counts the context's kernels from 1. If it differs between two executions, variables and
     /// modules are lost.
     pub generation: u64,
     /// Whether no code had run in it before.
@@ -192,16 +195,17 @@ pub struct ChangedFile {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionUsage {
-    /// CPU time of all the session's processes during it, in milliseconds. Children that were
+    /// CPU time of all its context's processes during it, in milliseconds. Children that were
     /// never waited for are in it with the cgroup layer, if they used more than 10 ms.
     pub cpu_ms: f64,
     /// Highest memory, in bytes. With a memory controller: charged to the whole session while
-    /// the execution ran (Linux 6.12; before that only if it was the session's highest so far).
-    /// Else the kernel process's largest resident set since it was started.
+    /// the execution ran, or to its context alone if others ran meanwhile (Linux 6.12; before that
+    /// only if it was the highest so far). Else the kernel process's largest resident set since it
+    /// was started.
     pub memory_peak_bytes: u64,
-    /// Bytes read from disks; null without an io controller.
+    /// Bytes read from disks; null without an io controller, and if others ran meanwhile.
     pub io_read_bytes: Option<u64>,
-    /// Bytes written to disks; null without an io controller.
+    /// Bytes written to disks; null without an io controller, and if others ran meanwhile.
     pub io_write_bytes: Option<u64>,
 }
 
@@ -327,8 +331,11 @@ pub struct InterruptReply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResetReply {
     pub session_id: String,
-    /// The execution that the reset ended; null if nothing was running.
+    /// The context whose kernel was replaced.
+    pub context: String,
+    /// The execution that the reset ended there; null if nothing was running.
     pub ended_execution_id: Option<String>,
+    pub scope: ResetScope,
 }
 
 /// The result of a keepalive.

@@ -184,12 +184,18 @@ mod tests {
     #[test]
     fn only_the_first_execution_in_a_replaced_kernel_is_told_of_the_loss() {
         let end = PreviousEnd { cause: Cause::Signal, detail: "killed by SIGSEGV (11)".into() };
-        let kernel = KernelInfo { generation: 2, fresh: true, previous_end: Some(end) };
+        let kernel = KernelInfo {
+            context: "main".into(),
+            generation: 2,
+            fresh: true,
+            previous_end: Some(end),
+        };
         let said = lost_before(Some(&kernel), None).unwrap_or_default();
         assert!(said.ends_with("killed by SIGSEGV (11)"), "{said}");
         assert_eq!(lost_before(Some(&kernel), Some(0)), None, "a command");
         let later = KernelInfo { fresh: false, ..kernel };
-        let first = KernelInfo { generation: 1, fresh: true, previous_end: None };
+        let first =
+            KernelInfo { context: "main".into(), generation: 1, fresh: true, previous_end: None };
         for kernel in [None, Some(&later), Some(&first)] {
             assert_eq!(lost_before(kernel, None), None);
         }

@@ -76,7 +76,7 @@ impl Target {
     /// grace.
     pub(super) async fn interrupt(&self, session: &str) -> Result<bool, Failure> {
         let reply: InterruptReply = match self {
-            Self::Embedded(engine) => engine.interrupt(DEFAULT_TENANT, session).await?,
+            Self::Embedded(engine) => engine.interrupt(DEFAULT_TENANT, session, None).await?,
             Self::Daemon(remote) => {
                 let path = format!("{}/interrupt", session_path(session));
                 request(&mut Client::new(remote.clone()), Method::POST, &path).await?

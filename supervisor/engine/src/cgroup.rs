@@ -8,9 +8,9 @@
 //! "Delegation" and "No Internal Process Constraint"):
 //!
 //! ```text
-//! <root>/supervisor                            this process
-//! <root>/tenants/<tenant>/<session>/agent      PID 1 of the session
-//! <root>/tenants/<tenant>/<session>/kernel     tenant code
+//! <root>/supervisor                                  this process
+//! <root>/tenants/<tenant>/<session>/agent            PID 1 of the session
+//! <root>/tenants/<tenant>/<session>/kernel/<leaf>    tenant code
 //! ```
 //!
 //! It must never write outside its root, follow a name that was not checked, or report a limit
@@ -23,6 +23,7 @@ mod detect;
 mod events;
 mod files;
 mod headroom;
+mod leaf;
 mod limits;
 mod meter;
 mod oom;
@@ -39,6 +40,7 @@ pub use detect::{Layout, Mounts};
 pub use events::{CgroupEventCounts, Events};
 pub use files::CgroupError;
 pub use headroom::Headroom;
+pub use leaf::LeafFiles;
 pub use limits::Controller;
 pub use meter::{Io, Mark, Meter, Used};
 pub use oom::{OomAttribution, OomOrigin};

@@ -34,6 +34,7 @@ use crate::settings::Settings;
 mod adjust;
 mod admission;
 mod assist;
+mod contexts;
 mod create;
 mod environment;
 mod error;
@@ -70,8 +71,8 @@ pub use request::too_low;
 pub use trial::below_floor;
 
 use vivarium_api_types::{
-    Capacity, EnvironmentInfo, HostInfo, InterruptReply, KeepaliveReply, Page, ResetReply,
-    SessionInfo, SessionPage, SessionQuery,
+    Capacity, EnvironmentInfo, HostInfo, KeepaliveReply, Page, SessionInfo, SessionPage,
+    SessionQuery,
 };
 
 use environment::Prepared;
@@ -207,50 +208,6 @@ impl Engine {
     pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
         self.find(tenant, id)?.close(Cause::Deleted).await;
         Ok(())
-    }
-
-    /// Interrupts what is running in a session. Returns when it has ended, or after the grace
-    /// in which code has to give way.
-    pub async fn interrupt(&self, tenant: &str, id: &str) -> Result<InterruptReply, EngineError> {
-        let session = self.find(tenant, id)?;
-        let unknown = || EngineError::UnknownSession(id.to_owned());
-        let interrupt = |reply| Command::Interrupt(None, reply);
-        let interrupted = session.ask(interrupt).await.ok_or_else(unknown)?;
-        let session_id = id.to_owned();
-        let Some(interrupted) = interrupted else {
-            let detail = "nothing was running".to_owned();
-            return Ok(InterruptReply {
-                session_id,
-                execution_id: None,
-                interrupted: false,
-                detail,
-            });
-        };
-        let grace = self.settings().session.interrupt_grace;
-        // The sender is dropped when the execution has ended, whichever way.
-        let ended = timeout(grace, interrupted.ended).await.is_ok();
-        let detail = if ended {
-            "the execution has ended".to_owned()
-        } else {
-            format!(
-                "the code ignored SIGINT for {} s; its timeout or a reset will end it",
-                grace.as_secs_f64()
-            )
-        };
-        let execution_id = Some(interrupted.execution.to_string());
-        Ok(InterruptReply { session_id, execution_id, interrupted: ended, detail })
-    }
-
-    /// Gives a session a fresh kernel. What is running is ended, what is queued runs in it.
-    /// [`EngineError::UnknownSession`] also if the session did not survive it.
-    pub async fn reset(&self, tenant: &str, id: &str) -> Result<ResetReply, EngineError> {
-        self.check_open(tenant)?;
-        let session = self.find(tenant, id)?;
-        session.touch();
-        let unknown = || EngineError::UnknownSession(id.to_owned());
-        let ended = session.ask(Command::Reset).await.ok_or_else(unknown)?;
-        let ended_execution_id = ended.map(|number| number.to_string());
-        Ok(ResetReply { session_id: id.to_owned(), ended_execution_id })
     }
 
     /// Keeps an idle session from being reaped.

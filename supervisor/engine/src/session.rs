@@ -1,4 +1,4 @@
-//! A session: one kernel, the executions that wait for it, and what is known about both.
+//! A session: its kernels, the executions that wait for them, and what is known about both.
 //!
 //! Each session is one tokio task (the actor), which alone holds the agent's socket and decides
 //! what happens next; everybody else holds a [`Session`], sends it [`Command`]s and reads what
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use nix::sys::signal::Signal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
-use vivarium_api_types::{SessionInfo, SessionState, SessionUsage};
+use vivarium_api_types::{ContextInfo, SessionInfo, SessionState, SessionUsage};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin, WindowSize};
 use vivarium_protocol::outcome::Cause;
@@ -43,9 +43,9 @@ mod stdin;
 pub(crate) mod tests;
 pub mod transfer;
 
-pub use actor::{MAX_COMMANDS, from_pooled, spawn};
+pub use actor::{MAX_COMMANDS, MAX_CONTEXTS, from_pooled, spawn};
 pub use adjustable::{Adjustable, Deadline};
-pub use execution::{Interrupted, QueuedExecution, Refusal, WorkSpec};
+pub use execution::{ContextRefusal, Interrupted, QueuedExecution, Refusal, ResetDone, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
 pub use output::{mime_bundle, mime_sizes};
 pub use pooled::PooledSession;
@@ -81,14 +81,33 @@ pub struct Timing {
 #[derive(Debug)]
 pub enum Command {
     Execute(Box<QueuedExecution>),
-    /// Stop this execution, or what is running; `None` if nothing is.
-    Interrupt(Option<ExecutionNumber>, oneshot::Sender<Option<Interrupted>>),
+    /// Stop this execution, or what a context runs; `None` if that is nothing. Without either it is
+    /// what the first runs, or else the last command that somebody waits for.
+    Interrupt {
+        execution: Option<ExecutionNumber>,
+        context: Option<String>,
+        reply: oneshot::Sender<Option<Interrupted>>,
+    },
     /// Send a signal to a command; `false` if it is not running.
     Signal(ExecutionNumber, Signal, oneshot::Sender<bool>),
     /// Change the size of a command's terminal; `false` if it is not running.
     Resize(ExecutionNumber, WindowSize, oneshot::Sender<bool>),
-    /// Replace the kernel; answers with the execution that was ended by it.
-    Reset(oneshot::Sender<Option<ExecutionNumber>>),
+    /// Replace the kernel of a context, by default the first's; `None` if there is no such context.
+    Reset {
+        context: Option<String>,
+        reply: oneshot::Sender<Option<ResetDone>>,
+    },
+    /// Answers when its kernel is ready.
+    OpenContext {
+        name: String,
+        reply: oneshot::Sender<Result<ContextInfo, ContextRefusal>>,
+    },
+    /// Answers when nothing of it is left; `false` if there is none.
+    CloseContext {
+        name: String,
+        reply: oneshot::Sender<bool>,
+    },
+    Contexts(oneshot::Sender<Vec<ContextInfo>>),
     Describe(oneshot::Sender<Description>),
     File(transfer::FileCommand),
     Connect(port::ConnectCommand),
@@ -110,15 +129,15 @@ pub(crate) struct SessionStatus {
     pub(crate) last_used_at: Timestamp,
     /// Whether the reaper has taken it up.
     pub(crate) reaped: bool,
-    /// Commands that run and that somebody waits for.
-    pub(crate) foreground_commands: usize,
+    /// Commands that run and that somebody waits for, and contexts but the first that run code.
+    pub(crate) running_beside: usize,
 }
 
 impl SessionStatus {
-    /// The state of the session as a whole: that of its kernel, unless only commands run.
+    /// The state of the session as a whole: that of its first context, unless only others run.
     pub(crate) fn state(&self) -> SessionState {
         match self.state {
-            SessionState::Idle if self.foreground_commands > 0 => SessionState::Running,
+            SessionState::Idle if self.running_beside > 0 => SessionState::Running,
             state => state,
         }
     }
@@ -164,7 +183,7 @@ impl Session {
             last_used: created,
             last_used_at: created_at,
             reaped: false,
-            foreground_commands: 0,
+            running_beside: 0,
         };
         let session = Self {
             identity,

@@ -202,7 +202,7 @@ struct Enter {
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         let is_complete = |code: &str| {
-            let request = IsCompleteRequest { code: code.to_owned() };
+            let request = IsCompleteRequest { code: code.to_owned(), context: None };
             ask(&self.events, EditorEvent::IsComplete, request)
         };
         let (before, after) = context.line().split_at_checked(context.pos())?;

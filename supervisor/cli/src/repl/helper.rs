@@ -60,7 +60,7 @@ impl Helper {
 
     fn request(&self, code: &str, cursor: usize) -> Option<CompleteReply> {
         let cursor = u32::try_from(code.get(..cursor)?.chars().count()).ok()?;
-        let request = ProbeRequest { code: code.to_owned(), cursor: Some(cursor) };
+        let request = ProbeRequest { code: code.to_owned(), cursor: Some(cursor), context: None };
         ask(&self.events, EditorEvent::Completion, request)
     }
 }

@@ -77,7 +77,7 @@ impl ReadEvalLoop<'_> {
     /// Whether code can be executed, or never: as at the prompt, the session's Python decides. While
     /// something else runs in the session nobody can tell.
     async fn is_over(&self, code: &str) -> bool {
-        let request = IsCompleteRequest { code: code.to_owned() };
+        let request = IsCompleteRequest { code: code.to_owned(), context: None };
         let reply: Result<IsCompleteReply, _> = self.target.assist(&self.session, request).await;
         reply.is_ok_and(|reply| reply.status != Completeness::Incomplete)
     }

@@ -111,7 +111,7 @@ impl<'a> ReadEvalLoop<'a> {
                 self.execute(code).await?;
             }
             Input::Inspect { name, wants_source } => {
-                let request = ProbeRequest { code: name.to_owned(), cursor: None };
+                let request = ProbeRequest { code: name.to_owned(), ..ProbeRequest::default() };
                 let reply: InspectReply = self.target.assist(&self.session, request).await?;
                 self.screen.show_inspection(name, &reply, wants_source)?;
             }

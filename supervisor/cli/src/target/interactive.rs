@@ -11,7 +11,9 @@ impl Target {
     /// Gives a session a fresh kernel.
     pub(crate) async fn reset(&self, session: &str) -> Result<(), Failure> {
         match self {
-            Self::Embedded(engine) => Ok(engine.reset(DEFAULT_TENANT, session).await.map(drop)?),
+            Self::Embedded(engine) => {
+                Ok(engine.reset(DEFAULT_TENANT, session, None).await.map(drop)?)
+            }
             Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/reset").await,
         }
     }

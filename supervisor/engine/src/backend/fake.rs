@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
     Changes, Completion, Execute, FileOperation, FileProblem, FileProblemKind, FileReply,
     FromAgent, InputFile, Launch, Origin, Stream, ToAgent, TransferNumber, Work,
@@ -156,9 +157,13 @@ impl FakeAgent {
     }
 
     pub async fn ready(&mut self, generation: u32) {
+        self.context_ready(FIRST_CONTEXT, generation).await;
+    }
+
+    pub async fn context_ready(&mut self, context: ContextNumber, generation: u32) {
         let protection = Layer::ALL.map(|layer| Report::enforced(layer, "")).to_vec();
         let origin = Origin::Executed;
-        self.send(FromAgent::KernelReady { generation, protection, origin }).await;
+        self.send(FromAgent::KernelReady { context, generation, protection, origin }).await;
     }
 
     pub async fn start(&mut self) -> Policy {
@@ -215,7 +220,18 @@ impl FakeAgent {
     }
 
     pub async fn exited(&mut self, generation: u32, execution: Option<u64>, end: KernelEnd) {
+        self.context_exited(FIRST_CONTEXT, generation, execution, end).await;
+    }
+
+    pub async fn context_exited(
+        &mut self,
+        context: ContextNumber,
+        generation: u32,
+        execution: Option<u64>,
+        end: KernelEnd,
+    ) {
         let message = FromAgent::KernelExited {
+            context,
             generation,
             execution,
             end,
@@ -238,7 +254,7 @@ impl FakeAgent {
                     self.value(execution, &code).await;
                     self.done(execution, Completion::Ok).await;
                 }
-                ToAgent::Replace => {
+                ToAgent::Replace { .. } => {
                     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
                     self.exited(1, None, end).await;
                     self.ready(2).await;

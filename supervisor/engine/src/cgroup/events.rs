@@ -25,8 +25,7 @@ impl CgroupEventCounts {
     }
 }
 
-/// The two files of a kernel's leaf, open. Either is absent without its controller; the default
-/// has none.
+/// The files, open. Either is absent without its controller; the default has none.
 #[derive(Debug, Default)]
 pub struct Events {
     memory: Option<Source>,
@@ -41,10 +40,11 @@ enum Source {
 }
 
 impl Events {
-    /// Opens what there is in the leaf. Has to be called where tokio runs.
-    pub(crate) fn open(leaf: &Path) -> Self {
-        let open = |name: &str| File::open(leaf.join(name)).ok().map(Source::of);
-        Self { memory: open("memory.events"), pids: open("pids.events") }
+    /// Opens what there is: kills are counted by leaf, refused forks with all leaves together. Has
+    /// to be called where tokio runs.
+    pub(crate) fn open(leaf: &Path, kernel: &Path) -> Self {
+        let open = |dir: &Path, name: &str| File::open(dir.join(name)).ok().map(Source::of);
+        Self { memory: open(leaf, "memory.events"), pids: open(kernel, "pids.events") }
     }
 
     /// What has been counted so far. What can not be read is as it was when last read.
@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn unwatchable_file_is_still_read() {
         let dir = leaf("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\noom_group_kill 1\n", "max 3\n");
-        let events = Events::open(dir.path());
+        let events = Events::open(dir.path(), dir.path());
         assert!(matches!(events.pids, Some(Source::Unwatched(_))));
         let first = events.read(CgroupEventCounts::default());
         assert_eq!(first, CgroupEventCounts { oom_kills: 2, forks_refused: 3 });
@@ -156,10 +156,10 @@ mod tests {
     async fn missing_event_file_counts_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let last = CgroupEventCounts { oom_kills: 1, forks_refused: 2 };
-        for events in [Events::open(dir.path()), Events::default()] {
+        for events in [Events::open(dir.path(), dir.path()), Events::default()] {
             assert_eq!(events.read(last), last);
         }
         let dir = leaf("", "nonsense");
-        assert_eq!(Events::open(dir.path()).read(last), last);
+        assert_eq!(Events::open(dir.path(), dir.path()).read(last), last);
     }
 }

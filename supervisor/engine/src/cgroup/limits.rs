@@ -41,8 +41,9 @@ impl fmt::Display for Controller {
 /// Which directory of a scope a file is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CgroupNode {
-    /// The scope itself: agent and kernel together.
+    /// The scope itself: agent and tenant code together.
     Scope,
+    /// Tenant code: all of its leaves together.
     Kernel,
 }
 
@@ -117,14 +118,18 @@ pub(super) fn cpu_weight(weight: u16) -> Setting {
     Setting::new(Controller::Cpu, "cpu.weight", weight.to_string())
 }
 
+/// Has the kernel kill all of a leaf when it is out of memory: code whose child alone was killed
+/// would go on without it.
+pub(super) fn oom_group() -> Setting {
+    Setting::new(Controller::Memory, "memory.oom.group", "1".to_owned())
+}
+
 /// What is written for a session's limits, and where
 /// (`Documentation/admin-guide/cgroup-v2.rst`).
 pub(super) fn settings(limits: &Limits) -> Vec<(CgroupNode, Setting)> {
     vec![
         (CgroupNode::Scope, memory_max(limits.max_memory_mb)),
         (CgroupNode::Scope, Setting::no_swap()),
-        // On the kernel's leaf: the agent has to survive to say what happened.
-        (CgroupNode::Kernel, Setting::new(Controller::Memory, "memory.oom.group", "1".to_owned())),
         (CgroupNode::Kernel, pids_max(limits.max_procs)),
         (CgroupNode::Scope, cpu_max(limits.cpu_cores)),
         (CgroupNode::Scope, cpu_weight(100)),

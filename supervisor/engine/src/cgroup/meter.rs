@@ -23,6 +23,7 @@ pub struct Meter {
     cpu: Option<File>,
     io: Option<File>,
     peak: Option<Peak>,
+    leaf_peak: Option<Peak>,
 }
 
 #[derive(Debug)]
@@ -39,24 +40,32 @@ pub struct Mark {
     io: Option<Io>,
     /// The session's peak, unless the descriptor's own was reset.
     peak_bytes: Option<u64>,
+    /// The same of the leaf.
+    leaf_peak_bytes: Option<u64>,
 }
 
 /// What was used since. `None` where the kernel does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
-    /// CPU time of tenant code, whether or not its processes were waited for, in microseconds.
+    /// CPU time of the leaf, whether or not its processes were waited for, in microseconds.
     pub cpu_us: Option<u64>,
     /// Highest memory charged to the session.
     pub memory_peak_bytes: Option<u64>,
+    /// Highest memory charged to the leaf.
+    pub leaf_memory_peak_bytes: Option<u64>,
+    /// Of all leaves together.
     pub io: Option<Io>,
 }
 
 impl Meter {
-    /// Opens what there is: the memory is the whole scope's, as its limit is; the rest is that
-    /// of the kernel's leaf.
-    pub(super) fn open(scope: &Path, leaf: &Path) -> Self {
-        let open = |name: &str| File::open(leaf.join(name)).ok();
-        Self { cpu: open("cpu.stat"), io: open("io.stat"), peak: Peak::open(scope) }
+    /// Opens what there is. The memory is the whole scope's, as its limit is, and the leaf's.
+    pub(super) fn open(scope: &Path, kernel: &Path, leaf: &Path) -> Self {
+        Self {
+            cpu: File::open(leaf.join("cpu.stat")).ok(),
+            io: File::open(kernel.join("io.stat")).ok(),
+            peak: Peak::open(scope),
+            leaf_peak: Peak::open(leaf),
+        }
     }
 
     pub fn mark(&self) -> Mark {
@@ -64,6 +73,7 @@ impl Meter {
             cpu_us: self.cpu_us(),
             io: self.io(),
             peak_bytes: self.peak.as_ref().and_then(Peak::mark),
+            leaf_peak_bytes: self.leaf_peak.as_ref().and_then(Peak::mark),
         }
     }
 
@@ -73,9 +83,11 @@ impl Meter {
             read_bytes: used(now.read_bytes, before.read_bytes),
             write_bytes: used(now.write_bytes, before.write_bytes),
         });
+        let since = |peak: &Option<Peak>, before| peak.as_ref().and_then(|peak| peak.since(before));
         Used {
             cpu_us: self.cpu_us().zip(mark.cpu_us).map(|(now, before)| used(now, before)),
-            memory_peak_bytes: self.peak.as_ref().and_then(|peak| peak.since(mark.peak_bytes)),
+            memory_peak_bytes: since(&self.peak, mark.peak_bytes),
+            leaf_memory_peak_bytes: since(&self.leaf_peak, mark.leaf_peak_bytes),
             io,
         }
     }
@@ -148,7 +160,7 @@ mod tests {
     #[test]
     fn missing_usage_file_is_not_measured() {
         let dir = tempfile::tempdir().unwrap();
-        for meter in [Meter::open(dir.path(), dir.path()), Meter::default()] {
+        for meter in [Meter::open(dir.path(), dir.path(), dir.path()), Meter::default()] {
             assert_eq!(meter.since(&meter.mark()), Used::default());
         }
     }
@@ -159,12 +171,12 @@ mod tests {
         let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         put("cpu.stat", "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n");
         put("io.stat", "8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n");
-        let meter = Meter::open(dir.path(), dir.path());
+        let meter = Meter::open(dir.path(), dir.path(), dir.path());
         let mark = meter.mark();
         put("cpu.stat", "usage_usec 4000\n");
         put("io.stat", "8:0 rbytes=10 wbytes=24\n8:16 rbytes=5 wbytes=0\n");
         let io = Some(Io { read_bytes: 5, write_bytes: 4 });
-        assert_eq!(meter.since(&mark), Used { cpu_us: Some(2500), memory_peak_bytes: None, io });
+        assert_eq!(meter.since(&mark), Used { cpu_us: Some(2500), io, ..Used::default() });
     }
 
     /// An ordinary file keeps what is written: it is what a descriptor's own peak is reset by.
@@ -173,7 +185,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.peak");
         fs::write(&path, "4096\n").unwrap();
-        let meter = Meter::open(dir.path(), dir.path());
+        let meter = Meter::open(dir.path(), dir.path(), dir.path());
         assert_eq!(fs::read_to_string(&path).unwrap(), "0096\n", "tried");
         fs::write(&path, "8192\n").unwrap();
         let mark = meter.mark();

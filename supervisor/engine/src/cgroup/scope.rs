@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::policy::{CgroupPlacement, Limits};
 
-use super::events::Events;
 use super::files::{self, CgroupError};
 use super::limits::{self, CgroupNode, Controller};
-use super::meter::{Io, Meter};
+use super::meter::Io;
 use super::oom::OomAttribution;
 use super::tree;
 use super::watch::Watched;
@@ -28,7 +28,7 @@ pub struct Scope {
     dir: PathBuf,
     missing: String,
     fix: String,
-    limits_memory: bool,
+    pub(super) limits_memory: bool,
     limits_pids: bool,
     limits_cpu: bool,
 }
@@ -99,14 +99,21 @@ impl Scope {
             let text = format!("{files} (controllers not available: {})", absent.join(", "));
             (text, fix.to_owned())
         };
-        Ok(Self {
+        let limits_memory = enabled.contains(&Controller::Memory);
+        if limits_memory {
+            // Memory alone is counted by leaf. Processes are counted together, as their limit is.
+            files::write(&self.kernel().join("cgroup.subtree_control"), "+memory")?;
+        }
+        let scope = Self {
             dir: self.dir.clone(),
             missing,
             fix,
-            limits_memory: enabled.contains(&Controller::Memory),
+            limits_memory,
             limits_pids: enabled.contains(&Controller::Pids),
             limits_cpu: enabled.contains(&Controller::Cpu),
-        })
+        };
+        scope.make_leaf(Leaf::FIRST)?;
+        Ok(scope)
     }
 
     /// Has lower limits hold, all or none: what was written before an error is set back.
@@ -163,11 +170,15 @@ impl Scope {
         Ok(())
     }
 
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     fn agent(&self) -> PathBuf {
         self.dir.join("agent")
     }
 
-    fn kernel(&self) -> PathBuf {
+    pub(super) fn kernel(&self) -> PathBuf {
         self.dir.join("kernel")
     }
 
@@ -192,19 +203,9 @@ impl Scope {
         all.into_iter().filter(|(held, _)| *held).map(|(_, name)| name).collect()
     }
 
-    /// What is counted against tenant code. Opens files, and has to be called where tokio runs.
-    pub fn events(&self) -> Events {
-        Events::open(&self.kernel())
-    }
-
     /// What tells whose memory was used up, from now on. Reads files.
     pub fn oom_attribution(&self) -> OomAttribution {
         OomAttribution::from_now(&self.dir)
-    }
-
-    /// What measures executions. Opens files.
-    pub fn meter(&self) -> Meter {
-        Meter::open(&self.dir, &self.kernel())
     }
 
     pub fn usage(&self) -> ScopeUsage {
@@ -278,16 +279,16 @@ mod tests {
         let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "delegate").unwrap();
         let placement = scope.placement();
         assert_eq!((placement.agent, placement.kernel), (dir.join("agent"), dir.join("kernel")));
-        assert!(dir.join("agent").is_dir() && dir.join("kernel").is_dir());
-        let missing = "memory.max, memory.swap.max, memory.oom.group, pids.max, cpu.max, \
-                       cpu.weight (controllers not available: memory, pids, cpu)";
+        assert!(dir.join("agent").is_dir() && dir.join("kernel/context-0").is_dir());
+        let missing = "memory.max, memory.swap.max, pids.max, cpu.max, cpu.weight (controllers not \
+                       available: memory, pids, cpu)";
         assert_eq!((placement.missing.as_str(), placement.fix.as_str()), (missing, "delegate"));
         assert!(!placement.limits_memory && !placement.limits_pids);
         assert!(Scope::make(dir, &settings().sandbox.limits, "").is_err(), "one per session");
     }
 
     #[test]
-    fn counts_are_of_the_whole_scope_or_of_the_kernel_leaf() {
+    fn counts_are_of_the_whole_scope_or_of_its_leaves() {
         let tenant = tempfile::tempdir().unwrap();
         let dir = tenant.path().join("s");
         let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "").unwrap();
@@ -306,9 +307,11 @@ mod tests {
             io: Some(Io { read_bytes: 5, write_bytes: 6 }),
         };
         assert_eq!(scope.usage(), used);
-        put("kernel/memory.events", "oom_kill 3\n");
-        let counts = scope.meter().since(&scope.meter().mark());
-        assert_eq!(counts.cpu_us, Some(0));
+        put("kernel/context-0/cpu.stat", "usage_usec 5\n");
+        let meter = scope.meter(Leaf::FIRST);
+        let mark = meter.mark();
+        put("kernel/context-0/cpu.stat", "usage_usec 9\n");
+        assert_eq!(meter.since(&mark).cpu_us, Some(4));
         put("memory.events.local", "oom 0\n");
         fs::write(tenant.path().join("memory.events.local"), "oom 0\n").unwrap();
         assert_eq!(
@@ -331,7 +334,9 @@ mod tests {
         // Ordinary files can not be waited for: it must not be taken for empty.
         fs::write(dir.join("cgroup.events"), "populated 1\n").unwrap();
         assert_eq!(scope.remove().await.unwrap_err().operation, "watch");
-        fs::write(dir.join("kernel/memory.events"), "oom_kill 3\n").unwrap();
-        assert_eq!(scope.events().read(Default::default()).oom_kills, 3);
+        fs::write(dir.join("kernel/context-0/memory.events"), "oom_kill 3\n").unwrap();
+        fs::write(dir.join("kernel/pids.events"), "max 4\n").unwrap();
+        let counts = scope.events(Leaf::FIRST).read(Default::default());
+        assert_eq!((counts.oom_kills, counts.forks_refused), (3, 4));
     }
 }

@@ -28,7 +28,7 @@ impl Engine {
         id: &str,
         request: T::Request,
     ) -> Result<T, EngineError> {
-        let (code, cursor) = checked(request.into())?;
+        let (code, cursor, context) = checked(request.into())?;
         let work = Work::Assist { kind: T::KIND, code, cursor };
         self.check_open(tenant)?;
         let session = self.find(tenant, id)?;
@@ -40,6 +40,8 @@ impl Engine {
             cancel_on_disconnect: true,
             queued: true,
             stdin: None,
+            survives_reset: false,
+            context,
         };
         let outcome = self
             .hand_over(&session, spec, ResponseMode::Outcome, false, None)
@@ -66,9 +68,9 @@ impl Engine {
     }
 }
 
-/// The code, and the place in it.
-fn checked(request: ProbeRequest) -> Result<(String, u32), EngineError> {
-    let ProbeRequest { code, cursor } = request;
+/// The code, the place in it, and whose kernel is asked.
+fn checked(request: ProbeRequest) -> Result<(String, u32, Option<String>), EngineError> {
+    let ProbeRequest { code, cursor, context } = request;
     let length = u32::try_from(code.chars().count())
         .map_err(|_| EngineError::invalid("code", "it is too long"))?;
     match cursor {
@@ -76,6 +78,6 @@ fn checked(request: ProbeRequest) -> Result<(String, u32), EngineError> {
             let reason = format!("the code has {length} characters");
             Err(EngineError::invalid("cursor", reason))
         }
-        cursor => Ok((code, cursor.unwrap_or(length))),
+        cursor => Ok((code, cursor.unwrap_or(length), context)),
     }
 }

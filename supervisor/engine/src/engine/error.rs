@@ -33,6 +33,17 @@ pub enum EngineError {
     QueueFull { depth: usize },
     #[error("{max} commands run in this session, as many as may")]
     TooManyCommands { max: usize },
+    /// No such context in the session, or it is on its way out.
+    #[error("there is no context {0:?} in this session")]
+    UnknownContext(String),
+    #[error("there already is a context {0:?} in this session")]
+    ContextExists(String),
+    #[error("the context \"main\" is as long as its session: delete that, or reset it")]
+    MainContext,
+    #[error("there are {max} contexts in this session, as many as may")]
+    TooManyContexts { max: usize },
+    #[error("the context's kernel could not be started: {0}")]
+    ContextNotStarted(String),
     #[error("execution {0:?} is no command that is running")]
     NotRunning(String),
     /// It was not started with its standard input open, has closed it, or is over.
@@ -129,6 +140,11 @@ impl EngineError {
             Self::Missing { .. } => "missing_field",
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyCommands { .. } => "too_many_commands",
+            Self::UnknownContext(_) => "unknown_context",
+            Self::ContextExists(_) => "context_exists",
+            Self::MainContext => "main_context",
+            Self::TooManyContexts { .. } => "too_many_contexts",
+            Self::ContextNotStarted(_) => "context_not_started",
             Self::NotRunning(_) => "not_running",
             Self::NoStdin => "no_stdin",
             Self::StdinFull(_) => "stdin_full",
@@ -172,6 +188,7 @@ impl EngineError {
         match self {
             Self::QueueFull { .. }
             | Self::TooManyCommands { .. }
+            | Self::TooManyContexts { .. }
             | Self::StdinFull(_)
             | Self::NoRoom(_)
             | Self::Busy

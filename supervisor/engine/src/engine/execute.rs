@@ -293,6 +293,7 @@ impl Engine {
         let streamed = response != ResponseMode::Outcome;
         let execution = QueuedExecution::new(spec, streamed, session_created, writer, reservation);
         let session_id = session.identity.id.clone();
+        let context = execution.spec.context.clone();
         // One that is not told is dropped, which refuses it.
         session.send(Command::Execute(Box::new(execution))).await;
         let mut taken = record.queued().await;
@@ -311,6 +312,9 @@ impl Engine {
                 // It may have been over before it heard of this.
                 (Refusal::NotStarted(failure), _) | (Refusal::Gone, Err(failure)) => {
                     EngineError::NotStarted(failure)
+                }
+                (Refusal::UnknownContext, _) => {
+                    EngineError::UnknownContext(context.unwrap_or_default())
                 }
                 (refusal, _) => refused(refusal, &session_id, settings.session.queue_depth),
             });
@@ -349,6 +353,11 @@ fn refused(refusal: Refusal, session_id: &str, depth: usize) -> EngineError {
         Refusal::QueueFull => EngineError::QueueFull { depth },
         Refusal::TooManyCommands => EngineError::TooManyCommands { max: session::MAX_COMMANDS },
         Refusal::Busy => EngineError::Busy,
+        Refusal::UnknownContext => EngineError::UnknownContext(String::new()),
+        Refusal::NotSurvivable => EngineError::invalid(
+            "survives_reset",
+            "a reset of this session ends every process: it has no cgroup layer",
+        ),
         Refusal::NotStarted(failure) => EngineError::NotStarted(failure),
         Refusal::Gone => EngineError::UnknownSession(session_id.to_owned()),
     }

@@ -53,7 +53,8 @@ impl Engine {
         match session.ask(command).await {
             Some(true) => Ok(()),
             Some(false) if signal == Signal::SIGINT => {
-                let interrupt = |reply| Command::Interrupt(Some(number), reply);
+                let interrupt =
+                    |reply| Command::Interrupt { execution: Some(number), context: None, reply };
                 let interrupted = session.ask(interrupt).await.flatten();
                 interrupted.map(drop).ok_or_else(|| not_running(execution_id))
             }

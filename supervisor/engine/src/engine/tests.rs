@@ -65,8 +65,8 @@ async fn another_tenants_session_is_as_unknown_as_one_that_is_not() {
     for answer in [
         engine.get("two", "a").await.map(drop),
         engine.execute("two", "a", code("1"), false).await.map(drop),
-        engine.interrupt("two", "a").await.map(drop),
-        engine.reset("two", "a").await.map(drop),
+        engine.interrupt("two", "a", None).await.map(drop),
+        engine.reset("two", "a", None).await.map(drop),
         engine.keepalive("two", "a").map(drop),
         engine.delete("two", "a").await,
     ] {

@@ -1,30 +1,29 @@
 //! The task that is a session.
 //!
 //! It waits for what the agent says ([`from_agent`]), what others want ([`commands`]), what the
-//! kernel counts against it ([`cgroup_events`]), what becomes of commands ([`beside`]), and the time
-//! ([`Actor::late`]). Whatever ends it,
-//! [`end`] answers everybody who still waits and returns only when the last process and
+//! kernel counts against it ([`cgroup_events`]), what becomes of its contexts ([`contexts`]) and commands
+//! ([`beside`]) without anybody's saying anything, and for leaves of its cgroup ([`leaves`]). Whatever
+//! ends it, [`end`] answers everybody who still waits and returns only when the last process and
 //! directory of the session are gone.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::task::JoinSet;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
-use vivarium_protocol::message::{
-    Description, Execute, ExecutionNumber, Failure, FromAgent, ToAgent,
-};
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
+use vivarium_protocol::message::{Description, Execute, ExecutionNumber, Failure, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::policy::Limits;
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::units::Limit;
 
-use super::channel::{Channel, ChannelError};
-use super::deadlines::{Awaited, Deadline, Overdue};
+use super::channel::Channel;
+use super::deadlines::Awaited;
 use super::execution::{Kind, WorkSpec};
 use super::launch::{LaunchContext, LaunchPlan, Resources, ScopeName};
 use super::liveness::Liveness;
@@ -34,24 +33,28 @@ use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
 use super::{Adjustable, Command, Identity, QueuedExecution, Session, Timing};
-use crate::budget::Account;
 use crate::cgroup::{Meter, OomAttribution, Scope};
 
 mod beside;
 mod cgroup_events;
 mod commands;
+mod context;
+mod contexts;
 mod end;
 mod finish;
 mod from_agent;
 mod kernels;
+mod leaves;
 mod running;
 mod verdict;
 
 pub use beside::MAX_COMMANDS;
 use beside::RunningCommand;
-pub(super) use cgroup_events::CgroupEventCounter;
-use kernels::Kernels;
-use running::{RunningExecution, Stop};
+pub(super) use cgroup_events::Accounting;
+use context::{Context, Contexts, reached};
+pub use contexts::MAX_CONTEXTS;
+use leaves::MadeLeaf;
+use running::{Overlap, RunningExecution, Stop};
 
 /// How long an execution is held back where the daemon has no room for what it prints or shows.
 /// What it prints and shows after that is dropped, so that those which wait for one another's room
@@ -60,12 +63,6 @@ const MAX_BUDGET_WAIT: Duration = Duration::from_secs(5);
 
 /// More than there are executions in a session.
 const FIRST_QUESTION: ExecutionNumber = 1 << 63;
-
-/// A reset that waits for the fresh kernel.
-struct Reset {
-    ended: Option<ExecutionNumber>,
-    reply: oneshot::Sender<Option<ExecutionNumber>>,
-}
 
 #[derive(Debug)]
 struct End {
@@ -89,83 +86,63 @@ struct Actor {
     session: Arc<Session>,
     channel: Channel,
     resources: Resources,
-    context: LaunchContext,
+    launch: LaunchContext,
     sequence: Sequence,
-    state: SessionState,
-    deadline: Deadline,
     liveness: Liveness,
-    queue: VecDeque<QueuedExecution>,
-    /// What the kernel runs.
-    running: Option<RunningExecution>,
-    /// Commands, which run beside it and one another.
+    contexts: Contexts,
+    /// Commands, which run beside the kernels and one another.
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
+    /// Leaves for who is to start next.
+    making: JoinSet<MadeLeaf>,
     last_number: ExecutionNumber,
     /// Of questions about code, which are numbered apart: executions count up by one.
     last_question: ExecutionNumber,
-    resets: Vec<Reset>,
     describes: Vec<oneshot::Sender<Description>>,
     idle_waiters: Vec<oneshot::Sender<()>>,
-    kernels: Kernels,
-    /// Whether a kernel that would not start has been tried once more.
-    retried: bool,
-    event_counter: CgroupEventCounter,
     oom: OomAttribution,
-    meter: Meter,
     transfers: Transfers,
 }
 
 impl Actor {
-    fn new(session: Arc<Session>, processes: SessionProcesses, context: LaunchContext) -> Self {
-        let SessionProcesses { channel, resources, sequence, event_counter, meter } = processes;
+    fn new(session: Arc<Session>, processes: SessionProcesses, launch: LaunchContext) -> Self {
+        let SessionProcesses { channel, resources, sequence, accounting } = processes;
         // From now on: what happened to others while it waited in a pool is not its doing.
         let oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
         Self {
             session,
             channel,
             resources,
-            context,
+            launch,
             sequence,
-            state: SessionState::Starting,
-            deadline: Deadline::default(),
             liveness: Liveness::default(),
-            queue: VecDeque::new(),
-            running: None,
+            contexts: Contexts::new(accounting),
             commands: BTreeMap::new(),
+            making: JoinSet::new(),
             last_number: 0,
             last_question: FIRST_QUESTION,
-            resets: Vec::new(),
             describes: Vec::new(),
             idle_waiters: Vec::new(),
-            kernels: Kernels::default(),
-            retried: false,
-            event_counter,
             oom,
-            meter,
             transfers: Transfers::default(),
         }
     }
 
     async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let end = loop {
-            let (deadline, look) = (self.deadline, self.liveness.due());
+            let look = self.liveness.due();
+            let max_wait = self.budget_wait();
             let step = tokio::select! {
-                message = recv(
-                    &mut self.channel,
-                    self.running.as_ref(),
-                    !self.commands.is_empty(),
-                    &self.context.account,
-                ) => {
+                message = self.channel.next_within(&self.launch.account, max_wait) => {
                     self.on_message(message)
                 }
                 command = commands.recv() => match command {
                     Some(command) => self.on_command(command),
                     None => Step::Break(End::new(Cause::Deleted, "nobody holds the session")),
                 },
-                () = self.event_counter.changed() => self.notified(),
-                () = abandoned(self.running.as_ref()) => self.interrupt_abandoned(),
-                awaited = deadline.passed() => self.late(awaited),
+                (number, event) = self.contexts.next_event() => self.on_context_event(number, event),
                 () = reached(look) => self.look_at_agent(),
                 event = beside::next_event(&self.commands) => self.on_command_event(event),
+                made = leaves::next_made(&mut self.making) => self.on_made_leaf(made),
             };
             if let Step::Break(end) = step {
                 break end;
@@ -174,92 +151,101 @@ impl Actor {
         self.end(end, commands).await;
     }
 
-    /// The time for `awaited` is up.
-    fn late(&mut self, awaited: Awaited) -> Step {
-        match awaited.overdue() {
-            Overdue::Interrupt => self.stop(Stop::WallTime),
-            Overdue::Kill => self.replace(),
-            Overdue::GiveUp(cause, why) => Step::Break(End::new(cause, why)),
+    /// How long what the agent says next may wait for room in the daemon. What is being stopped is to
+    /// be seen to obey.
+    fn budget_wait(&self) -> Duration {
+        let mut running = self.contexts.iter().filter_map(|(_, context)| context.running.as_ref());
+        if !self.commands.is_empty() || running.any(|running| running.stop.is_none()) {
+            MAX_BUDGET_WAIT
+        } else {
+            Duration::ZERO
         }
     }
 
-    /// Sends SIGINT to what is running, and waits for it to give way.
-    fn stop(&mut self, stop: Stop) -> Step {
-        let Some(running) = &mut self.running else { return Step::Continue(()) };
-        running.stop = Some(stop);
-        let execution = running.number;
-        self.set_state(Event::Interrupted)?;
-        self.send(&ToAgent::Interrupt { execution })?;
-        self.wait_for(Awaited::GivingWay)
+    /// Hands the agent what can run now: of each context the next of its queue if nothing has its
+    /// turn there, and commands that wait for no turn if there is a kernel, whose session they are to
+    /// run in.
+    fn dispatch_all(&mut self) -> Step {
+        for number in self.contexts.numbers() {
+            self.dispatch(number)?;
+        }
+        Step::Continue(())
     }
 
-    /// Has the kernel killed, with all processes of the session, and waits for the next one.
-    fn replace(&mut self) -> Step {
-        let (cause, detail) = self.kill_reason();
-        self.commands_end_with_kernel(cause, &detail);
-        // Nobody reads the answer to a question.
-        let is_reported = !self.running.as_ref().is_some_and(|running| {
-            running.kind == Kind::Assist && running.stop != Some(Stop::Reset)
-        });
-        self.kernels.ended(cause, &detail, is_reported);
-        self.set_state(Event::KernelGone)?;
-        self.send(&ToAgent::Replace)?;
-        self.wait_for(Awaited::Kernel)
-    }
-
-    /// Hands the agent what can run now: the next of the queue if nothing has its turn, and commands
-    /// that wait for no turn if there is a kernel, whose session they are to run in.
-    fn dispatch(&mut self) -> Step {
-        loop {
-            let is_free = self.state == SessionState::Idle
-                && self.sequence.is_ready()
-                && !self.commands.values().any(|command| command.has_turn);
+    /// The same of one context. Commands are in the queue of the first.
+    fn dispatch(&mut self, number: ContextNumber) -> Step {
+        while let Some(context) = self.contexts.get_mut(number) {
+            let is_free = context.state == SessionState::Idle
+                && context.closing.is_none()
+                && self.sequence.is_ready(number)
+                && (number != FIRST_CONTEXT
+                    || !self.commands.values().any(|command| command.has_turn));
             let has_kernel = !matches!(
-                self.state,
+                context.state,
                 SessionState::Starting | SessionState::Replacing | SessionState::Closed
             );
             let can_run = |queued: &QueuedExecution| {
                 if queued.spec.waits_for_turn() { is_free } else { has_kernel }
             };
-            let next = self.queue.iter().position(can_run);
-            let Some(queued) = next.and_then(|next| self.queue.remove(next)) else { break };
+            let next = context.queue.iter().position(can_run);
+            let Some(queued) = next.and_then(|next| context.queue.remove(next)) else { break };
             if queued.writer.log().is_abandoned() {
                 self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }
             if queued.spec.kind() == Kind::Command {
-                self.start_command(queued);
+                self.take_up_command(queued);
                 continue;
             }
-            let number = queued.number;
-            let (running, message) = self.take_up(queued);
+            let execution = queued.number;
+            let meter = Arc::clone(&context.accounting.meter);
+            let (running, message) = self.take_up(queued, number, Leaf::Context(number), meter);
             if let Err(error) = self.channel.send(&message) {
                 self.reject(running, None, error.to_string());
                 continue;
             }
-            self.running = Some(running);
+            if let Some(context) = self.contexts.get_mut(number) {
+                context.running = Some(running);
+            }
             self.liveness.wanted();
-            self.sequence.sent(number);
-            self.set_state(Event::Sent)?;
-            self.wait_for(Awaited::Handover)?;
+            self.sequence.sent(number, execution);
+            self.set_state(number, Event::Sent)?;
+            self.wait_for(number, Awaited::Handover);
         }
-        if self.running.is_none() && self.queue.is_empty() && self.foreground_commands() == 0 {
+        if self.is_idle() {
             for waiter in self.idle_waiters.drain(..) {
                 discard(waiter.send(()), "nobody waits any more");
             }
         }
-        self.note_queue();
+        self.note_queues();
         Step::Continue(())
     }
 
+    /// Whether nothing runs or waits that somebody waits for.
+    fn is_idle(&self) -> bool {
+        let is_idle = |context: &Context| context.running.is_none() && context.queue.is_empty();
+        self.contexts.iter().all(|(_, context)| is_idle(context)) && self.foreground_commands() == 0
+    }
+
     /// Makes a running execution of a queued one, and the message that hands it to the agent.
-    fn take_up(&mut self, queued: QueuedExecution) -> (RunningExecution, ToAgent) {
+    fn take_up(
+        &mut self,
+        queued: QueuedExecution,
+        context: ContextNumber,
+        leaf: Leaf,
+        meter: Arc<Meter>,
+    ) -> (RunningExecution, ToAgent) {
         let kind = queued.spec.kind();
         let prints_on = queued.spec.prints_on();
-        let mut others: Vec<_> = self.running.iter_mut().collect();
+        let mut others: Vec<_> =
+            self.contexts.iter_mut().filter_map(|(_, context)| context.running.as_mut()).collect();
         others.extend(self.commands.values_mut().map(|command| &mut command.execution));
-        others.iter_mut().for_each(|other| other.overlapped = true);
-        let overlapped = !others.is_empty();
+        let mut overlap = Overlap::None;
+        for other in &mut others {
+            let with_other = if other.leaf == leaf { Overlap::InLeaf } else { Overlap::InSession };
+            other.overlap = other.overlap.max(with_other);
+            overlap = overlap.max(with_other);
+        }
         let mut limits = Limits::clone(&self.session.limits());
         if prints_on {
             limits.max_output_bytes = Limit::Unlimited;
@@ -274,8 +260,10 @@ impl Actor {
             timeout,
             queued_at,
             started: None,
-            mark: self.meter.mark(),
-            overlapped,
+            leaf,
+            mark: meter.mark(),
+            meter,
+            overlap,
             stop: None,
             killed: false,
             collector: Collector::new(&limits, outputs, streamed || prints_on),
@@ -286,7 +274,8 @@ impl Actor {
             request_bytes: reservation.bytes(),
             reservation,
         };
-        (running, ToAgent::Execute(Execute { execution: number, work, files, outputs: names }))
+        let execute = Execute { execution: number, context, work, files, outputs: names };
+        (running, ToAgent::Execute(execute))
     }
 
     fn send(&mut self, message: &ToAgent) -> Step {
@@ -297,11 +286,12 @@ impl Actor {
         }
     }
 
-    fn set_state(&mut self, event: Event) -> Step {
-        match state::next(self.state, event) {
+    fn set_state(&mut self, number: ContextNumber, event: Event) -> Step {
+        let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
+        match state::next(context.state, event) {
             Ok(state) => {
-                self.state = state;
-                self.session.status().state = state;
+                context.state = state;
+                self.note_state();
                 Step::Continue(())
             }
             Err(error) => {
@@ -311,14 +301,27 @@ impl Actor {
         }
     }
 
-    fn wait_for(&mut self, awaited: Awaited) -> Step {
-        let timeout = self.running.as_ref().map_or(Duration::ZERO, |running| running.timeout);
-        self.deadline.set(awaited, &self.session.timing, timeout);
-        Step::Continue(())
+    /// Has everybody see what the session does.
+    fn note_state(&self) {
+        let first = self.contexts.first().state;
+        let runs = |context: &Context| {
+            matches!(context.state, SessionState::Running | SessionState::Interrupting)
+        };
+        let contexts = self.contexts.iter().skip(1).filter(|(_, context)| runs(context)).count();
+        let mut status = self.session.status();
+        status.state = first;
+        status.running_beside = self.foreground_commands() + contexts;
     }
 
-    fn note_queue(&self) {
-        self.session.status().usage.queued = self.queue.len() as u64;
+    fn wait_for(&mut self, number: ContextNumber, awaited: Awaited) {
+        let Some(context) = self.contexts.get_mut(number) else { return };
+        let timeout = context.running.as_ref().map_or(Duration::ZERO, |running| running.timeout);
+        context.deadline.set(awaited, &self.session.timing, timeout);
+    }
+
+    fn note_queues(&self) {
+        let queued = self.contexts.iter().map(|(_, context)| context.queue.len() as u64);
+        self.session.status().usage.queued = queued.sum();
     }
 }
 
@@ -340,7 +343,7 @@ pub fn spawn(
             Ok(processes) => {
                 own.set_scope(&processes);
                 let mut actor = Actor::new(Arc::clone(&own), processes, context);
-                actor.deadline.set(Awaited::Kernel, &own.timing, Duration::ZERO);
+                actor.wait_for(FIRST_CONTEXT, Awaited::Kernel);
                 // Boxed: the future would otherwise be part of this one twice.
                 Box::pin(actor.run(commands)).await;
             }
@@ -383,48 +386,13 @@ pub fn from_pooled(
     let own = Arc::clone(&session);
     tokio::spawn(async move {
         let mut actor = Actor::new(Arc::clone(&own), processes, context);
-        actor.state = SessionState::Idle;
-        actor.kernels.ready();
+        let first = actor.contexts.first_mut();
+        first.state = SessionState::Idle;
+        first.origin = Some(origin);
+        first.kernels.ready();
         Box::pin(actor.run(commands)).await;
         on_gone(&own);
         own.gone.send_replace(true);
     });
     session
-}
-
-/// What the agent says next. It is not listened to while who follows the execution is behind by
-/// all that is kept, nor while the daemon has no room for more, so that the code waits; unless the
-/// code is being stopped, which it has to be seen to obey. Who follows a command holds up that alone
-/// ([`beside`]). Safe to cancel: nothing is lost.
-async fn recv(
-    channel: &mut Channel,
-    running: Option<&RunningExecution>,
-    has_commands: bool,
-    account: &Account,
-) -> Result<FromAgent, ChannelError> {
-    let max_wait = match running.filter(|running| running.stop.is_none()) {
-        Some(running) => {
-            running.writer.log().ready_for_events().await;
-            MAX_BUDGET_WAIT
-        }
-        None if has_commands => MAX_BUDGET_WAIT,
-        None => Duration::ZERO,
-    };
-    channel.next_within(account, max_wait).await
-}
-
-/// Resolves when everybody went away for whom this runs, if it is to stop then.
-async fn abandoned(running: Option<&RunningExecution>) {
-    match running.filter(|running| running.stop.is_none()) {
-        Some(running) => running.writer.log().abandoned().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Resolves at this time; never if there is none.
-async fn reached(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }

@@ -18,6 +18,8 @@ pub(super) enum Awaited {
     Code,
     GivingWay,
     Dying,
+    /// The agent to say that a context is closed.
+    ContextsEnd,
 }
 
 /// What to do when it did not come in time.
@@ -34,6 +36,7 @@ impl Awaited {
             Self::Code => Overdue::Interrupt,
             Self::GivingWay => Overdue::Kill,
             Self::Dying => Overdue::GiveUp(Cause::Agent, "the agent did not kill the command"),
+            Self::ContextsEnd => Overdue::GiveUp(Cause::Agent, "the agent did not end the context"),
             Self::Kernel => Overdue::GiveUp(Cause::KernelStart, "no kernel became ready in time"),
             Self::Handover => Overdue::GiveUp(Cause::Agent, "the agent did not take the code"),
         }
@@ -47,7 +50,7 @@ impl Deadline {
     /// Waits for `awaited` from now. `timeout` is the execution's.
     pub(super) fn set(&mut self, awaited: Awaited, timing: &Timing, timeout: Duration) {
         let within = match awaited {
-            Awaited::Kernel | Awaited::Handover | Awaited::Dying => {
+            Awaited::Kernel | Awaited::Handover | Awaited::Dying | Awaited::ContextsEnd => {
                 timing.start_timeout + timing.interrupt_grace
             }
             Awaited::Code => timeout,
@@ -69,16 +72,5 @@ impl Deadline {
     /// What did not come, if that was to be by now.
     pub(super) fn passed_by(self, now: Instant) -> Option<Awaited> {
         self.0.filter(|(at, _)| *at <= now).map(|(_, awaited)| awaited)
-    }
-
-    /// Resolves at the deadline, with what did not come; never if there is none.
-    pub(super) async fn passed(self) -> Awaited {
-        match self.0 {
-            Some((at, awaited)) => {
-                tokio::time::sleep_until(at).await;
-                awaited
-            }
-            None => std::future::pending().await,
-        }
     }
 }

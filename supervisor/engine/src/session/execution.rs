@@ -24,6 +24,10 @@ pub struct WorkSpec {
     pub queued: bool,
     /// A command: the pipe that is its standard input, if others write to that.
     pub stdin: Option<OwnedFd>,
+    /// A command that nobody waits for: whether it goes on when the session is reset.
+    pub survives_reset: bool,
+    /// The context that is to run it, by its name; the first if there is none.
+    pub context: Option<String>,
 }
 
 /// An execution on its way into a session's queue, and there.
@@ -126,6 +130,10 @@ pub enum Refusal {
     TooManyCommands,
     /// Something runs or waits, and this waits for nobody.
     Busy,
+    /// There is no such context in the session.
+    UnknownContext,
+    /// It is to survive a reset, which nothing of this session does.
+    NotSurvivable,
     NotStarted(Failure),
     /// The session was over before it could take it.
     Gone,
@@ -135,4 +143,21 @@ pub enum Refusal {
 pub struct Interrupted {
     pub execution: ExecutionNumber,
     pub ended: tokio::sync::oneshot::Receiver<()>,
+}
+
+/// What a reset has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResetDone {
+    /// The execution that ran in the context's kernel.
+    pub ended: Option<ExecutionNumber>,
+    /// Whether every process of the session was ended, and not the context's alone.
+    pub is_of_session: bool,
+}
+
+/// Why a context was not opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContextRefusal {
+    Exists,
+    TooMany,
+    NotStarted(String),
 }

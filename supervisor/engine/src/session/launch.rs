@@ -1,11 +1,13 @@
 //! Starting a session's processes, with all that is theirs alone.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{Failure, Launch, Origin, Transient};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
@@ -16,7 +18,7 @@ use crate::backend::ids::{IdPool, Lease};
 use crate::backend::program::ProgramFile;
 use crate::backend::{Backend, LaunchSpec, Launched};
 use crate::budget::Account;
-use crate::cgroup::{Scope, Tree};
+use crate::cgroup::{LeafFiles, Scope, Tree};
 use crate::descriptors;
 use crate::observe::Observer;
 use crate::recover::Workdirs;
@@ -215,6 +217,9 @@ async fn equip(
             .map_err(|error| failure(Some(Layer::Credentials), "duplicate a descriptor", &error))?;
         alongside.extend(namespace);
     }
+    if let Some(LeafFiles { kill, events }) = host.leaf.take() {
+        alongside.extend([OwnedFd::from(kill), events.into()]);
+    }
     let template = context.template.connect(&policy.env);
     resources.template = template.is_some().then(|| Arc::clone(&context.template));
     alongside.extend(template);
@@ -229,6 +234,8 @@ async fn equip(
 #[derive(Default)]
 struct HostParts {
     scope: Option<Arc<Scope>>,
+    /// Of the first context.
+    leaf: Option<LeafFiles>,
     lease: Option<Lease>,
     workdir: Option<PathBuf>,
 }
@@ -251,7 +258,11 @@ impl HostParts {
                     |error| failure(Some(Layer::Cgroup), "make the session's scope", &error),
                 )?;
             policy.cgroup = Some(scope.placement());
-            self.scope = Some(Arc::new(scope));
+            let scope = self.scope.insert(Arc::new(scope));
+            let leaf = scope.leaf_files(Leaf::FIRST);
+            self.leaf = Some(leaf.map_err(|error| {
+                failure(Some(Layer::Cgroup), "open the files of the session's leaf", &error)
+            })?);
         }
         if let Some(pool) = &context.ids {
             self.lease = Some(pool.lease().ok_or_else(|| Failure {

@@ -4,15 +4,15 @@
 //! client ([`super::pooled`]). What ends it is with whoever has it.
 
 use vivarium_protocol::layer::Report;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{Failure, FromAgent, Origin};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::sequence::Sequence;
 
-use super::actor::CgroupEventCounter;
+use super::actor::Accounting;
 use super::channel::Channel;
 use super::launch::{self, LaunchContext, Resources, ScopeName};
 use crate::backend::Backend;
-use crate::cgroup::Meter;
 
 #[derive(Debug)]
 pub(super) struct SessionProcesses {
@@ -20,10 +20,8 @@ pub(super) struct SessionProcesses {
     pub(super) resources: Resources,
     /// What its agent may say next.
     pub(super) sequence: Sequence,
-    /// What its scope counts against it.
-    pub(super) event_counter: CgroupEventCounter,
-    /// What its executions use.
-    pub(super) meter: Meter,
+    /// What is counted and measured of its first context.
+    pub(super) accounting: Accounting,
 }
 
 impl SessionProcesses {
@@ -36,10 +34,8 @@ impl SessionProcesses {
         let (channel, resources) = launch::launch(scope_name, policy, context).await?;
         // Only now, when the launcher has its policy: nobody waits for this.
         let scope = resources.scope.as_deref();
-        let event_counter =
-            scope.map(|scope| CgroupEventCounter::of(scope.events())).unwrap_or_default();
-        let meter = scope.map(crate::cgroup::Scope::meter).unwrap_or_default();
-        Ok(Self { channel, resources, sequence: Sequence::default(), event_counter, meter })
+        let accounting = scope.map(|scope| Accounting::of(scope, Leaf::FIRST)).unwrap_or_default();
+        Ok(Self { channel, resources, sequence: Sequence::default(), accounting })
     }
 
     /// Waits for the first kernel, where nobody asks for anything meanwhile: whatever else comes
@@ -60,10 +56,10 @@ impl SessionProcesses {
 
     /// Ends it, and returns when nothing of it is left.
     pub(super) async fn end(self, backend: &dyn Backend) {
-        let Self { channel, mut resources, event_counter, meter, .. } = self;
+        let Self { channel, mut resources, accounting, .. } = self;
         resources.kill();
-        // They hold files of the scope, which is to be removed.
-        drop((event_counter, meter));
+        // It holds files of the scope, which is to be removed.
+        drop(accounting);
         resources.launched.stream = Some(channel.into_stream());
         resources.tear_down(backend).await;
     }

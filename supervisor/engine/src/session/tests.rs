@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use vivarium_api_types::{Outcome, SessionState};
 use vivarium_protocol::layer::{Intent, Layer, Plan};
+use vivarium_protocol::leaf::FIRST_CONTEXT;
 use vivarium_protocol::message::{Completion, Failure, FromAgent, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status};
 use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
@@ -18,8 +19,8 @@ use vivarium_protocol::units::Limit;
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
 use super::{
-    Adjustable, Command, Identity, LaunchContext, LaunchPlan, QueuedExecution, Refusal, Results,
-    Session, Timing, WorkSpec, spawn,
+    Adjustable, Command, Identity, Interrupted, LaunchContext, LaunchPlan, QueuedExecution,
+    Refusal, ResetDone, Results, Session, Timing, WorkSpec, spawn,
 };
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
@@ -30,6 +31,7 @@ use crate::template::Template;
 mod backpressure;
 mod clients;
 mod commands;
+mod contexts;
 mod death;
 mod from_pooled;
 mod queue;
@@ -55,6 +57,21 @@ pub(super) struct Bench {
 
 pub(super) const LONG_TIMEOUTS: Timing =
     Timing { interrupt_grace: NEVER, start_timeout: NEVER, queue_depth: 2, results_kept: NEVER };
+
+const REPLACE: ToAgent = ToAgent::Replace { context: FIRST_CONTEXT };
+
+fn reset(reply: oneshot::Sender<Option<ResetDone>>) -> Command {
+    Command::Reset { context: None, reply }
+}
+
+/// What a reset says where there are no leaves.
+fn of_session(ended: Option<u64>) -> ResetDone {
+    ResetDone { ended, is_of_session: true }
+}
+
+fn interrupt(reply: oneshot::Sender<Option<Interrupted>>) -> Command {
+    Command::Interrupt { execution: None, context: None, reply }
+}
 
 fn policy() -> Policy {
     let mut plan = Plan::full();
@@ -188,7 +205,17 @@ impl Bench {
 
 fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
     let (files, outputs) = (vec![], vec![]);
-    WorkSpec { work, files, outputs, timeout, cancel_on_disconnect, queued: false, stdin: None }
+    WorkSpec {
+        work,
+        files,
+        outputs,
+        timeout,
+        cancel_on_disconnect,
+        queued: false,
+        stdin: None,
+        survives_reset: false,
+        context: None,
+    }
 }
 
 /// The end of a kernel that the agent was told to kill.

@@ -16,6 +16,9 @@ use super::{Problem, Shared, refused};
 /// A request's JSON, and its reservation of the daemon's memory.
 pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
 
+/// A request's JSON, or what stands for none, and its reservation of the daemon's memory.
+pub(super) struct OptionalJson<T>(pub(super) T, pub(super) Reservation);
+
 /// The id in a path. An id that can not be decoded is an unknown session.
 pub(super) struct Id(pub(super) String);
 
@@ -23,6 +26,12 @@ pub(super) struct Id(pub(super) String);
 pub(super) struct ExecutionId {
     pub(super) id: String,
     pub(super) execution_id: String,
+}
+
+/// The ids of a session and of one of its contexts in a path.
+pub(super) struct ContextId {
+    pub(super) id: String,
+    pub(super) context: String,
 }
 
 /// The id and the rest of a path, percent-decoded once.
@@ -38,6 +47,28 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = read_json(&mut parts, body, state).await?;
         Ok(Self(parse(&body)?, reservation))
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let (body, reservation) = read_optional_json(&mut parts, body, state).await?;
+        let value = if body.is_empty() { T::default() } else { parse(&body)? };
+        Ok(Self(value, reservation))
+    }
+}
+
+impl FromRequestParts<Shared> for ContextId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map(|Path((id, context))| Self { id, context })
+            .map_err(|_| EngineError::UnknownContext("?".to_owned()).into())
     }
 }
 

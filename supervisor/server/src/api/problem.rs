@@ -107,9 +107,12 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let status = match &error {
             EngineError::UnknownSession(_)
+            | EngineError::UnknownContext(_)
             | EngineError::UnknownExecution(_)
             | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
             EngineError::Conflict(_)
+            | EngineError::ContextExists(_)
+            | EngineError::MainContext
             | EngineError::Busy
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
@@ -131,6 +134,7 @@ impl From<EngineError> for Problem {
             EngineError::NoAnswer(_) | EngineError::PortTimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
             | EngineError::TooManyCommands { .. }
+            | EngineError::TooManyContexts { .. }
             | EngineError::StdinFull(_)
             | EngineError::NoRoom(Full::Tenant { .. })
             | EngineError::TooManyTransfers { .. }
@@ -144,9 +148,9 @@ impl From<EngineError> for Problem {
             EngineError::NotStarted(failure) if failure.transient.is_some() => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            EngineError::NotStarted(_) | EngineError::Internal(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            EngineError::NotStarted(_)
+            | EngineError::ContextNotStarted(_)
+            | EngineError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
         problem.retry_after_secs = error

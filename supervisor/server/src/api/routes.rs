@@ -7,6 +7,7 @@ use super::{Problem, Shared};
 
 mod assist;
 mod commands;
+mod contexts;
 mod executions;
 mod files;
 mod host;
@@ -21,6 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(executions::routes())
         .merge(commands::routes())
+        .merge(contexts::routes())
         .merge(processes::routes())
         .merge(assist::routes())
         .merge(files::routes())

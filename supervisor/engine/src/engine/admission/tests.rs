@@ -33,7 +33,7 @@ async fn memory_shortage_refuses_new_sessions_and_keeps_existing_ones() {
         assert!(refused.to_string().contains("available 10 MiB"), "{refused}");
     }
     engine.execute("t", "a", code("1"), true).await.unwrap();
-    engine.reset("t", "a").await.unwrap();
+    engine.reset("t", "a", None).await.unwrap();
     let conflict = engine.create("t", named("a")).await.unwrap_err();
     assert_eq!(conflict, EngineError::Conflict("a".into()), "whatever there is");
     let memory = engine.host("t").capacity.memory;

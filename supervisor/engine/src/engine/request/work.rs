@@ -48,7 +48,8 @@ pub(in crate::engine) fn code(
     settings: &Settings,
     asked: ExecuteRequest,
 ) -> Result<WorkSpec, EngineError> {
-    let ExecuteRequest { code, filename, cwd, env, repr, timeout_ms, files, outputs, .. } = asked;
+    let ExecuteRequest { code, context, filename, cwd, env, repr, timeout_ms, .. } = asked;
+    let ExecuteRequest { files, outputs, .. } = asked;
     let filename = match filename {
         None => String::new(),
         Some(name) => in_workdir(settings, &name)
@@ -64,6 +65,8 @@ pub(in crate::engine) fn code(
         cancel_on_disconnect: asked.cancel_on_disconnect,
         queued: true,
         stdin: None,
+        survives_reset: false,
+        context,
     };
     fitting(spec, "code")
 }
@@ -73,7 +76,8 @@ pub(in crate::engine) fn command(
     asked: CommandRequest,
 ) -> Result<WorkSpec, EngineError> {
     let CommandRequest { argv, shell, stdin, stdin_base64, stdin_open, cwd, env, .. } = asked;
-    let CommandRequest { timeout_ms, files, outputs, background, queued, .. } = asked;
+    let CommandRequest { timeout_ms, files, outputs, background, survives_reset, queued, .. } =
+        asked;
     let (argv, field) = match (argv, shell) {
         (Some(argv), None) => (argv, "argv"),
         (None, Some(line)) => (vec!["/bin/sh".to_owned(), "-c".to_owned(), line], "shell"),
@@ -110,6 +114,10 @@ pub(in crate::engine) fn command(
         let reason = "a background command has no turn that others would wait for";
         return Err(EngineError::invalid("queued", reason));
     }
+    if survives_reset && !background {
+        let reason = "only a command in the background can";
+        return Err(EngineError::invalid("survives_reset", reason));
+    }
     let cwd = self::cwd(settings, &cwd.unwrap_or_default())?;
     let mut env = variables(env)?;
     let pty = asked.pty.map(window_size).transpose()?;
@@ -122,13 +130,23 @@ pub(in crate::engine) fn command(
         asked => timeout(settings, asked)?,
     };
     let spec = WorkSpec {
-        work: Work::Command(CommandSpec { argv, stdin, cwd, env, background, pty }),
+        work: Work::Command(CommandSpec {
+            argv,
+            stdin,
+            cwd,
+            env,
+            background,
+            own_leaf: false,
+            pty,
+        }),
         files: input_files(settings, files)?,
         outputs: output_files(settings, outputs)?,
         timeout,
         cancel_on_disconnect: asked.cancel_on_disconnect,
         queued,
         stdin: None,
+        survives_reset,
+        context: None,
     };
     fitting(spec, field)
 }

@@ -1,21 +1,25 @@
 //! Commands, which run beside the kernel and one another. Each has its own clock, and ends alone: by
-//! itself, by a signal, at its time, or with all processes of the session when the kernel is replaced.
+//! itself, by a signal, at its time, or with the kernel that it shares a leaf with.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::discard;
-use vivarium_protocol::message::{Completion, ExecutionNumber, FromAgent, ToAgent};
+use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
+use vivarium_protocol::message::{Completion, ExecutionNumber, FromAgent, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status, Usage};
 
+use super::finish::{lost, with_session};
+use super::leaves::{Starting, descriptors};
 use super::verdict::{Verdict, join};
-use super::{Actor, End, RunningExecution, Step, Stop};
+use super::{Accounting, Actor, End, RunningExecution, Step, Stop};
 use crate::budget::Reservation;
-use crate::cgroup::CgroupEventCounts;
+use crate::cgroup::{CgroupEventCounts, LeafFiles};
 use crate::session::QueuedExecution;
 use crate::session::cause;
 use crate::session::deadlines::{Awaited, Deadline, Overdue};
@@ -33,9 +37,13 @@ pub(super) struct RunningCommand {
     deadline: Deadline,
     /// Whether its output waits for who reads it.
     held: bool,
-    /// What the scope had counted when it began.
+    /// Whether it goes on when the session is reset.
+    survives_reset: bool,
+    /// What is counted of its own leaf, if it has one.
+    accounting: Option<Accounting>,
+    /// What the leaf of the first context had counted when it began.
     counted: CgroupEventCounts,
-    /// Why the kernel was, or is being, replaced, which ends all processes of the session.
+    /// Why the kernel was, or is being, replaced with which it ends.
     kernel_end: Option<(Cause, String)>,
 }
 
@@ -87,14 +95,42 @@ async fn next_event_of(number: ExecutionNumber, command: &RunningCommand) -> Com
 }
 
 impl Actor {
-    pub(super) fn start_command(&mut self, mut queued: QueuedExecution) {
+    /// Starts a command, or first has a leaf made for it: one that nobody waits for outlives kernels.
+    pub(super) fn take_up_command(&mut self, queued: QueuedExecution) {
+        match self.resources.scope.clone().filter(|_| queued.spec.is_background()) {
+            Some(scope) => {
+                let leaf = Leaf::Command(queued.number);
+                self.make_leaf(scope, leaf, Starting::Command(Box::new(queued)));
+            }
+            None => self.start_command(queued, None),
+        }
+    }
+
+    /// Starts a command, in a leaf of its own if it has one.
+    pub(super) fn start_command(
+        &mut self,
+        mut queued: QueuedExecution,
+        made: Option<(LeafFiles, Accounting)>,
+    ) {
         let has_turn = queued.spec.waits_for_turn();
         let is_background = queued.spec.is_background();
         let has_terminal = queued.spec.prints_on();
-        let pipe = queued.spec.stdin.take();
-        let (execution, message) = self.take_up(queued);
+        let survives_reset = queued.spec.survives_reset;
+        let mut alongside: Vec<_> = queued.spec.stdin.take().into_iter().collect();
+        let (leaf, meter, accounting) = match made {
+            Some((files, accounting)) => {
+                alongside.extend(descriptors(files));
+                if let Work::Command(command) = &mut queued.spec.work {
+                    command.own_leaf = true;
+                }
+                let meter = Arc::clone(&accounting.meter);
+                (Leaf::Command(queued.number), meter, Some(accounting))
+            }
+            None => (Leaf::FIRST, Arc::clone(&self.contexts.first().accounting.meter), None),
+        };
+        let (execution, message) = self.take_up(queued, FIRST_CONTEXT, leaf, meter);
         let number = execution.number;
-        if let Err(error) = self.channel.send_with(&message, pipe.into_iter().collect()) {
+        if let Err(error) = self.channel.send_with(&message, alongside) {
             self.reject(execution, None, error.to_string());
             return;
         }
@@ -107,12 +143,14 @@ impl Actor {
             has_terminal,
             deadline: Deadline::default(),
             held: false,
-            counted: self.event_counter.counted(),
+            survives_reset,
+            accounting,
+            counted: self.contexts.first().accounting.counter.counted(),
             kernel_end: None,
         };
         command.deadline.set(Awaited::Handover, &self.session.timing, command.execution.timeout);
         self.commands.insert(number, command);
-        self.note_foreground();
+        self.note_state();
     }
 
     pub(super) fn foreground_commands(&self) -> usize {
@@ -122,10 +160,6 @@ impl Actor {
     pub(super) fn last_foreground_command(&self) -> Option<ExecutionNumber> {
         let mut commands = self.commands.iter().rev();
         commands.find(|(_, command)| !command.is_background).map(|(number, _)| *number)
-    }
-
-    fn note_foreground(&self) {
-        self.session.status().foreground_commands = self.foreground_commands();
     }
 
     /// What the agent says of a command; [`vivarium_protocol::sequence`] knows that it may.
@@ -142,7 +176,7 @@ impl Actor {
                     let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
                     self.reject(command.execution, None, detail);
                 }
-                self.dispatch()
+                self.dispatch(FIRST_CONTEXT)
             }
             FromAgent::CpuLimitReached { used_us, .. } => {
                 let stop = self.commands.get(&number).map(|command| command.execution.stop);
@@ -158,7 +192,7 @@ impl Actor {
                 if let Some(command) = self.take_command(number) {
                     self.finish_command(command, completion, usage);
                 }
-                self.dispatch()
+                self.dispatch(FIRST_CONTEXT)
             }
             _ => self.fold_of_command(number, message, paid),
         }
@@ -167,19 +201,20 @@ impl Actor {
     fn take_command(&mut self, number: ExecutionNumber) -> Option<RunningCommand> {
         let command = self.commands.remove(&number);
         // Before anybody has its answer, as for a session that is idle again.
-        self.note_foreground();
+        self.note_state();
         command
     }
 
     fn command_started(&mut self, number: ExecutionNumber) -> Step {
-        let kernel = (self.kernels.current(), self.kernels.unreported());
+        let kernels = &self.contexts.first().kernels;
+        let kernel = (kernels.current(), kernels.unreported());
         let Some(command) = self.commands.get_mut(&number) else { return Step::Continue(()) };
         let running = &mut command.execution;
         let now = Instant::now();
         running.started = Some(now);
         running.kernel = Some(kernel);
         running.writer.started(number, &self.session.identity.id);
-        self.context.observer.execution_started(now - running.queued_at);
+        self.launch.observer.execution_started(now - running.queued_at);
         command.deadline.set(Awaited::Code, &self.session.timing, running.timeout);
         // An interrupt that came before it began.
         if running.stop == Some(Stop::User) {
@@ -197,7 +232,7 @@ impl Actor {
         paid: Option<&Reservation>,
     ) -> Step {
         let Some(command) = self.commands.get_mut(&number) else { return Step::Continue(()) };
-        command.execution.fold(message, paid, &self.context.account);
+        command.execution.fold(message, paid, &self.launch.account);
         let is_behind = !command.execution.writer.log().is_ready_for_events();
         if is_behind && !command.held && command.execution.stop.is_none() {
             command.held = true;
@@ -300,16 +335,40 @@ impl Actor {
         if runs { self.send(message) } else { Step::Continue(()) }
     }
 
-    /// The kernel is gone, or is to go, and with it every process of the session.
+    /// The session is reset, and with it go the commands that are not to outlive that: those with a
+    /// leaf of their own are killed one by one.
+    pub(super) fn end_background(&mut self) -> Step {
+        let ends = |command: &RunningCommand| {
+            command.accounting.is_some() && !command.survives_reset && command.kernel_end.is_none()
+        };
+        let numbers: Vec<_> =
+            self.commands.iter().filter(|(_, it)| ends(it)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            if let Some(command) = self.commands.get_mut(&number) {
+                command.kernel_end = Some((Cause::Reset, "the session was reset".to_owned()));
+            }
+            self.let_print(number)?;
+            self.send(&ToAgent::Kill { execution: number })?;
+        }
+        Step::Continue(())
+    }
+
+    /// The kernel of the first context is gone, or is to go, and with it what is in its leaf.
     pub(super) fn commands_end_with_kernel(&mut self, cause: Cause, detail: &str) {
-        for command in self.commands.values_mut() {
+        for command in self.commands.values_mut().filter(|it| it.accounting.is_none()) {
             command.kernel_end.get_or_insert_with(|| (cause, detail.to_owned()));
         }
     }
 
     fn finish_command(&mut self, command: RunningCommand, completion: Completion, usage: Usage) {
-        let RunningCommand { execution, counted, kernel_end, .. } = command;
-        let evidence = self.evidence_since(counted);
+        let RunningCommand { execution, counted, kernel_end, accounting, .. } = command;
+        let evidence = match accounting {
+            Some(mut accounting) => {
+                self.remove_leaf(execution.leaf);
+                self.evidence_of_leaf(&mut accounting)
+            }
+            None => self.evidence_since(counted),
+        };
         let was_killed = completion == Completion::Signaled(Signal::SIGKILL as i32);
         if was_killed && evidence.oom_kills > 0 && !execution.killed {
             let end = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
@@ -326,9 +385,7 @@ impl Actor {
         }
         match kernel_end {
             Some((cause, detail)) if was_killed => {
-                let detail =
-                    format!("all processes of the session were ended with its kernel: {detail}");
-                let verdict = super::finish::lost(Status::Killed, cause, detail);
+                let verdict = lost(Status::Killed, cause, with_session(&detail));
                 self.answer(execution, verdict, usage);
             }
             kernel_end => {
@@ -345,7 +402,7 @@ impl Actor {
     /// The session is over, and all its commands.
     pub(super) fn take_commands(&mut self) -> Vec<RunningExecution> {
         let commands = std::mem::take(&mut self.commands);
-        self.note_foreground();
+        self.note_state();
         commands.into_values().map(|command| command.execution).collect()
     }
 }

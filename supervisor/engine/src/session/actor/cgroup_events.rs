@@ -1,9 +1,28 @@
-//! The events that the session's cgroup counts: added to the metrics as they happen, and kept for
+//! The events that the leaves of the session's cgroup count: added to the metrics as they happen, and kept for
 //! the outcome of the execution they happened to.
 
-use super::{Actor, Step};
-use crate::cgroup::{CgroupEventCounts, Events, OomOrigin};
+use std::sync::Arc;
+
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
+
+use super::Actor;
+use crate::cgroup::{CgroupEventCounts, Events, Meter, OomOrigin, Scope};
 use crate::session::cause::Evidence;
+
+/// What is counted and measured of a leaf; nothing without one.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Accounting {
+    pub(super) counter: CgroupEventCounter,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Accounting {
+    /// From now on. Has to be called where tokio runs.
+    pub(in crate::session) fn of(scope: &Scope, leaf: Leaf) -> Self {
+        let counter = CgroupEventCounter::of(scope.events(leaf));
+        Self { counter, meter: Arc::new(scope.meter(leaf)) }
+    }
+}
 
 /// The counts, and how far the metrics and the outcomes have them. No event is reported twice.
 #[derive(Debug, Default)]
@@ -16,8 +35,10 @@ pub(in crate::session) struct CgroupEventCounter {
 }
 
 impl CgroupEventCounter {
-    pub(in crate::session) fn of(events: Events) -> Self {
-        Self { events, ..Self::default() }
+    /// From now on: what happened before is told already, of whomever it was.
+    fn of(events: Events) -> Self {
+        let counted = events.read(CgroupEventCounts::default());
+        Self { events, counted, answered: counted }
     }
 
     /// Waits for the kernel to count something. May be dropped without missing it.
@@ -27,7 +48,7 @@ impl CgroupEventCounter {
 
     /// What was counted since this was last asked, and whether any of that is the first of its
     /// kind since the last answer.
-    fn count(&mut self) -> (CgroupEventCounts, bool) {
+    pub(super) fn count(&mut self) -> (CgroupEventCounts, bool) {
         let now = self.events.read(self.counted);
         let before = std::mem::replace(&mut self.counted, now);
         let (new, reported) = (now.since(before), before.since(self.answered));
@@ -57,45 +78,62 @@ impl CgroupEventCounter {
 }
 
 impl Actor {
-    /// The kernel says that something was counted.
-    pub(super) fn notified(&mut self) -> Step {
-        self.count();
-        Step::Continue(())
-    }
-
-    fn count(&mut self) {
-        let (new, is_first) = self.event_counter.count();
+    /// Tells the metrics what was counted against a context's leaf since this was last asked.
+    pub(super) fn count(&mut self, number: ContextNumber) {
+        let Some(context) = self.contexts.get_mut(number) else { return };
+        let (new, is_first) = context.accounting.counter.count();
         let CgroupEventCounts { oom_kills, forks_refused } = new;
-        self.context.observer.limits_reached(oom_kills, forks_refused);
+        // Forks are counted for all contexts together.
+        let forks_to_tell = if number == FIRST_CONTEXT { forks_refused } else { 0 };
+        self.launch.observer.limits_reached(oom_kills, forks_to_tell);
         // The rest is in the answer: code can have thousands of forks refused in a second.
         if is_first {
-            let session = &self.session.identity.id;
-            let execution = self.running.as_ref().map(|running| running.number);
-            tracing::info!(session, execution, oom_kills, forks_refused, "limits were reached");
+            let (session, context_id) = (&self.session.identity.id, &*context.name);
+            let execution = context.running.as_ref().map(|running| running.number);
+            tracing::info!(
+                session,
+                context = context_id,
+                execution,
+                oom_kills,
+                forks_refused,
+                "limits were reached"
+            );
         }
     }
 
     /// Forks refused since the last answer. The kernel may not have told of all of them yet.
-    pub(super) fn refusals(&mut self) -> u64 {
-        self.count();
-        self.event_counter.take_refusals()
+    pub(super) fn refusals(&mut self, number: ContextNumber) -> u64 {
+        self.count(number);
+        let context = self.contexts.get_mut(number);
+        context.map_or(0, |context| context.accounting.counter.take_refusals())
     }
 
-    /// What has been counted since then, for one of several executions that run at the same time.
+    /// What the leaf of the first context has counted since then, for one of several executions that
+    /// run there at the same time.
     pub(super) fn evidence_since(&mut self, before: CgroupEventCounts) -> Evidence {
-        self.count();
-        let counts = self.event_counter.counted().since(before);
-        let peak = self.session.scope.get().and_then(|scope| scope.memory_peak_bytes());
-        let oom_origin =
-            if counts.oom_kills > 0 { self.oom.origin() } else { OomOrigin::default() };
-        Evidence::of(counts, peak, oom_origin)
+        self.count(FIRST_CONTEXT);
+        let counts = self.contexts.first().accounting.counter.counted().since(before);
+        self.evidence(counts)
+    }
+
+    /// What the leaf of a command has counted, which is that command's alone.
+    pub(super) fn evidence_of_leaf(&mut self, accounting: &mut Accounting) -> Evidence {
+        let (counts, _) = accounting.counter.count();
+        // What forks were refused is known of all leaves together, and told by the first's.
+        self.launch.observer.limits_reached(counts.oom_kills, 0);
+        self.evidence(counts)
     }
 
     /// What has been counted since the last answer, all of it.
-    pub(super) fn gather(&mut self) -> Evidence {
-        self.count();
+    pub(super) fn gather(&mut self, number: ContextNumber) -> Evidence {
+        self.count(number);
+        let counts = self.contexts.get_mut(number);
+        let counts = counts.map(|context| context.accounting.counter.take()).unwrap_or_default();
+        self.evidence(counts)
+    }
+
+    fn evidence(&mut self, counts: CgroupEventCounts) -> Evidence {
         let peak = self.session.scope.get().and_then(|scope| scope.memory_peak_bytes());
-        let counts = self.event_counter.take();
         let oom_origin =
             if counts.oom_kills > 0 { self.oom.origin() } else { OomOrigin::default() };
         Evidence::of(counts, peak, oom_origin)
@@ -114,7 +152,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut leaf = Self(dir, CgroupEventCounter::default());
             leaf.put(0, 0);
-            leaf.1 = CgroupEventCounter::of(Events::open(leaf.0.path()));
+            leaf.1 = CgroupEventCounter::of(Events::open(leaf.0.path(), leaf.0.path()));
             leaf
         }
 

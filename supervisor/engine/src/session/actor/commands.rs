@@ -6,11 +6,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::beside::MAX_COMMANDS;
-use super::{Actor, End, Reset, Step, Stop};
+use super::{Actor, End, Step, Stop};
 use crate::session::execution::Kind;
 use crate::session::port::ConnectCommand;
 use crate::session::state::Event;
@@ -24,14 +25,22 @@ impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Step {
         match command {
             Command::Execute(execution) => self.enqueue(*execution),
-            Command::Interrupt(execution, reply) => self.interrupt(execution, reply),
+            Command::Interrupt { execution, context, reply } => {
+                self.interrupt(self.target(execution, context.as_deref()), reply)
+            }
             Command::Signal(execution, signal, reply) => {
                 self.signal_command(execution, signal, reply)
             }
             Command::Resize(execution, size, reply) => {
                 self.tell_command(execution, &ToAgent::Resize { execution, size }, reply)
             }
-            Command::Reset(reply) => self.reset(reply),
+            Command::Reset { context, reply } => self.reset(context.as_deref(), reply),
+            Command::OpenContext { name, reply } => self.open(&name, reply),
+            Command::CloseContext { name, reply } => self.close(&name, reply),
+            Command::Contexts(reply) => {
+                discard(reply.send(self.list_contexts()), "who asked may be gone");
+                Step::Continue(())
+            }
             Command::Describe(reply) => {
                 self.describes.push(reply);
                 // One question answers all who ask meanwhile.
@@ -49,7 +58,7 @@ impl Actor {
             }
             Command::WhenIdle(reply) => {
                 self.idle_waiters.push(reply);
-                self.dispatch()
+                self.dispatch_all()
             }
             Command::Close(cause) => Step::Break(End::new(cause, self.closing(cause))),
         }
@@ -68,116 +77,119 @@ impl Actor {
 
     fn enqueue(&mut self, mut execution: QueuedExecution) -> Step {
         self.forget_abandoned();
+        let Some(context) = self.open_context(execution.spec.context.as_deref()) else {
+            execution.writer.refuse(Refusal::UnknownContext);
+            return Step::Continue(());
+        };
+        if let Some(refusal) = self.refusal(context, &execution) {
+            execution.writer.refuse(refusal);
+            return Step::Continue(());
+        }
         let is_assist = execution.spec.kind() == Kind::Assist;
-        let queued = self.queue.iter().filter(|queued| queued.spec.waits_for_turn()).count();
-        let has_turn = self.running.is_some() || self.commands.values().any(|it| it.has_turn);
-        if is_assist && (has_turn || queued > 0 || self.state != SessionState::Idle) {
-            execution.writer.refuse(Refusal::Busy);
-            return Step::Continue(());
-        }
-        // The one that runs, or is the next to, does not count as waiting.
-        let waits_for_turn = execution.spec.waits_for_turn();
-        if waits_for_turn && queued + usize::from(has_turn) > self.session.timing.queue_depth {
-            execution.writer.refuse(Refusal::QueueFull);
-            return Step::Continue(());
-        }
-        let commands = self.commands.len() + self.queue.len() - queued;
-        if !waits_for_turn && commands >= MAX_COMMANDS {
-            execution.writer.refuse(Refusal::TooManyCommands);
-            return Step::Continue(());
-        }
         let last = if is_assist { &mut self.last_question } else { &mut self.last_number };
         *last += 1;
         let number = *last;
         if !is_assist {
-            self.context.results.add(&self.session.identity, number, execution.writer.log());
+            self.launch.results.add(&self.session.identity, number, execution.writer.log());
         }
         execution.writer.queued(number);
         (execution.number, execution.queued_at) = (number, Instant::now());
-        self.queue.push_back(execution);
+        if let Some(context) = self.contexts.get_mut(context) {
+            context.queue.push_back(execution);
+        }
         self.session.touch();
-        self.dispatch()
+        self.dispatch(context)
     }
 
-    /// Answers those in the queue that nobody waits for any more, and that are not to run then.
+    /// Why something is not even queued, if it is not.
+    fn refusal(&self, number: ContextNumber, execution: &QueuedExecution) -> Option<Refusal> {
+        let context = self.contexts.get(number)?;
+        if execution.spec.survives_reset && !self.has_leaves() {
+            return Some(Refusal::NotSurvivable);
+        }
+        let queued = context.queue.iter().filter(|queued| queued.spec.waits_for_turn()).count();
+        let has_turn = context.running.is_some()
+            || (number == FIRST_CONTEXT && self.commands.values().any(|it| it.has_turn));
+        let is_assist = execution.spec.kind() == Kind::Assist;
+        if is_assist && (has_turn || queued > 0 || context.state != SessionState::Idle) {
+            return Some(Refusal::Busy);
+        }
+        // The one that runs, or is the next to, does not count as waiting.
+        let waits_for_turn = execution.spec.waits_for_turn();
+        if waits_for_turn && queued + usize::from(has_turn) > self.session.timing.queue_depth {
+            return Some(Refusal::QueueFull);
+        }
+        let commands = self.commands.len() + self.making.len() + context.queue.len() - queued;
+        (!waits_for_turn && commands >= MAX_COMMANDS).then_some(Refusal::TooManyCommands)
+    }
+
+    /// Answers those in the queues that nobody waits for any more, and that are not to run then.
     fn forget_abandoned(&mut self) {
         let is_abandoned = |queued: &QueuedExecution| queued.writer.log().is_abandoned();
-        let (abandoned, waiting): (VecDeque<_>, _) =
-            std::mem::take(&mut self.queue).into_iter().partition(is_abandoned);
-        self.queue = waiting;
+        let mut abandoned = Vec::new();
+        for (_, context) in self.contexts.iter_mut() {
+            let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
+                std::mem::take(&mut context.queue).into_iter().partition(is_abandoned);
+            context.queue = waiting;
+            abandoned.extend(gone);
+        }
         for queued in abandoned {
             self.never_ran(queued, Cause::Interrupt, CLIENT_GONE, State::Preserved);
         }
     }
 
     /// Everybody went away for whom this runs.
-    pub(super) fn interrupt_abandoned(&mut self) -> Step {
-        match &mut self.running {
+    pub(super) fn interrupt_abandoned(&mut self, number: ContextNumber) -> Step {
+        match self.contexts.get_mut(number).and_then(|context| context.running.as_mut()) {
             Some(running) => running.stop = Some(Stop::User),
             None => return Step::Continue(()),
         }
-        self.send_interrupt()
+        self.send_interrupt(number)
     }
 
-    /// Interrupts this execution; without one the code that runs, or else the command that was
-    /// started last and that somebody waits for.
+    /// Interrupts code or a command that runs.
     fn interrupt(
         &mut self,
         execution: Option<ExecutionNumber>,
         reply: oneshot::Sender<Option<Interrupted>>,
     ) -> Step {
-        let code = self.running.as_ref().map(|running| running.number);
-        let execution = execution.or(code).or_else(|| self.last_foreground_command());
-        let Some(execution) = execution.filter(|execution| Some(*execution) != code) else {
-            return self.interrupt_code(reply);
+        let context = execution.and_then(|execution| self.contexts.running(execution));
+        let (sender, ended) = oneshot::channel();
+        let found = match (execution, context) {
+            (Some(_), Some(number)) => {
+                self.contexts.get_mut(number).and_then(|context| context.running.as_mut())
+            }
+            (Some(execution), None) => {
+                self.commands.get_mut(&execution).map(|command| &mut command.execution)
+            }
+            (None, _) => None,
         };
-        let Some(command) = self.commands.get_mut(&execution) else {
+        let Some(running) = found else {
             discard(reply.send(None), "who asked may be gone");
             return Step::Continue(());
         };
-        let (sender, ended) = oneshot::channel();
-        command.execution.interrupts.push(sender);
-        discard(reply.send(Some(Interrupted { execution, ended })), "who asked may be gone");
-        self.interrupt_command(execution)
-    }
-
-    fn interrupt_code(&mut self, reply: oneshot::Sender<Option<Interrupted>>) -> Step {
-        let Some(running) = &mut self.running else {
-            discard(reply.send(None), "who asked may be gone");
-            return Step::Continue(());
-        };
-        let (sender, ended) = oneshot::channel();
         running.interrupts.push(sender);
         running.stop.get_or_insert(Stop::User);
         let execution = running.number;
         discard(reply.send(Some(Interrupted { execution, ended })), "who asked may be gone");
-        self.send_interrupt()
+        match context {
+            Some(number) => self.send_interrupt(number),
+            None => self.interrupt_command(execution),
+        }
     }
 
     /// Sends SIGINT to what runs. The deadline stays: code that ignores it is not killed for it.
-    pub(super) fn send_interrupt(&mut self) -> Step {
-        if let Some(running) = &self.running
-            && matches!(self.state, SessionState::Running | SessionState::Interrupting)
+    pub(super) fn send_interrupt(&mut self, number: ContextNumber) -> Step {
+        self.let_context_print(number)?;
+        if let Some(context) = self.contexts.get(number)
+            && let Some(running) = &context.running
+            && matches!(context.state, SessionState::Running | SessionState::Interrupting)
         {
             let execution = running.number;
-            self.set_state(Event::Interrupted)?;
+            self.set_state(number, Event::Interrupted)?;
             self.send(&ToAgent::Interrupt { execution })?;
         }
         Step::Continue(())
-    }
-
-    /// Does not wait behind the queue: what is queued runs in the fresh kernel.
-    fn reset(&mut self, reply: oneshot::Sender<Option<ExecutionNumber>>) -> Step {
-        let ended = self.running.as_ref().map(|running| running.number);
-        self.resets.push(Reset { ended, reply });
-        if matches!(self.state, SessionState::Starting | SessionState::Replacing) {
-            // The kernel that is on its way is a fresh one.
-            return Step::Continue(());
-        }
-        if let Some(running) = &mut self.running {
-            running.stop = Some(Stop::Reset);
-        }
-        self.replace()
     }
 
     /// Why the session ends that somebody wanted to end.

@@ -23,8 +23,9 @@ impl Actor {
             self.session.ended.get_or_init(Instant::now);
         }
         commands.close();
-        self.state = state::next(self.state, Event::Closed).unwrap_or(SessionState::Closed);
-        self.session.status().state = self.state;
+        let first = self.contexts.first_mut();
+        first.state = state::next(first.state, Event::Closed).unwrap_or(SessionState::Closed);
+        self.session.status().state = SessionState::Closed;
         // First of all: whatever it is doing, it is not to go on.
         self.resources.kill();
         if end.failure.is_some() || !wanted(&end) {
@@ -41,27 +42,35 @@ impl Actor {
         }
         match unborn {
             true if wanted(&end) => {}
-            true => tell_not_started(&self.context.observer, &failure),
-            false => self.context.observer.session_ended(end.cause),
+            true => tell_not_started(&self.launch.observer, &failure),
+            false => self.launch.observer.session_ended(end.cause),
         }
         // What the scope has counted goes with it.
-        self.gather();
+        for number in self.contexts.numbers() {
+            self.count(number);
+        }
         self.finish_ended(end.cause, &end.detail);
-        for queued in std::mem::take(&mut self.queue) {
+        // Before the scope is removed, below which they are made.
+        let mut waiting = self.unmade().await;
+        for (_, context) in self.contexts.iter_mut() {
+            waiting.extend(std::mem::take(&mut context.queue));
+        }
+        for queued in waiting {
             if unborn && !wanted(&end) {
                 queued.writer.refuse(Refusal::NotStarted(failure.clone()));
             } else {
                 self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }
         }
-        let Self { channel, resources, sequence, event_counter, meter, context, .. } = self;
+        let Self { channel, resources, sequence, mut contexts, launch, .. } = self;
+        let accounting = std::mem::take(&mut contexts.first_mut().accounting);
+        // Who waits for them hears that the session is over.
+        drop(contexts);
         // Commands that were on their way are dropped, which tells their senders. One who has a
         // place in the channel and has not sent yet would be dropped with the last sender only,
         // and so never: tokio's `Receiver::close` says to receive until there is nothing more.
         while commands.recv().await.is_some() {}
-        SessionProcesses { channel, resources, sequence, event_counter, meter }
-            .end(&*context.backend)
-            .await;
+        SessionProcesses { channel, resources, sequence, accounting }.end(&*launch.backend).await;
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use vivarium_api_types::{ExecutionUsage, KernelInfo, Outcome, SessionState};
+use vivarium_api_types::{ExecutionUsage, KernelInfo, MAIN_CONTEXT, Outcome, SessionState};
+use vivarium_protocol::leaf::ContextNumber;
 use vivarium_protocol::message::{Completion, ExecutionNumber};
 use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
 use super::verdict::{self, Known, Verdict, join, limit_reached};
-use super::{Actor, RunningExecution, Stop};
+use super::{Actor, Context, Overlap, RunningExecution, Stop};
 use crate::budget::Reservation;
+use crate::cgroup::Used;
 use crate::observe::Printed;
 use crate::session::QueuedExecution;
 use crate::session::cause;
@@ -30,11 +32,20 @@ impl Actor {
     /// The kernel said that it is over.
     ///
     /// `forks_refused` is what the scope has counted meanwhile.
-    pub(super) fn finish_done(&mut self, completion: Completion, usage: Usage, forks_refused: u64) {
-        let Some(running) = self.running.take() else { return };
+    pub(super) fn finish_done(
+        &mut self,
+        number: ContextNumber,
+        completion: Completion,
+        usage: Usage,
+        forks_refused: u64,
+    ) {
+        let Some(running) = self.take_running(number) else { return };
         let mut verdict = self.verdict(&running, completion, forks_refused);
         // An order to replace the kernel may be on its way to the agent.
-        if self.state == SessionState::Replacing {
+        let is_ending = |context: &Context| {
+            context.state == SessionState::Replacing || context.closing.is_some()
+        };
+        if self.contexts.get(number).is_some_and(is_ending) {
             join(&mut verdict.detail, "its kernel was replaced as it ended");
             verdict.state = State::Lost;
         }
@@ -64,19 +75,21 @@ impl Actor {
     /// The kernel is gone.
     pub(super) fn finish_killed(
         &mut self,
+        number: ContextNumber,
         cause: Cause,
         detail: &str,
         usage: Usage,
         forks_refused: u64,
     ) {
-        let Some(running) = self.running.take() else { return };
+        let Some(running) = self.take_running(number) else { return };
+        let Some(context) = self.contexts.get_mut(number) else { return };
         let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.limits());
         let (status, cause, detail) = match running.stop {
             // The kernel's own evidence is the better one.
             _ if cause == Cause::MemoryLimit => (Status::Killed, cause, detail.to_owned()),
             Some(stop @ (Stop::WallTime | Stop::CpuTime(_))) => {
                 let (cause, limit) = limit_reached(stop, running.timeout, limits);
-                let ignored = if self.state == SessionState::Replacing {
+                let ignored = if context.state == SessionState::Replacing {
                     let mut ignored = verdict::ignored("code", grace);
                     if forks_refused > 0 {
                         join(&mut ignored, &cause::refusals(limits, forks_refused));
@@ -87,29 +100,37 @@ impl Actor {
                 };
                 (Status::TimedOut, cause, format!("{limit}, and {ignored}"))
             }
-            Some(Stop::Reset) => (Status::Killed, Cause::Reset, "the session was reset".to_owned()),
+            Some(Stop::Reset) => (Status::Killed, Cause::Reset, why_reset(&context.name)),
+            Some(Stop::ContextDeleted) => {
+                (Status::Killed, Cause::Deleted, "its context was deleted".to_owned())
+            }
             _ if cause == Cause::CpuLimit => (Status::TimedOut, cause, detail.to_owned()),
             _ => (Status::Killed, cause, detail.to_owned()),
         };
-        self.kernels.ended(cause, &detail, running.kind != Kind::Assist);
+        context.kernels.ended(cause, &detail, running.kind != Kind::Assist);
         self.answer(running, lost(status, cause, detail), usage);
     }
 
     /// Why the kernel is told to go.
-    pub(super) fn kill_reason(&self) -> (Cause, String) {
+    pub(super) fn kill_reason(&self, number: ContextNumber) -> (Cause, String) {
         let (grace, limits) = (self.session.timing.interrupt_grace, &self.session.limits());
-        match self.running.as_ref().and_then(|running| Some((running.stop?, running.timeout))) {
+        let context = self.contexts.get(number);
+        let running = context.and_then(|context| context.running.as_ref());
+        match running.and_then(|running| Some((running.stop?, running.timeout))) {
             Some((stop @ (Stop::WallTime | Stop::CpuTime(_)), timeout)) => {
                 let (cause, limit) = limit_reached(stop, timeout, limits);
                 (cause, format!("{limit}, and {}", verdict::ignored("code", grace)))
             }
-            _ => (Cause::Reset, "the session was reset".to_owned()),
+            _ => (Cause::Reset, why_reset(context.map_or(MAIN_CONTEXT, |context| &context.name))),
         }
     }
 
     pub(super) fn finish_ended(&mut self, cause: Cause, detail: &str) {
-        let commands = self.take_commands();
-        for running in self.running.take().into_iter().chain(commands) {
+        let mut running = self.take_commands();
+        for number in self.contexts.numbers() {
+            running.extend(self.take_running(number));
+        }
+        for running in running {
             self.finish_with_session(running, cause, detail);
         }
     }
@@ -150,11 +171,12 @@ impl Actor {
         for happened in running.collector.rest() {
             running.writer.push(happened);
         }
-        let usage = self.usage_of(&running, usage);
+        let usage = Self::usage_of(&running, usage);
         let RunningExecution {
             number,
             kind,
             started,
+            leaf,
             collector,
             writer,
             session_created,
@@ -162,14 +184,16 @@ impl Actor {
             reservation,
             ..
         } = running;
-        let (kernel, unreported) =
-            kernel.unwrap_or_else(|| (self.kernels.current(), self.kernels.unreported()));
+        let (kernel, unreported) = kernel.unwrap_or_else(|| {
+            let of_it = self.contexts.running_in(leaf);
+            (of_it.kernels.current(), of_it.kernels.unreported())
+        });
         let collected = collector.finish();
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
         }
         if collected.starved {
-            self.context.observer.output_dropped();
+            self.launch.observer.output_dropped();
             join(&mut verdict.detail, STARVED);
         }
         let ran = started.map(|at| at.elapsed());
@@ -194,19 +218,21 @@ impl Actor {
     pub(super) fn never_ran(
         &self,
         queued: QueuedExecution,
-        cause: Cause,
+        cause: impl Into<Option<Cause>>,
         detail: &str,
         state: State,
     ) {
         let QueuedExecution { spec, streamed, session_created, number, .. } = queued;
         let kind = spec.kind();
         let detail = detail.to_owned();
-        let (status, cause, exit_code) = (Status::Rejected, Some(cause), None);
+        let (status, cause, exit_code) = (Status::Rejected, cause.into(), None);
         let verdict = Verdict { status, cause, detail, state, exit_code };
         let limits = &self.session.limits();
         let collected = Collector::new(limits, spec.outputs, streamed).finish();
         let usage = ExecutionUsage::default();
-        let kernel = self.kernels.current();
+        let context = spec.context.as_deref().and_then(|name| self.contexts.by_name(name));
+        let context = context.and_then(|number| self.contexts.get(number));
+        let kernel = context.unwrap_or_else(|| self.contexts.first()).kernels.current();
         let answer =
             Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
         self.publish(answer, &queued.writer, queued.reservation);
@@ -218,29 +244,28 @@ impl Actor {
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
         if kind != Kind::Assist {
-            self.context.observer.execution_ended(&outcome, ran, printed);
+            self.launch.observer.execution_ended(&outcome, ran, printed);
         }
         writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
         writer.log().keep(reservation);
         let keep = self.session.timing.results_kept;
-        self.context.results.ended(&self.session.identity, number, keep);
+        self.launch.results.ended(&self.session.identity, number, keep);
     }
 
-    /// What it used: what its agent said, and what only the scope knows, unless that is of several
-    /// executions. The agent's CPU time is exact, but for children that were never waited for.
-    fn usage_of(&self, running: &RunningExecution, reported: Usage) -> ExecutionUsage {
+    /// What it used: what its agent said, and what only its leaf and the scope know, unless that is of
+    /// several executions. The agent's CPU time is exact, but for children that were never waited for.
+    fn usage_of(running: &RunningExecution, reported: Usage) -> ExecutionUsage {
         if running.started.is_none() {
             return ExecutionUsage::default();
         }
-        if running.overlapped {
-            return ExecutionUsage {
-                cpu_ms: millis(reported.cpu_us),
-                memory_peak_bytes: reported.memory_peak_bytes,
-                io_read_bytes: None,
-                io_write_bytes: None,
-            };
+        let mut used = running.meter.since(&running.mark);
+        if running.overlap != Overlap::None {
+            used.memory_peak_bytes = used.leaf_memory_peak_bytes;
+            used.io = None;
         }
-        let used = self.meter.since(&running.mark);
+        if running.overlap == Overlap::InLeaf {
+            used = Used::default();
+        }
         let known = reported.cpu_us.saturating_add(TICK_US);
         ExecutionUsage {
             cpu_ms: millis(used.cpu_us.filter(|us| *us > known).unwrap_or(reported.cpu_us)),
@@ -254,6 +279,19 @@ impl Actor {
 /// A session is over, or its kernel, and with it what ran there.
 pub(super) const fn lost(status: Status, cause: Cause, detail: String) -> Verdict {
     Verdict { status, cause: Some(cause), detail, state: State::Lost, exit_code: None }
+}
+
+fn why_reset(context: &str) -> String {
+    if context == MAIN_CONTEXT {
+        "the session was reset".to_owned()
+    } else {
+        "its context was reset".to_owned()
+    }
+}
+
+/// Why something ended with a kernel that it did not run in.
+pub(super) fn with_session(detail: &str) -> String {
+    format!("all processes of the session were ended with its kernel: {detail}")
 }
 
 /// All that is known of an execution that is over.

@@ -4,10 +4,12 @@ use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{FromAgent, Origin, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
-use super::{Actor, End, Step, Stop};
+use super::finish::with_session;
+use super::{Actor, End, RunningExecution, Step, Stop};
 use crate::budget::Reservation;
 use crate::session::cause;
 use crate::session::channel::ChannelError;
@@ -39,55 +41,19 @@ impl Actor {
         }
         match message {
             FromAgent::Pong => Step::Continue(()),
-            FromAgent::Failed(failure) => Step::Break(End {
-                cause: Cause::Agent,
-                detail: cause::bounded(&failure.to_string()),
-                failure: Some(failure),
-                is_silent: false,
-            }),
-            FromAgent::KernelReady { origin, protection, .. } => {
-                self.kernel_ready(origin, protection)
+            FromAgent::KernelReady { context, origin, protection, .. } => {
+                self.kernel_ready(context, origin, protection)
             }
-            FromAgent::Started { .. } => self.started(),
-            FromAgent::FilesRefused { name, reason, .. } => {
-                let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
-                self.over()?;
-                if let Some(running) = self.running.take() {
-                    self.reject(running, None, detail);
-                }
-                self.dispatch()
+            FromAgent::KernelExited { context, execution, ref end, usage, .. } => {
+                let end = end.clone();
+                self.fold(context, message, paid.as_ref())?;
+                self.kernel_exited(context, execution.is_some(), &end, usage)
             }
-            FromAgent::CpuLimitReached { used_us, .. } => {
-                // Unless it is being stopped for good already.
-                match self.running.as_ref().and_then(|running| running.stop) {
-                    None | Some(Stop::User) => self.stop(Stop::CpuTime(used_us)),
-                    Some(_) => Step::Continue(()),
-                }
-            }
+            FromAgent::ContextClosed { context } => self.context_closed(context),
             FromAgent::Described(description) => {
                 for asked in self.describes.drain(..) {
                     discard(asked.send(description.clone()), "who asked may be gone");
                 }
-                Step::Continue(())
-            }
-            FromAgent::Done { completion, usage, .. } => {
-                self.fold(message, paid.as_ref());
-                let forks_refused = self.refusals();
-                self.over()?;
-                self.finish_done(completion, usage, forks_refused);
-                self.dispatch()
-            }
-            FromAgent::KernelExited { execution, ref end, usage, .. } => {
-                let end = end.clone();
-                self.fold(message, paid.as_ref());
-                self.kernel_exited(execution.is_some(), &end, usage)
-            }
-            FromAgent::Output { .. }
-            | FromAgent::Value { .. }
-            | FromAgent::Exception { .. }
-            | FromAgent::Display { .. }
-            | FromAgent::File { .. } => {
-                self.fold(message, paid.as_ref());
                 Step::Continue(())
             }
             FromAgent::FileDone { transfer, reply } => {
@@ -96,23 +62,66 @@ impl Actor {
                 }
                 protocol("the agent answered a transfer that nobody had asked for".to_owned())
             }
+            FromAgent::Failed(failure) => Step::Break(End {
+                cause: Cause::Agent,
+                detail: cause::bounded(&failure.to_string()),
+                failure: Some(failure),
+                is_silent: false,
+            }),
+            _ => {
+                let number = message.execution();
+                match number.and_then(|number| self.contexts.running(number)) {
+                    Some(context) => self.on_execution_message(context, message, paid.as_ref()),
+                    // Of what its context was closed around.
+                    None => Step::Continue(()),
+                }
+            }
+        }
+    }
+
+    /// What the agent says of the code that a context runs.
+    fn on_execution_message(
+        &mut self,
+        number: ContextNumber,
+        message: FromAgent,
+        paid: Option<&Reservation>,
+    ) -> Step {
+        match message {
+            FromAgent::Started { .. } => self.started(number),
+            FromAgent::FilesRefused { name, reason, .. } => {
+                let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
+                self.over(number)?;
+                if let Some(running) = self.take_running(number) {
+                    self.reject(running, None, detail);
+                }
+                self.dispatch(number)
+            }
+            FromAgent::CpuLimitReached { used_us, .. } => {
+                let running = self.contexts.get(number).and_then(|it| it.running.as_ref());
+                // Unless it is being stopped for good already.
+                match running.and_then(|running| running.stop) {
+                    None | Some(Stop::User) => self.stop(number, Stop::CpuTime(used_us)),
+                    Some(_) => Step::Continue(()),
+                }
+            }
+            FromAgent::Done { completion, usage, .. } => {
+                self.fold(number, message, paid)?;
+                let forks_refused = self.refusals(number);
+                self.over(number)?;
+                self.finish_done(number, completion, usage, forks_refused);
+                self.dispatch(number)
+            }
+            _ => self.fold(number, message, paid),
         }
     }
 
     /// Asks an agent that is silent whether it is there, and gives up one that does not answer.
     pub(super) fn look_at_agent(&mut self) -> Step {
-        let is_wanted = self.running.is_some()
-            || !self.commands.is_empty()
+        let is_wanted = !self.commands.is_empty()
             || !self.describes.is_empty()
-            || self.state == SessionState::Replacing
+            || self.contexts.iter().any(|(_, context)| context.awaits_agent())
             || self.session.is_transferring();
-        let listens = self.running.as_ref().is_none_or(|running| {
-            let has_room = || {
-                running.writer.log().is_ready_for_events()
-                    && self.context.account.excess().is_none()
-            };
-            running.stop.is_some() || has_room()
-        });
+        let listens = self.budget_wait().is_zero() || self.launch.account.excess().is_none();
         match self.liveness.check(is_wanted, listens) {
             Check::Fine => Step::Continue(()),
             Check::Ask => self.send(&ToAgent::Ping),
@@ -124,112 +133,177 @@ impl Actor {
         }
     }
 
-    /// Takes in what came of the execution, or forgets it where the daemon has no room for it.
-    fn fold(&mut self, message: FromAgent, paid: Option<&Reservation>) {
-        if let Some(running) = &mut self.running {
-            running.fold(message, paid, &self.context.account);
-        }
-    }
-
-    fn kernel_ready(&mut self, origin: Origin, protection: Vec<Report>) -> Step {
-        self.retried = false;
-        self.resources.kernel_came(origin);
-        {
-            let mut status = self.session.status();
-            status.protection = self.context.usual(protection);
-            status.origin = Some(origin);
-        }
-        self.context.observer.kernel_started(origin);
-        self.kernels.ready();
-        for reset in self.resets.drain(..) {
-            discard(reset.reply.send(reset.ended), "who asked may be gone");
-        }
-        if let Some(running) = &mut self.running {
-            // It was on its way while the last kernel died, and runs in this one.
-            running.stop = running.stop.filter(|stop| *stop != Stop::Reset);
-            // The start of that is not its doing.
-            running.mark = self.meter.mark();
-            self.set_state(Event::KernelResumed)?;
-            return self.wait_for(Awaited::Handover);
-        }
-        self.deadline.clear();
-        self.set_state(Event::KernelReady)?;
-        let first = self.session.started.send_if_modified(|started| {
-            let first = started.is_none();
-            started.get_or_insert(Ok(()));
-            first
-        });
-        if first {
-            self.context.observer.session_started(self.session.created.elapsed());
-        }
-        self.dispatch()
-    }
-
-    /// The code runs: its time begins.
-    fn started(&mut self) -> Step {
-        let Some(running) = &mut self.running else { return Step::Continue(()) };
-        let now = Instant::now();
-        running.started = Some(now);
-        running.kernel = Some((self.kernels.current(), self.kernels.unreported()));
-        if running.kind == Kind::Code {
-            self.kernels.code_began();
-        }
-        running.writer.started(running.number, &self.session.identity.id);
-        if running.kind != Kind::Assist {
-            self.context.observer.execution_started(now - running.queued_at);
-        }
-        if self.state == SessionState::Replacing {
-            return Step::Continue(());
-        }
-        // An interrupt that there was no kernel for, or one that died before it began.
-        let is_unheard = running.stop == Some(Stop::User) && self.state == SessionState::Running;
-        self.wait_for(Awaited::Code)?;
-        if is_unheard { self.send_interrupt() } else { Step::Continue(()) }
-    }
-
-    /// An execution is over, and the kernel still there unless it was told to go. Noted before
-    /// anybody has the answer, so that a session is not shown as running which is known not to be.
-    fn over(&mut self) -> Step {
-        self.set_state(Event::Ended)?;
-        if self.state == SessionState::Idle {
-            self.deadline.clear();
+    /// Takes in what came of an execution, or forgets it where the daemon has no room for it. Where
+    /// who reads it is behind, its code is to wait.
+    fn fold(
+        &mut self,
+        number: ContextNumber,
+        message: FromAgent,
+        paid: Option<&Reservation>,
+    ) -> Step {
+        let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
+        let Some(running) = &mut context.running else { return Step::Continue(()) };
+        running.fold(message, paid, &self.launch.account);
+        if !context.held && running.stop.is_none() && !running.writer.log().is_ready_for_events() {
+            context.held = true;
+            let execution = running.number;
+            self.send(&ToAgent::Hold { execution, held: true })?;
         }
         Step::Continue(())
     }
 
-    fn kernel_exited(&mut self, took_execution: bool, end: &KernelEnd, usage: Usage) -> Step {
-        let evidence = self.gather();
-        let (cause, detail) = cause::explain(end, &self.session.limits(), evidence);
-        let by_order = matches!(end, KernelEnd::Signaled { by_agent: true, .. })
-            && self.state == SessionState::Replacing;
-        if self.state != SessionState::Starting {
-            let order = self.running.as_ref().and_then(|running| running.stop);
-            self.context.observer.kernel_restarted(match order {
+    pub(super) fn take_running(&mut self, number: ContextNumber) -> Option<RunningExecution> {
+        let context = self.contexts.get_mut(number)?;
+        context.held = false;
+        context.running.take()
+    }
+
+    fn kernel_ready(
+        &mut self,
+        number: ContextNumber,
+        origin: Origin,
+        protection: Vec<Report>,
+    ) -> Step {
+        let is_first = number == FIRST_CONTEXT;
+        let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
+        if context.closing.is_some() {
+            return Step::Continue(());
+        }
+        context.retried = false;
+        context.origin = Some(origin);
+        context.kernel_end = None;
+        context.kernels.ready();
+        self.resources.kernel_came(origin);
+        if is_first {
+            let mut status = self.session.status();
+            status.protection = self.launch.usual(protection);
+            status.origin = Some(origin);
+        }
+        self.launch.observer.kernel_started(origin);
+        for reset in context.resets.drain(..) {
+            discard(reset.reply.send(Some(reset.done)), "who asked may be gone");
+        }
+        if let Some(running) = &mut context.running {
+            // It was on its way while the last kernel died, and runs in this one.
+            running.stop = running.stop.filter(|stop| *stop != Stop::Reset);
+            // The start of that is not its doing.
+            running.mark = running.meter.mark();
+            self.set_state(number, Event::KernelResumed)?;
+            self.wait_for(number, Awaited::Handover);
+            return Step::Continue(());
+        }
+        context.deadline.clear();
+        self.set_state(number, Event::KernelReady)?;
+        if is_first {
+            let first = self.session.started.send_if_modified(|started| {
+                let first = started.is_none();
+                started.get_or_insert(Ok(()));
+                first
+            });
+            if first {
+                self.launch.observer.session_started(self.session.created.elapsed());
+            }
+        } else if let Some(context) = self.contexts.get_mut(number)
+            && let Some(opening) = context.opening.take()
+        {
+            let info = context.info(&self.session.identity.id);
+            discard(opening.send(Ok(info)), "who asked may be gone");
+        }
+        self.dispatch(number)
+    }
+
+    /// The code runs: its time begins.
+    fn started(&mut self, number: ContextNumber) -> Step {
+        let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
+        let Some(running) = &mut context.running else { return Step::Continue(()) };
+        let now = Instant::now();
+        running.started = Some(now);
+        running.kernel = Some((context.kernels.current(), context.kernels.unreported()));
+        if running.kind == Kind::Code {
+            context.kernels.code_began();
+        }
+        running.writer.started(running.number, &self.session.identity.id);
+        if running.kind != Kind::Assist {
+            self.launch.observer.execution_started(now - running.queued_at);
+        }
+        if context.state == SessionState::Replacing || context.closing.is_some() {
+            return Step::Continue(());
+        }
+        // An interrupt that there was no kernel for, or one that died before it began.
+        let is_unheard = running.stop == Some(Stop::User) && context.state == SessionState::Running;
+        self.wait_for(number, Awaited::Code);
+        if is_unheard { self.send_interrupt(number) } else { Step::Continue(()) }
+    }
+
+    /// An execution is over, and the kernel still there unless it was told to go. Noted before
+    /// anybody has the answer, so that a session is not shown as running which is known not to be.
+    fn over(&mut self, number: ContextNumber) -> Step {
+        self.set_state(number, Event::Ended)?;
+        if let Some(context) = self.contexts.get_mut(number)
+            && context.state == SessionState::Idle
+            && context.closing.is_none()
+        {
+            context.deadline.clear();
+        }
+        Step::Continue(())
+    }
+
+    fn kernel_exited(
+        &mut self,
+        number: ContextNumber,
+        took_execution: bool,
+        end: &KernelEnd,
+        usage: Usage,
+    ) -> Step {
+        let evidence = self.gather(number);
+        let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
+        let is_starting = context.state == SessionState::Starting;
+        let is_closing = context.closing.is_some();
+        let by_agent = matches!(end, KernelEnd::Signaled { by_agent: true, .. });
+        let by_order = by_agent && (context.state == SessionState::Replacing || is_closing);
+        let (cause, detail) = match context.kernel_end.take().filter(|_| by_agent && !by_order) {
+            Some((cause, of_other)) => (cause, with_session(&of_other)),
+            None => cause::explain(end, &self.session.limits(), evidence),
+        };
+        if !is_starting {
+            let order = context.running.as_ref().and_then(|running| running.stop);
+            self.launch.observer.kernel_restarted(match order {
                 _ if !by_order => cause,
                 Some(Stop::WallTime) => Cause::WallTime,
                 Some(Stop::CpuTime(_)) => Cause::CpuLimit,
+                Some(Stop::ContextDeleted) => Cause::Deleted,
                 Some(Stop::User | Stop::Reset) | None => Cause::Reset,
             });
         }
-        self.commands_end_with_kernel(cause, &detail);
+        self.ends_with_kernel(number, cause, &detail);
         if took_execution {
-            self.finish_killed(cause, &detail, usage, evidence.forks_refused);
-        } else {
-            if !by_order && self.state != SessionState::Starting {
-                tracing::info!(session = self.session.identity.id, detail, "a kernel died");
+            self.finish_killed(number, cause, &detail, usage, evidence.forks_refused);
+        } else if let Some(context) = self.contexts.get_mut(number) {
+            if !by_order && !is_starting {
+                let (session, context) = (&self.session.identity.id, &*context.name);
+                tracing::info!(session, context, detail, "a kernel died");
             }
-            self.kernels.ended(cause, &detail, false);
+            context.kernels.ended(cause, &detail, false);
         }
-        self.set_state(Event::KernelGone)?;
-        self.note_queue();
-        if let KernelEnd::NotStarted(_) = end {
-            if self.retried {
+        if is_closing {
+            return Step::Continue(());
+        }
+        self.set_state(number, Event::KernelGone)?;
+        self.note_queues();
+        if let KernelEnd::NotStarted(_) = end
+            && let Some(context) = self.contexts.get_mut(number)
+        {
+            if context.retried && number == FIRST_CONTEXT {
                 return Step::Break(End::new(Cause::KernelStart, detail));
             }
-            self.retried = true;
-            self.send(&ToAgent::Replace)?;
+            if context.retried {
+                return self.close_failed(number, &detail);
+            }
+            context.retried = true;
+            self.send(&ToAgent::Replace { context: number })?;
         }
-        self.wait_for(Awaited::Kernel)
+        self.wait_for(number, Awaited::Kernel);
+        Step::Continue(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kernels of a session: which it has now, whether code has run in it, and why the one before
+//! The kernels of a context: which it has now, whether code has run in it, and why the one before
 //! ended. Every answer tells, so that no client misses that its variables are lost.
 
 use vivarium_api_types::{KernelInfo, PreviousEnd};
@@ -8,6 +8,7 @@ use crate::session::cause;
 
 #[derive(Debug, Default)]
 pub(super) struct Kernels {
+    context: String,
     generation: u64,
     has_run_code: bool,
     previous: Option<Ended>,
@@ -23,6 +24,11 @@ struct Ended {
 }
 
 impl Kernels {
+    /// Of the context of this name.
+    pub(super) fn of(context: &str) -> Self {
+        Self { context: context.to_owned(), ..Self::default() }
+    }
+
     pub(super) fn ready(&mut self) {
         self.generation += 1;
         self.has_run_code = false;
@@ -46,6 +52,7 @@ impl Kernels {
     /// The kernel there is, or was last; `None` before the first.
     pub(super) fn current(&self) -> Option<KernelInfo> {
         (self.generation > 0).then(|| KernelInfo {
+            context: self.context.clone(),
             generation: self.generation,
             fresh: !self.has_run_code,
             previous_end: self.previous.as_ref().map(|ended| ended.end.clone()),

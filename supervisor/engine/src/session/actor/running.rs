@@ -1,14 +1,16 @@
 //! An execution while it runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vivarium_api_types::KernelInfo;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{ExecutionNumber, FromAgent};
 
 use crate::budget::{Account, Reservation};
-use crate::cgroup::Mark;
+use crate::cgroup::{Mark, Meter};
 use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
 use crate::session::output::Collector;
@@ -22,8 +24,19 @@ pub(super) enum Stop {
     WallTime,
     /// Its CPU time is up: microseconds used.
     CpuTime(u64),
-    /// The session is being reset.
+    /// The context is being reset.
     Reset,
+    /// The context is being deleted.
+    ContextDeleted,
+}
+
+/// What else ran at the same time: what its leaf or the session's scope counts is then not this
+/// one's alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Overlap {
+    None,
+    InSession,
+    InLeaf,
 }
 
 /// An execution that the agent has been sent: of code in the kernel, or of a command beside it.
@@ -33,10 +46,13 @@ pub(super) struct RunningExecution {
     pub(super) timeout: Duration,
     pub(super) queued_at: Instant,
     pub(super) started: Option<Instant>,
-    /// What the scope had used when it began.
+    /// Where it runs, if there are leaves.
+    pub(super) leaf: Leaf,
+    /// What measures that leaf.
+    pub(super) meter: Arc<Meter>,
+    /// What it had measured when this began.
     pub(super) mark: Mark,
-    /// Whether another ran at the same time: what the scope counts is then not this one's alone.
-    pub(super) overlapped: bool,
+    pub(super) overlap: Overlap,
     pub(super) stop: Option<Stop>,
     /// Whether it did not give way to that, and was killed: a command.
     pub(super) killed: bool,

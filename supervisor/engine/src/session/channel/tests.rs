@@ -12,7 +12,7 @@ fn delete(path: &str) -> FileOperation {
 
 fn execute(code: String) -> ToAgent {
     let work = Work::code(code);
-    ToAgent::Execute(Execute { execution: 1, work, files: vec![], outputs: vec![] })
+    ToAgent::Execute(Execute { execution: 1, context: 0, work, files: vec![], outputs: vec![] })
 }
 
 #[tokio::test]

@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use super::event::{Event, EventKind, EventNumber};
 
+/// What may still come of an execution after it was told to wait: more than fits into the agent's
+/// queue and the socket's buffer.
+const IN_FLIGHT_BYTES: usize = 1 << 20;
+
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     events: VecDeque<Arc<Event>>,
@@ -50,8 +54,8 @@ impl Ring {
     }
 
     /// Drops the oldest events while there are more than `capacity` bytes: those before
-    /// `needed`, and others only if twice as much printed text is kept. The last stays. Returns
-    /// the first number that is kept.
+    /// `needed`, and others only if twice as much printed text is kept, or what may still come where
+    /// that is more. The last stays. Returns the first number that is kept.
     ///
     /// So a reader that is behind loses nothing while the execution is held back for it, and what
     /// is kept is bounded where it can not be held back: text by this, the rest by the limit on
@@ -59,7 +63,8 @@ impl Ring {
     pub(super) fn evict(&mut self, capacity: usize, needed: EventNumber) -> EventNumber {
         while self.bytes > capacity && self.events.len() > 1 {
             let newest = self.events.back().map_or(0, |event| event.kind.text_bytes());
-            let overflows = self.text_bytes - newest > capacity.saturating_mul(2);
+            let overflows =
+                self.text_bytes - newest > capacity.saturating_add(capacity.max(IN_FLIGHT_BYTES));
             let Some(event) = self.events.pop_front_if(|event| event.number < needed || overflows)
             else {
                 break;

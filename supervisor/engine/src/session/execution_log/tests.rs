@@ -260,7 +260,7 @@ async fn a_flood_that_is_not_held_back_cuts_readers_off_and_stays_bounded() {
     let mut reader = log.subscribe(None).unwrap();
     for _ in 0..1000 {
         print(&writer, &"x".repeat(60 * KIB));
-        assert!(log.weight_bytes() < 200 * KIB, "{}", log.weight_bytes());
+        assert!(log.weight_bytes() < 1200 * KIB, "{}", log.weight_bytes());
     }
     assert_eq!(reader.next().await, Batch::CutOff);
 }

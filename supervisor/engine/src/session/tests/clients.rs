@@ -1,5 +1,6 @@
 //! Clients that follow an execution, are slow, or go away.
 
+use tokio::time::timeout;
 use vivarium_protocol::message::Stream;
 
 use super::*;
@@ -88,7 +89,7 @@ async fn an_interrupt_that_hit_a_dying_kernel_reaches_the_next() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let reply = bench.submit("x", NEVER).await;
     let (execution, ..) = bench.agent.accept().await;
-    bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
+    bench.session.ask(interrupt).await.unwrap().unwrap();
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
     bench.agent.ready(2).await;
@@ -110,15 +111,20 @@ async fn a_flood_waits_for_who_follows_it_but_not_for_ever() {
     let execution = bench.agent.begin().await;
     let Bench { session, mut agent, .. } = bench;
     let flood = tokio::spawn(async move {
+        let hold = |held| Some(ToAgent::Hold { execution, held });
         for _ in 0..FLOOD {
             let data = vec![b'x'; CHUNK];
             agent.send(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
+            if let Ok(message) = timeout(SOON, agent.recv()).await {
+                assert_eq!(message, hold(true));
+                assert_eq!(agent.recv().await, hold(false));
+            }
         }
         agent.done(execution, Completion::Ok).await;
         agent
     });
     // Time goes on only when everybody waits: the agent for us, and we for the reader.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!flood.is_finished());
     let weight = reply.log.weight_bytes();
     assert!(weight < 3 << 20, "{weight}");
@@ -141,9 +147,13 @@ async fn a_flood_that_is_stopped_waits_for_nobody() {
         bench.agent.send(FromAgent::Output { execution, stream: Stream::Stdout, data }).await;
     }
     let began = tokio::time::Instant::now();
-    let interrupted =
-        bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
+    let interrupted = bench.session.ask(interrupt).await.unwrap().unwrap();
+    let mut message = bench.agent.recv().await;
+    // As soon as it is stopped.
+    while let Some(ToAgent::Hold { .. }) = message {
+        message = bench.agent.recv().await;
+    }
+    assert_eq!(message, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     interrupted.ended.await.unwrap_err();
     assert_eq!(outcome(reply).await.status, Status::Interrupted);

@@ -132,8 +132,8 @@ async fn a_reset_ends_commands_and_says_so() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.commanding(NEVER).await;
     let session = Arc::clone(&bench.session);
-    let reset = tokio::spawn(async move { session.ask(Command::Reset).await });
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    let reset = tokio::spawn(async move { session.ask(reset).await });
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.done(execution, Completion::Signaled(9)).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Reset), State::Lost));
@@ -195,7 +195,7 @@ async fn kernel_lost_to_a_completion_is_reported_by_the_next_execution() {
     let reply = bench.submit_work(complete(), SOON, false).await;
     let execution = bench.agent.begin().await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     assert_eq!(outcome(reply).await.status, Status::TimedOut);
     bench.agent.ready(2).await;

@@ -58,7 +58,7 @@ async fn a_kernel_that_does_not_start_is_tried_once_more() {
     bench.agent.exited(1, Some(execution), KernelEnd::Exited(1)).await;
     outcome(reply).await;
     bench.agent.exited(2, None, KernelEnd::NotStarted("ENOMEM".into())).await;
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.ready(3).await;
     bench.works().await;
 }
@@ -141,7 +141,7 @@ async fn previous_end_reports_a_kernel_killed_for_time() {
     let mut bench = Bench::started(short).await;
     let (execution, reply) = bench.running(SOON).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     // It ended by itself as the order was on its way.
     bench.agent.done(execution, Completion::Ok).await;
     assert_eq!(outcome(reply).await.state, State::Lost);

@@ -22,7 +22,7 @@ async fn code_that_does_not_is_killed_and_loses_it() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(SOON).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Lost));
@@ -37,7 +37,7 @@ async fn end_that_crosses_a_kill_is_not_reported_as_preserved() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(SOON).await;
     bench.agent.recv().await;
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.done(execution, Completion::Ok).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::WallTime), State::Lost));
@@ -99,7 +99,7 @@ async fn used_up_cpu_time_goes_the_same_way() {
     let (execution, reply) = bench.running(NEVER).await;
     bench.agent.send(FromAgent::CpuLimitReached { execution, used_us: 2_100_000 }).await;
     bench.agent.recv().await;
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     let outcome = super::outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::TimedOut, Some(Cause::CpuLimit), State::Lost));
@@ -109,15 +109,14 @@ async fn used_up_cpu_time_goes_the_same_way() {
 async fn an_interrupt_that_is_obeyed_is_told() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (execution, reply) = bench.running(NEVER).await;
-    let interrupted =
-        bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
+    let interrupted = bench.session.ask(interrupt).await.unwrap().unwrap();
     assert_eq!(interrupted.execution, execution);
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     interrupted.ended.await.unwrap_err();
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Interrupted, Some(Cause::Interrupt), State::Preserved));
-    assert!(bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().is_none());
+    assert!(bench.session.ask(interrupt).await.unwrap().is_none());
     bench.works().await;
 }
 
@@ -125,8 +124,7 @@ async fn an_interrupt_that_is_obeyed_is_told() {
 async fn an_interrupt_that_is_ignored_kills_nothing() {
     let mut bench = Bench::started(SHORT).await;
     let (execution, reply) = bench.running(NEVER).await;
-    let interrupted =
-        bench.session.ask(|reply| Command::Interrupt(None, reply)).await.unwrap().unwrap();
+    let interrupted = bench.session.ask(interrupt).await.unwrap().unwrap();
     bench.agent.recv().await;
     let waited = tokio::time::timeout(SOON * 3, interrupted.ended).await;
     assert!(waited.is_err(), "it has not ended");
@@ -149,13 +147,13 @@ async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
     let (execution, reply) = bench.running(NEVER).await;
     let queued = bench.submit("queued", NEVER).await;
     let (sender, answer) = oneshot::channel();
-    bench.session.send(Command::Reset(sender)).await;
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    bench.session.send(reset(sender)).await;
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.exited(1, Some(execution), KILLED_BY_AGENT).await;
     let ended = outcome(reply).await;
     assert_eq!(verdict(&ended), (Status::Killed, Some(Cause::Reset), State::Lost));
     bench.agent.ready(2).await;
-    assert_eq!(answer.await.unwrap(), Some(execution));
+    assert_eq!(answer.await.unwrap(), Some(of_session(Some(execution))));
     let second = bench.agent.begin().await;
     bench.agent.done(second, Completion::Ok).await;
     assert_eq!(outcome(queued).await.status, Status::Ok);
@@ -165,11 +163,11 @@ async fn a_reset_ends_what_runs_and_what_waits_runs_afterwards() {
 async fn a_reset_of_an_idle_session_waits_for_the_fresh_kernel() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     let (sender, answer) = oneshot::channel();
-    bench.session.send(Command::Reset(sender)).await;
-    assert_eq!(bench.agent.recv().await, Some(ToAgent::Replace));
+    bench.session.send(reset(sender)).await;
+    assert_eq!(bench.agent.recv().await, Some(REPLACE));
     bench.agent.exited(1, None, KILLED_BY_AGENT).await;
     bench.agent.ready(2).await;
-    assert_eq!(answer.await.unwrap(), None);
+    assert_eq!(answer.await.unwrap(), Some(of_session(None)));
     assert_eq!(bench.completes().await.detail, "", "a reset that was asked for is no news");
 }
 
@@ -179,7 +177,7 @@ async fn a_reset_that_gets_no_answer_ends_the_session() {
     let mut bench = Bench::unstarted(timing).await;
     bench.agent.start().await;
     bench.session.started().await.unwrap();
-    assert_eq!(bench.session.ask(Command::Reset).await, None);
+    assert_eq!(bench.session.ask(reset).await, None);
     bench.is_gone().await;
 }
 
@@ -232,7 +230,7 @@ async fn a_command_that_is_late_for_the_end_is_answered() {
     tokio::time::sleep(SOON).await;
     assert!(session.is_closed());
     let (reply, answer) = tokio::sync::oneshot::channel();
-    place.send(Command::Reset(reply));
+    place.send(reset(reply));
     tokio::time::timeout(NEVER, answer).await.unwrap().unwrap_err();
     session.gone().await;
 }

@@ -115,5 +115,5 @@ async fn interrupt(
     Caller(tenant): Caller,
     Id(id): Id,
 ) -> ApiResult<InterruptReply> {
-    Ok(Answer(api.engine.interrupt(&tenant, &id).await?))
+    Ok(Answer(api.engine.interrupt(&tenant, &id, None).await?))
 }

@@ -107,7 +107,7 @@ async fn reset(
     Caller(tenant): Caller,
     Id(id): Id,
 ) -> ApiResult<ResetReply> {
-    Ok(Answer(api.engine.reset(&tenant, &id).await?))
+    Ok(Answer(api.engine.reset(&tenant, &id, None).await?))
 }
 
 /// Keep a session from being reaped

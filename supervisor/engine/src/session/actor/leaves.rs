@@ -1,0 +1,102 @@
+//! Leaves of the session's cgroup that are made and removed while it lives. Making one is work for a
+//! thread that may block: it takes a lock that is the whole host's.
+
+use std::future::pending;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use vivarium_protocol::leaf::{ContextNumber, Leaf};
+use vivarium_protocol::outcome::State;
+
+use super::cgroup_events::Accounting;
+use super::{Actor, Step};
+use crate::cgroup::{CgroupError, LeafFiles, Scope};
+use crate::session::QueuedExecution;
+
+/// Who is to start in a leaf.
+pub(super) enum Starting {
+    Command(Box<QueuedExecution>),
+    Context(ContextNumber),
+}
+
+pub(super) struct MadeLeaf {
+    starting: Starting,
+    made: Result<(LeafFiles, Accounting), CgroupError>,
+}
+
+/// Waits for the next leaf; for ever if none is being made. Safe to cancel.
+pub(super) async fn next_made(making: &mut JoinSet<MadeLeaf>) -> MadeLeaf {
+    loop {
+        match making.join_next().await {
+            Some(Ok(made)) => return made,
+            Some(Err(error)) => tracing::error!(%error, "making a leaf"),
+            None => pending().await,
+        }
+    }
+}
+
+/// What goes to the agent with who starts in a leaf.
+pub(super) fn descriptors(files: LeafFiles) -> [OwnedFd; 2] {
+    [files.kill.into(), files.events.into()]
+}
+
+impl Actor {
+    pub(super) fn make_leaf(&mut self, scope: Arc<Scope>, leaf: Leaf, starting: Starting) {
+        self.making.spawn_blocking(move || {
+            let made = scope.make_leaf(leaf).and_then(|()| scope.leaf_files(leaf));
+            let made = made.map(|files| (files, Accounting::of(&scope, leaf)));
+            MadeLeaf { starting, made }
+        });
+    }
+
+    pub(super) fn on_made_leaf(&mut self, MadeLeaf { starting, made }: MadeLeaf) -> Step {
+        let made = made.map_err(|error| {
+            let detail = vivarium_protocol::error_chain(&error);
+            tracing::warn!(session = self.session.identity.id, detail, "no leaf could be made");
+            detail
+        });
+        match (starting, made) {
+            (Starting::Command(queued), Ok((files, accounting))) => {
+                self.start_command(*queued, Some((files, accounting)));
+                Step::Continue(())
+            }
+            (Starting::Command(queued), Err(detail)) => {
+                let detail = format!("make the command's cgroup: {detail}");
+                self.never_ran(*queued, None, &detail, State::Preserved);
+                self.dispatch_all()
+            }
+            (Starting::Context(number), Ok((files, accounting))) => {
+                self.start_context(number, Some((files, accounting)))
+            }
+            (Starting::Context(number), Err(detail)) => {
+                self.context_failed(number, &format!("make the context's cgroup: {detail}"));
+                Step::Continue(())
+            }
+        }
+    }
+
+    /// Waits for those that are being made, as the session ends. Returns the commands that they are
+    /// for.
+    pub(super) async fn unmade(&mut self) -> Vec<QueuedExecution> {
+        let mut commands = Vec::new();
+        while let Some(made) = self.making.join_next().await {
+            if let Ok(MadeLeaf { starting: Starting::Command(queued), .. }) = made {
+                commands.push(*queued);
+            }
+        }
+        commands
+    }
+
+    /// Removes a leaf that nothing lives in any more.
+    pub(super) fn remove_leaf(&self, leaf: Leaf) {
+        let Some(scope) = self.resources.scope.clone() else { return };
+        let session = self.session.identity.id.clone();
+        tokio::spawn(async move {
+            if let Err(error) = scope.remove_leaf(leaf).await {
+                // As a rule the whole scope has gone meanwhile.
+                tracing::debug!(session, %error, "a leaf was not removed");
+            }
+        });
+    }
+}
