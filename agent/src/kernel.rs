@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
 use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
     ExecutionNumber, Failure, Generation, Origin, Program, SpawnNumber, Stream,
 };
@@ -80,6 +81,7 @@ pub(crate) enum ReadOutcome {
 impl Kernel {
     pub(crate) fn spawn(
         context: &Context,
+        leaf: Leaf,
         generation: Generation,
         launcher: &mut LauncherClient,
     ) -> Result<Self, Failure> {
@@ -99,7 +101,7 @@ impl Kernel {
             program.as_fd(),
         ];
         let pending =
-            launcher.spawn(Program::Kernel, &descriptors).or_failure("ask for a kernel")?;
+            launcher.spawn(Program::Kernel, leaf, &descriptors).or_failure("ask for a kernel")?;
         control.set_nonblocking(true).map_err(made)?;
         let output_cap = context.policy.limits.max_output_bytes.get();
         let result_cap = context.policy.limits.max_result_bytes.get();

@@ -25,6 +25,7 @@ use nix::unistd::{Pid, getpid};
 use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
     Failure, FromAgent, FromLauncher, Launch, Program, SpawnNumber, ToLauncher,
 };
@@ -61,7 +62,7 @@ fn run(
     let Received { policy, program, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
-    let context = Context { policy, host, program: Some(program) };
+    let context = Context { policy, host, program: Some(program), leaf: Leaf::FIRST };
 
     // Orphans become our children, so that wait(2) reports their end.
     prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
@@ -184,7 +185,8 @@ impl Launcher {
                 continue;
             }
             match stream::receive_with::<ToLauncher>(&self.to_agent, MAX_SPAWN_FRAME_BYTES) {
-                Ok((ToLauncher::Spawn { number, program }, fds)) => {
+                Ok((ToLauncher::Spawn { number, program, leaf }, fds)) => {
+                    self.context.leaf = leaf;
                     self.spawn(number, &program, &fds)?;
                 }
                 // The agent's end of the socket closes with the agent: its end follows.

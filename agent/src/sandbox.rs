@@ -25,6 +25,7 @@ use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
 use vivarium_protocol::layer::{Layer, Report, Status};
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::policy::Policy;
 
@@ -115,6 +116,8 @@ pub(crate) struct Context {
     pub(crate) host: HostFacts,
     /// The kernel program, for kernels that are executed; one that is forked has it already.
     pub(crate) program: Option<OwnedFd>,
+    /// Where the kernel or command that is being spawned starts, if there is a cgroup.
+    pub(crate) leaf: Leaf,
 }
 
 #[derive(Debug, Default)]

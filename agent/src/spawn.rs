@@ -210,9 +210,10 @@ fn send_report(report: &UnixStream, message: &SpawnReport) -> Result<(), stream:
     stream::send(report, message, MAX_SMALL_FRAME_BYTES)
 }
 
-/// Opens the cgroup that kernels and commands start in; `None` if there is no cgroup layer.
+/// Opens the leaf that the kernel or command is to start in; `None` if there is no cgroup.
 pub(crate) fn open_leaf(context: &Context) -> Result<Option<OwnedFd>, Failure> {
-    context.policy.cgroup.as_ref().map(|scope| open_cgroup(&scope.kernel)).transpose()
+    let scope = context.policy.cgroup.as_ref();
+    scope.map(|scope| open_cgroup(&scope.kernel.join(context.leaf.name()))).transpose()
 }
 
 pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
@@ -230,6 +231,7 @@ pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
 mod tests {
     use std::sync::mpsc;
 
+    use vivarium_protocol::leaf::Leaf;
     use vivarium_protocol::policy::Network;
 
     use super::*;
@@ -285,7 +287,12 @@ mod tests {
     fn a_cgroup_leaf_must_be_a_directory() {
         let mut context = fixture::context(&[], Network::None, Path::new("/"));
         assert!(open_leaf(&context).unwrap().is_none());
-        context.policy.cgroup = Some(fixture::placement("/nonexistent/cgroup", "/"));
+        let scope = tempfile::tempdir().unwrap();
+        std::fs::create_dir(scope.path().join("command-3")).unwrap();
+        let kernel = scope.path().to_str().unwrap();
+        context.policy.cgroup = Some(fixture::placement("/nonexistent/cgroup", kernel));
+        assert!(open_leaf(&context).is_err(), "there is no context-0");
+        context.leaf = Leaf::Command(3);
         assert!(open_leaf(&context).unwrap().is_some());
         open_cgroup(Path::new("/")).unwrap();
         for missing in ["/nonexistent/cgroup", "/proc/self/status"] {

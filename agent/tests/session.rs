@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use harness::{Session, policy};
 use vivarium_protocol::layer::{Layer, Status};
+use vivarium_protocol::leaf::FIRST_CONTEXT;
 use vivarium_protocol::message::{Assist, Completion, InputFile, ToAgent, Work};
 use vivarium_protocol::outcome::KernelEnd;
 
@@ -109,7 +110,7 @@ fn interrupting_keeps_the_state_and_replacing_does_not() {
     assert_eq!(session.finish().completion, Some(Completion::Interrupted));
     assert_eq!(session.execute("x").repr.as_deref(), Some("5"));
     session.execute("open('kept', 'w').close()");
-    session.send(&ToAgent::Replace);
+    session.send(&ToAgent::Replace { context: FIRST_CONTEXT });
     session.wait_until_ready().unwrap();
     assert_eq!(session.execute("x").exception.as_deref(), Some("NameError"));
     assert_eq!(session.execute("import os; os.path.exists('kept')").repr.as_deref(), Some("True"));

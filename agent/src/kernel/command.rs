@@ -13,6 +13,7 @@ use nix::poll::PollFlags;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vivarium_protocol::discard;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{CommandSpec, Program, SpawnNumber, Stdin, WindowSize};
 use vivarium_protocol::stream::StreamError;
 
@@ -63,7 +64,7 @@ impl Command {
                 let terminal = Terminal::open(size)?;
                 let end = terminal.peer.as_fd();
                 (
-                    launcher.spawn(program, &[end, end, end])?,
+                    launcher.spawn(program, Leaf::FIRST, &[end, end, end])?,
                     Streams::of_terminal(terminal, source)?,
                 )
             }
@@ -71,7 +72,7 @@ impl Command {
                 let (ends, streams) = Streams::of_pipes(source, output_cap)?;
                 let [stdin, stdout, stderr] = &ends;
                 let ends = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-                (launcher.spawn(program, &ends)?, streams)
+                (launcher.spawn(program, Leaf::FIRST, &ends)?, streams)
             }
         };
         Ok(Self {

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use nix::unistd::Pid;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Report;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
     Failure, FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
 };
@@ -26,20 +27,21 @@ impl LauncherClient {
         Self { socket, last: 0 }
     }
 
-    /// Asks for a process with these `descriptors`, numbered from 0.
+    /// Asks for a process with these `descriptors`, numbered from 0, that starts in this `leaf`.
     ///
     /// # Errors
     /// [`StreamError::Frame`] if `program` is too long to send, else the launcher is gone.
     pub(crate) fn spawn(
         &mut self,
         program: Program,
+        leaf: Leaf,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<PendingProcess, StreamError> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let number = self.last.saturating_add(1);
         let fds = [descriptors, &[theirs.as_fd()]].concat();
-        let message = ToLauncher::Spawn { number, program };
+        let message = ToLauncher::Spawn { number, program, leaf };
         stream::send_with(&self.socket, &message, &fds, MAX_SPAWN_FRAME_BYTES)?;
         self.last = number;
         let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
     Failure, ForkNumber, FromForkedChild, FromZygote, Handoff, SpawnNumber, ToZygote,
 };
@@ -66,7 +67,7 @@ impl ZygoteClient {
     /// Requests the first kernel at once, so that the zygote forks it while its session is being made.
     /// That child waits, and has nothing of a session yet; if it is not needed it ends with this.
     pub(super) fn new(socket: UnixStream, policy: &Policy) -> Self {
-        let handoff = Handoff { policy: policy.clone() };
+        let handoff = Handoff { policy: policy.clone(), leaf: Leaf::FIRST };
         let (forks, first, kernels) = (0, None, Vec::new());
         let mut zygote = Self { socket, is_open: true, handoff, forks, first, kernels };
         // An error is found when the kernel is needed.
@@ -112,13 +113,14 @@ impl ZygoteClient {
 
     /// Waits until the child has started, and hands it what belongs to the session.
     fn hand_over(
-        &self,
+        &mut self,
         child: &UnixStream,
         context: &Context,
         namespaces: &SessionNamespaces,
         fds: &[OwnedFd],
     ) -> Result<(), Failure> {
         let leaf = spawn::open_leaf(context)?;
+        self.handoff.leaf = context.leaf;
         if let (FromForkedChild::Joined, _) = recv(child)? {
             return Err(failure("fork a kernel", "it spoke out of turn"));
         }

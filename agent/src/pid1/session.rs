@@ -25,6 +25,7 @@ use nix::sys::signal::Signal;
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
 use vivarium_protocol::layer::Layer;
+use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
     Description, Execute, ExecutionNumber, Failure, FromAgent, FromLauncher, Generation, Stdin,
     ToAgent, Work,
@@ -74,7 +75,7 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let children = Children::watch().or_failure("signalfd")?;
         let mut launcher = LauncherClient::new(launcher);
-        let kernel = Kernel::spawn(context, 1, &mut launcher)?;
+        let kernel = Kernel::spawn(context, Leaf::FIRST, 1, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
         let files = open_roots(context)?;
         let changes = ChangeTracker::new(&files.workdir);
@@ -171,7 +172,10 @@ impl<'a> Session<'a> {
                 }
                 ToAgent::Resize { execution, size } => self.resize_command(execution, size),
                 ToAgent::Hold { execution, held } => self.hold_command(execution, held),
-                ToAgent::Replace => self.replace()?,
+                ToAgent::Replace { .. } => self.replace()?,
+                ToAgent::OpenContext { .. } | ToAgent::CloseContext { .. } => {
+                    return Err(failure("read from the supervisor", "there is one context"));
+                }
                 ToAgent::Describe => {
                     let description = self.describe();
                     self.control.send(&FromAgent::Described(description))?;
@@ -254,6 +258,7 @@ impl<'a> Session<'a> {
                 self.kernel.ready();
                 self.ever_ready = true;
                 self.control.send(&FromAgent::KernelReady {
+                    context: FIRST_CONTEXT,
                     generation: self.kernel.generation,
                     origin: self.kernel.origin,
                     protection: self.kernel.protection.clone(),

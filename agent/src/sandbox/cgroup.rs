@@ -28,7 +28,7 @@ impl LayerCode for Cgroup {
     }
 
     fn restrict(&self, context: &Context) -> Result<(), LayerError> {
-        settle(context, &placement(context)?.kernel)
+        settle(context, &placement(context)?.kernel.join(context.leaf.name()))
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
@@ -108,9 +108,16 @@ mod tests {
 
     #[test]
     fn a_process_in_another_cgroup_is_an_error() {
-        let leaf = Path::new("/sys/fs/cgroup/vivarium/t/s/kernel");
-        assert!(is_leaf("/vivarium/t/s/kernel", leaf));
-        for other in ["/", "/vivarium/t/s/agent", "/vivarium/t/other/kernel", "/s/kern"] {
+        let leaf = Path::new("/sys/fs/cgroup/vivarium/t/s/kernel/context-1");
+        assert!(is_leaf("/vivarium/t/s/kernel/context-1", leaf));
+        for other in [
+            "/",
+            "/vivarium/t/s/agent",
+            "/vivarium/t/s/kernel",
+            "/vivarium/t/s/kernel/context-0",
+            "/vivarium/t/s/kernel/context-11",
+            "/vivarium/t/other/kernel/context-1",
+        ] {
             assert!(!is_leaf(other, leaf), "{other}");
         }
         assert_eq!(in_v2("2:cpu:/a\n0::/b/c\n"), Some("/b/c"));
@@ -122,8 +129,12 @@ mod tests {
     fn agent_and_kernel_are_held_against_their_leaves() {
         let elsewhere = "/sys/fs/cgroup/not/here";
         let context = context(&[Layer::Cgroup], elsewhere, elsewhere);
-        for settled in [Cgroup.enter(&context), Cgroup.restrict(&context)] {
-            assert!(settled.is_err_and(|error| error.to_string().contains("birth in /sys")));
+        let expected = [elsewhere.to_owned(), format!("{elsewhere}/context-0")];
+        for (settled, leaf) in
+            [Cgroup.enter(&context), Cgroup.restrict(&context)].into_iter().zip(expected)
+        {
+            let birth = format!("birth in {leaf}:");
+            assert!(settled.is_err_and(|error| error.to_string().contains(&birth)), "{birth}");
         }
     }
 

@@ -68,10 +68,10 @@ impl ForkedChild {
         stream::send(launcher, &FromForkedChild::Started, MAX_SMALL_FRAME_BYTES)
             .or_failure("tell the launcher of the fork")?;
         let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
-        let (Handoff { policy }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
+        let (Handoff { policy, leaf }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
             .or_failure("receive what belongs to the session")?;
         policy.validate().or_failure("validate the policy")?;
-        let context = Context { policy, host, program: None };
+        let context = Context { policy, host, program: None, leaf };
         let mut fds = fds.into_iter();
         let namespaces = SessionNamespaces::receive(&context, &mut fds)
             .or_failure("receive the session's namespaces")?;

@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
+use vivarium_protocol::leaf::FIRST_CONTEXT;
 use vivarium_protocol::message::{
     CommandSpec, Execute, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
     Stdin, Stream, ToAgent, Work,
@@ -172,10 +173,16 @@ impl Session {
         if work.is_command() {
             self.sequence.sent_command(execution);
         } else {
-            self.sequence.sent(execution);
+            self.sequence.sent(FIRST_CONTEXT, execution);
         }
         let outputs = outputs.iter().map(|&name| name.to_owned()).collect();
-        self.send(&ToAgent::Execute(Execute { execution, work, files, outputs }));
+        self.send(&ToAgent::Execute(Execute {
+            execution,
+            context: FIRST_CONTEXT,
+            work,
+            files,
+            outputs,
+        }));
         execution
     }
 
@@ -184,7 +191,8 @@ impl Session {
         let execution = self.next;
         self.next += 1;
         self.sequence.sent_command(execution);
-        let execute = Execute { execution, work, files: vec![], outputs: vec![] };
+        let context = FIRST_CONTEXT;
+        let execute = Execute { execution, context, work, files: vec![], outputs: vec![] };
         send_with(&self.socket, &ToAgent::Execute(execute), &[pipe], MAX_FRAME_BYTES).unwrap();
         execution
     }

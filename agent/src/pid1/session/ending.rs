@@ -7,6 +7,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid, getppid};
 use vivarium_protocol::discard;
+use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
@@ -105,6 +106,7 @@ impl Session<'_> {
             changes = self.changes_of(&mut running.due);
         }
         self.control.send(&FromAgent::KernelExited {
+            context: FIRST_CONTEXT,
             generation: self.kernel.generation,
             execution: running.map(|running| running.due.execution),
             end,
@@ -117,7 +119,7 @@ impl Session<'_> {
 
     pub(super) fn next_kernel(&mut self) -> Result<(), Failure> {
         let generation = self.next_generation();
-        self.kernel = Kernel::spawn(self.context, generation, &mut self.launcher)?;
+        self.kernel = Kernel::spawn(self.context, Leaf::FIRST, generation, &mut self.launcher)?;
         Ok(())
     }
 }

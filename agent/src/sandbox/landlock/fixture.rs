@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vivarium_protocol::layer::{Intent, Layer, Plan};
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::policy::{CgroupPlacement, CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::units::Limit;
 
@@ -55,10 +56,10 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         gid: nix::unistd::getgid().as_raw(),
         ..HostFacts::default()
     };
-    Context { policy, host, program: None }
+    Context { policy, host, program: None, leaf: Leaf::FIRST }
 }
 
-/// A cgroup's leaves, with every limit.
+/// A cgroup's leaf of the agent, and the cgroup of all other leaves, with every limit.
 pub(crate) fn placement(agent: &str, kernel: &str) -> CgroupPlacement {
     CgroupPlacement {
         agent: agent.into(),
