@@ -1,5 +1,7 @@
 //! The outcome of an execution, in the words of the API.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -188,4 +190,41 @@ pub enum KernelEnd {
     /// It ended after the template that it was forked from, and the host's kernel is too old to tell
     /// anybody else how.
     Unseen,
+}
+
+/// What a kernel did, or what was done to it: "exited with code 1".
+impl fmt::Display for KernelEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signaled { signal, by_agent: false } => {
+                write!(f, "was killed by signal {signal}")
+            }
+            Self::Signaled { by_agent: true, .. } => write!(f, "was killed by the agent"),
+            Self::Protocol(what) => write!(f, "broke the protocol ({what})"),
+            Self::CpuLimit { used_us } => write!(f, "used {} s of CPU time", used_us / 1_000_000),
+            Self::NotStarted(why) => write!(f, "could not be started ({why})"),
+            Self::Unseen => write!(f, "ended, and nobody saw how"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_kernel_is_told_in_plain_words() {
+        for (end, words) in [
+            (KernelEnd::Exited(1), "exited with code 1"),
+            (KernelEnd::Signaled { signal: 11, by_agent: false }, "was killed by signal 11"),
+            (KernelEnd::Signaled { signal: 9, by_agent: true }, "was killed by the agent"),
+            (KernelEnd::Protocol("nonsense".into()), "broke the protocol (nonsense)"),
+            (KernelEnd::CpuLimit { used_us: 2_500_000 }, "used 2 s of CPU time"),
+            (KernelEnd::NotStarted("no memory".into()), "could not be started (no memory)"),
+            (KernelEnd::Unseen, "ended, and nobody saw how"),
+        ] {
+            assert_eq!(end.to_string(), words);
+        }
+    }
 }
