@@ -23,7 +23,7 @@ use vivarium_protocol::outcome::KernelEnd;
 use crate::failure::{OrFailure, failure};
 use crate::sandbox::{self, Context};
 use crate::sys;
-use crate::usage::Meter;
+use crate::usage::{self, Meter};
 
 pub(crate) mod command;
 pub(crate) mod launcher_client;
@@ -44,6 +44,10 @@ pub(crate) enum KernelStage {
     Booting,
     /// Waits for code, or runs it.
     Up,
+    /// Its layers could not be applied: it ends by itself.
+    Failed,
+    /// It has ended, and the next one is asked for as soon as that is possible.
+    Ended,
     /// It could not be started, and the next one has not been asked for.
     Gone,
 }
@@ -131,6 +135,15 @@ impl Kernel {
         matches!(self.stage, KernelStage::Up) && self.kill_reason.is_none()
     }
 
+    pub(crate) const fn has_ended(&self) -> bool {
+        matches!(self.stage, KernelStage::Ended | KernelStage::Gone)
+    }
+
+    /// Whether it is, or was until it ended, a program.
+    const fn is_program(&self) -> bool {
+        matches!(self.stage, KernelStage::Booting | KernelStage::Up)
+    }
+
     pub(crate) const fn spawn_number(&self) -> SpawnNumber {
         self.spawn_number
     }
@@ -147,7 +160,7 @@ impl Kernel {
 
     /// The channel to poll, and whether there is something to write.
     pub(crate) fn control(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        let is_read = self.control_open && !matches!(self.stage, KernelStage::Confining(_));
+        let is_read = self.control_open && self.is_program();
         is_read.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
@@ -204,7 +217,7 @@ impl Kernel {
     }
 
     pub(crate) fn read(&mut self) -> ReadOutcome {
-        if matches!(self.stage, KernelStage::Confining(_)) {
+        if !self.is_program() {
             return ReadOutcome::Nothing;
         }
         if !self.control_open {
@@ -234,6 +247,21 @@ impl Kernel {
         };
         self.turn.accept(&message)?;
         Ok(Some(message))
+    }
+
+    /// Kills it and its process group, and the processes that descend from it as far as they can be
+    /// found. What has lost its parent before, as a daemon does, can not.
+    pub(crate) fn kill_tree(&self) {
+        let Some(pid) = self.pid else { return };
+        // Stopped, it starts no more of them. Each is killed when it is found; what it had started
+        // meanwhile is found by the second search.
+        discard(kill(pid, Signal::SIGSTOP), "it may have ended");
+        for _ in 0..2 {
+            usage::kill_descendants(pid);
+        }
+        for target in [pid, Pid::from_raw(-pid.as_raw())] {
+            discard(kill(target, Signal::SIGKILL), "it may have ended");
+        }
     }
 
     /// SIGINT to its process group. Before the kernel has begun with its code it could only ignore it.

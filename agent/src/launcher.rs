@@ -36,6 +36,7 @@ use vivarium_protocol::stream;
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
 use crate::failure::{OrFailure, failure, failure_to_fork};
+use crate::leaf_control::LeafControl;
 use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;
 use crate::startup::check_protocol;
@@ -59,7 +60,7 @@ fn run(
     control: &UnixStream,
     lifeline: UnixStream,
 ) -> Result<ExitCode, Failure> {
-    let Received { policy, program, template } = receive_policy(control)?;
+    let Received { policy, program, first_leaf, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
     let context = Context { policy, host, program: Some(program), leaf: Leaf::FIRST };
@@ -79,11 +80,11 @@ fn run(
     })?;
     let Forked::Parent { child: agent } = forked else {
         drop((to_agent, zygote));
-        let code = pid1::main(&context, control, to_launcher);
+        let code = pid1::main(&context, control, to_launcher, first_leaf);
         drop(lifeline); // closes with the agent, and not before
         return Ok(code);
     };
-    drop(to_launcher);
+    drop((to_launcher, first_leaf));
     let has_pid_namespace = context.applies(Layer::Namespaces);
     let served = serve(thread, control, lifeline, context, agent, to_agent, zygote);
     if served.is_err() {
@@ -127,10 +128,12 @@ fn serve(
 struct Received {
     policy: Policy,
     program: OwnedFd,
+    /// For the agent.
+    first_leaf: Option<LeafControl>,
     template: Option<UnixStream>,
 }
 
-/// Receives the policy, and the socket to a zygote if there is one, and validates the policy again.
+/// Receives the policy, and what comes with it, and validates the policy again.
 /// Enters the id namespace, if the session is to have subordinate ids.
 fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
     let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
@@ -144,8 +147,21 @@ fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
         let missing = || failure("receive the range of subordinate ids", "there is none");
         id_namespace::enter(fds.next().ok_or_else(missing)?)?;
     }
+    let first_leaf = match launch.policy.cgroup {
+        Some(_) => Some(receive_leaf(&mut fds)?),
+        None => None,
+    };
     let template = fds.next().map(UnixStream::from);
-    Ok(Received { policy: launch.policy, program, template })
+    if fds.next().is_some() {
+        return Err(failure("receive the policy", "more came with it than belongs to it"));
+    }
+    Ok(Received { policy: launch.policy, program, first_leaf, template })
+}
+
+fn receive_leaf(fds: &mut impl Iterator<Item = OwnedFd>) -> Result<LeafControl, Failure> {
+    let missing = || failure("receive the first leaf's files", "there are none");
+    let (kill, events) = fds.next().zip(fds.next()).ok_or_else(missing)?;
+    LeafControl::new(kill, events).or_failure("receive the first leaf's files")
 }
 
 /// Closes the launcher's copy of the control socket: /dev/null takes its number.

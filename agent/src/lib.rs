@@ -15,6 +15,7 @@
 //! | [`kernel`] | PID 1 inside | the session's processes: their channels, output and messages |
 //! | [`files`] | PID 1 inside | the workdir's files, read, written and watched |
 //! | [`sandbox`] | both | the layers |
+//! | [`leaf_control`] | both | the files by which a leaf of the session's cgroup is cleared |
 //! | [`children`], [`usage`] | everywhere | which children have ended, what processes use |
 //! | [`failure`], [`log`], [`startup`] | everywhere | errors, the log, the first steps |
 //! | [`sys`] | everywhere | the `unsafe` code, but for [`ffi`]'s |
@@ -31,6 +32,7 @@ mod id_namespace;
 mod inspect;
 mod kernel;
 mod launcher;
+mod leaf_control;
 mod log;
 mod pid1;
 mod sandbox;

@@ -17,10 +17,17 @@ use vivarium_protocol::stream;
 
 use self::session::Session;
 use crate::failure::{OrFailure, failure};
+use crate::leaf_control::LeafControl;
 use crate::sandbox::{self, Context};
 
-pub(crate) fn main(context: &Context, control: &UnixStream, launcher: UnixStream) -> ExitCode {
-    match start(context, control, launcher).and_then(Session::run) {
+/// `first_leaf` controls the leaf of the first kernel, where there is a cgroup.
+pub(crate) fn main(
+    context: &Context,
+    control: &UnixStream,
+    launcher: UnixStream,
+    first_leaf: Option<LeafControl>,
+) -> ExitCode {
+    match start(context, control, launcher, first_leaf).and_then(Session::run) {
         Ok(()) => ExitCode::SUCCESS,
         // A launcher that failed sends its own reason. One that was killed could not, and there is no
         // more to say than what the supervisor sees: the end of the socket.
@@ -36,6 +43,7 @@ fn start<'a>(
     context: &'a Context,
     control: &'a UnixStream,
     launcher: UnixStream,
+    first_leaf: Option<LeafControl>,
 ) -> Result<Session<'a>, Failure> {
     prctl::set_name(c"viv-agent").or_failure("prctl(NAME)")?;
     // The launcher is single-threaded, so its thread is its process (prctl(2) is about the
@@ -51,5 +59,5 @@ fn start<'a>(
     sandbox::enter(context)?;
     // Again: a change of ids has cleared it (prctl(2)).
     prctl::set_pdeathsig(Signal::SIGKILL).or_failure("prctl(PDEATHSIG)")?;
-    Session::new(context, control, launcher)
+    Session::new(context, control, launcher, first_leaf)
 }

@@ -20,6 +20,7 @@ use vivarium_protocol::stream::StreamError;
 pub(crate) use self::streams::Streams;
 use self::streams::{Source, Terminal};
 use super::launcher_client::{LauncherClient, PendingProcess, SpawnProgress};
+use crate::leaf_control::LeafControl;
 use crate::usage;
 
 #[derive(Debug)]
@@ -27,9 +28,20 @@ pub(crate) struct Command {
     pub(crate) streams: Streams,
     spawn_number: SpawnNumber,
     stage: CommandStage,
+    /// Control of its own leaf, if it has one.
+    leaf: Option<LeafControl>,
     /// The signal to send as soon as it has been executed.
     held_signal: Option<Signal>,
     killed: bool,
+}
+
+/// What comes with the request for a command.
+#[derive(Debug, Default)]
+pub(crate) struct CommandFiles {
+    /// Its standard input, if that is a pipe.
+    pub(crate) pipe: Option<OwnedFd>,
+    /// Control of the leaf of its own, if it has one.
+    pub(crate) leaf: Option<LeafControl>,
 }
 
 #[derive(Debug)]
@@ -40,20 +52,21 @@ enum CommandStage {
 }
 
 impl Command {
-    /// Asks the launcher for a command, which reads `pipe` if that is its standard input.
-    /// `output_cap` bounds each output stream.
+    /// Asks the launcher for a command, which starts in `leaf` if there is a cgroup. `output_cap` bounds
+    /// each output stream.
     ///
     /// # Errors
     /// [`StreamError::Frame`] if its arguments are too long, else its pipes could not be made
     /// or the launcher is gone.
     pub(crate) fn spawn(
         spec: CommandSpec,
-        pipe: Option<OwnedFd>,
+        leaf: Leaf,
+        files: CommandFiles,
         output_cap: Option<u64>,
         launcher: &mut LauncherClient,
     ) -> Result<Self, StreamError> {
         let CommandSpec { argv, stdin, cwd, env, pty, .. } = spec;
-        let source = match (stdin, pipe) {
+        let source = match (stdin, files.pipe) {
             (Stdin::Pipe, Some(pipe)) => Source::Pipe(pipe),
             (Stdin::Bytes(bytes), _) => Source::Bytes(bytes),
             (Stdin::Pipe, None) => return Err(io::Error::other("no pipe came with it").into()),
@@ -64,7 +77,7 @@ impl Command {
                 let terminal = Terminal::open(size)?;
                 let end = terminal.peer.as_fd();
                 (
-                    launcher.spawn(program, Leaf::FIRST, &[end, end, end])?,
+                    launcher.spawn(program, leaf, &[end, end, end])?,
                     Streams::of_terminal(terminal, source)?,
                 )
             }
@@ -72,13 +85,14 @@ impl Command {
                 let (ends, streams) = Streams::of_pipes(source, output_cap)?;
                 let [stdin, stdout, stderr] = &ends;
                 let ends = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-                (launcher.spawn(program, Leaf::FIRST, &ends)?, streams)
+                (launcher.spawn(program, leaf, &ends)?, streams)
             }
         };
         Ok(Self {
             streams,
             spawn_number: pending.number(),
             stage: CommandStage::Pending(pending),
+            leaf: files.leaf,
             held_signal: None,
             killed: false,
         })
@@ -143,10 +157,14 @@ impl Command {
         self.streams.resize(size);
     }
 
-    /// Kills its process group, and the processes that descend from it as far as they can be
-    /// found: a grandchild in a session of its own has to be an orphan to get away.
+    /// Kills all that is in its own leaf. Without one, its process group, and the processes that descend
+    /// from it as far as they can be found: a grandchild in a session of its own has to be an orphan
+    /// to get away.
     pub(crate) fn kill(&mut self) {
         self.killed = true;
+        if self.is_up() && self.leaf.as_ref().is_some_and(|leaf| leaf.kill().is_ok()) {
+            return;
+        }
         // Looked for before its end makes orphans of them, and killed after it: it could end by itself
         // where it waits for them.
         let descendants = match self.stage {
@@ -163,11 +181,18 @@ impl Command {
         self.killed
     }
 
-    /// Kills what is left of its process group, after it has ended itself. The number can not mean
-    /// another group: no new process gets it while the group has a member.
-    pub(crate) fn clear(&mut self) {
+    /// Kills what it has left, after it has ended itself: all that is in its own leaf, and its process
+    /// group. The group's number can not mean another: no new process gets it while the group has a
+    /// member.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.signal(Signal::SIGKILL);
         self.streams.close_input();
+        self.leaf.as_ref().map_or(Ok(()), LeafControl::clear)
+    }
+
+    /// Whether it outlives the kernels of the session.
+    pub(crate) const fn has_own_leaf(&self) -> bool {
+        self.leaf.is_some()
     }
 
     /// Sends a signal to its process group, now or as soon as it has been executed.

@@ -1,14 +1,16 @@
-//! The session: one loop over the supervisor, the launcher, and the kernel in place.
+//! The session: one loop over the supervisor, the launcher, and the kernels in place.
 //!
 //! It decides nothing about time or policy: the supervisor says when to interrupt and when to
 //! replace. It guarantees that a kernel's end is reported once, with its evidence, after all the
 //! kernel printed; that nothing of a kernel outlives it; and that the next kernel starts.
 
 mod commands;
+mod context;
 mod control;
 mod cpu;
 mod ending;
 mod execution;
+mod kernels;
 mod ports;
 mod results;
 mod streams;
@@ -25,25 +27,25 @@ use nix::sys::signal::Signal;
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
-    Description, Execute, ExecutionNumber, Failure, FromAgent, FromLauncher, Generation, Stdin,
-    ToAgent, Work,
+    Description, Execute, ExecutionNumber, Failure, FromAgent, FromLauncher, Stdin, ToAgent, Work,
 };
-use vivarium_protocol::outcome::KernelEnd;
 use vivarium_protocol::places;
 
 use self::commands::RunningCommand;
+use self::context::KernelContext;
 use self::control::Control;
-use self::execution::{Pending, RunningExecution};
+use self::execution::Pending;
 use self::transfers::Transfers;
 use self::wait::Event;
 use crate::children::Children;
 use crate::failure::{OrFailure, failure};
 use crate::files::{ChangeTracker, Roots, Workdir};
+use crate::kernel::KernelStage;
+use crate::kernel::command::CommandFiles;
 use crate::kernel::launcher_client::LauncherClient;
-use crate::kernel::wire::FromKernel;
-use crate::kernel::{Kernel, KernelStage, ReadOutcome};
+use crate::leaf_control::LeafControl;
 use crate::sandbox::{self, Context};
 use crate::usage;
 
@@ -52,42 +54,41 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
-    context: &'a Context,
+    sandbox: &'a Context,
     control: Control<'a>,
     launcher: LauncherClient,
     children: Children,
-    kernel: Kernel,
-    /// What the kernel runs.
-    running: Option<RunningExecution>,
+    contexts: BTreeMap<ContextNumber, KernelContext>,
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
     pending: VecDeque<Pending>,
     files: Roots,
     transfers: Transfers,
     changes: ChangeTracker,
+    /// Whether the first context ever had a kernel: without one there is no session.
     ever_ready: bool,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(
-        context: &'a Context,
+        sandbox: &'a Context,
         control: &'a UnixStream,
         launcher: UnixStream,
+        first_leaf: Option<LeafControl>,
     ) -> Result<Self, Failure> {
         let children = Children::watch().or_failure("signalfd")?;
         let mut launcher = LauncherClient::new(launcher);
-        let kernel = Kernel::spawn(context, Leaf::FIRST, 1, &mut launcher)?;
+        let first = KernelContext::open(sandbox, FIRST_CONTEXT, first_leaf, &mut launcher)?;
         // After the kernel was asked for, which is what a session's start waits for.
-        let files = open_roots(context)?;
+        let files = open_roots(sandbox)?;
         let changes = ChangeTracker::new(&files.workdir);
         // Before a byte of tenant code's is read.
-        sandbox::confine_agent(context)?;
+        sandbox::confine_agent(sandbox)?;
         Ok(Self {
-            context,
+            sandbox,
             control: Control::new(control),
             launcher,
             children,
-            kernel,
-            running: None,
+            contexts: BTreeMap::from([(FIRST_CONTEXT, first)]),
             commands: BTreeMap::new(),
             pending: VecDeque::new(),
             files,
@@ -111,18 +112,26 @@ impl<'a> Session<'a> {
 
     fn serve(&mut self) -> Result<(), Failure> {
         loop {
-            // Checked also when there is always something else to do: a flood of output must not
-            // postpone a deadline.
-            if self.deadline_passed() {
-                self.handle_deadlines()?;
-            }
-            for event in self.wait()? {
-                if self.handle_event(event)?.is_break() {
-                    ending::kill_all(); // PID 1's end does the same; without a namespace this does
-                    return Ok(());
-                }
+            if self.turn()?.is_break() {
+                ending::kill_all(); // PID 1's end does the same; without a namespace this does
+                return Ok(());
             }
         }
+    }
+
+    /// Waits for what happens next, and handles it.
+    fn turn(&mut self) -> Result<ControlFlow<()>, Failure> {
+        // Checked also when there is always something else to do: a flood of output must not
+        // postpone a deadline.
+        if self.deadline_passed() {
+            self.handle_deadlines()?;
+        }
+        for event in self.wait()? {
+            if self.handle_event(event)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Handles an event as far as that can be done at once. The event before may have ended what this
@@ -139,10 +148,12 @@ impl<'a> Session<'a> {
             }
             Event::Launcher => self.recv_from_launcher()?,
             Event::Children => self.reap(),
-            Event::KernelReport => self.read_kernel_report()?,
+            Event::KernelReport(context) => self.read_kernel_report(context)?,
             Event::CommandReport(execution) => self.read_command_report(execution, false)?,
-            Event::Kernel { readable, writable } => self.serve_kernel(readable, writable)?,
-            Event::Output => self.pass_output()?,
+            Event::Kernel { context, readable, writable } => {
+                self.serve_kernel(context, readable, writable)?;
+            }
+            Event::Output(context) => self.pass_output(context)?,
             Event::CommandOutput(execution) => self.pass_command_output(execution)?,
             Event::CommandInput(execution) => self.move_command_input(execution),
             Event::Changes => self.changes.schedule_read(),
@@ -172,10 +183,9 @@ impl<'a> Session<'a> {
                 }
                 ToAgent::Resize { execution, size } => self.resize_command(execution, size),
                 ToAgent::Hold { execution, held } => self.hold_command(execution, held),
-                ToAgent::Replace { .. } => self.replace()?,
-                ToAgent::OpenContext { .. } | ToAgent::CloseContext { .. } => {
-                    return Err(failure("read from the supervisor", "there is one context"));
-                }
+                ToAgent::Replace { context } => self.replace(context)?,
+                ToAgent::OpenContext { context } => self.open_context(context)?,
+                ToAgent::CloseContext { context } => self.close_context(context)?,
                 ToAgent::Describe => {
                     let description = self.describe();
                     self.control.send(&FromAgent::Described(description))?;
@@ -189,108 +199,42 @@ impl<'a> Session<'a> {
     }
 
     fn accept(&mut self, request: Execute) -> Result<(), Failure> {
-        let pipe = match &request.work {
-            Work::Command(spec) if spec.stdin == Stdin::Pipe => {
-                Some(self.control.descriptor().or_failure("receive a command's pipe")?)
+        let mut files = CommandFiles::default();
+        match &request.work {
+            Work::Command(spec) => {
+                if spec.stdin == Stdin::Pipe {
+                    let pipe = self.control.descriptor().or_failure("receive a command's pipe")?;
+                    files.pipe = Some(pipe);
+                }
+                if spec.own_leaf {
+                    files.leaf = self.receive_leaf()?;
+                }
             }
-            _ => None,
-        };
-        self.pending.push_back(Pending { request, pipe });
+            Work::Code { .. } | Work::Assist { .. } => {
+                let context = self.contexts.get(&request.context);
+                if context.is_none_or(|context| context.closing) {
+                    return Err(failure("accept code", "it is for a context that is not open"));
+                }
+            }
+        }
+        self.pending.push_back(Pending { request, files });
         self.start_pending()
     }
 
     fn recv_from_launcher(&mut self) -> Result<(), Failure> {
         match self.launcher.recv() {
-            Ok(FromLauncher::Exited { number, end, usage })
-                if number == self.kernel.spawn_number() =>
-            {
-                self.kernel_ended(end, usage)
-            }
             Ok(FromLauncher::Exited { number, end, usage }) => {
-                self.command_ended(number, end, usage)
+                let mut contexts = self.contexts.iter().filter(|(_, it)| !it.kernel.has_ended());
+                match contexts.find(|(_, context)| context.kernel.spawn_number() == number) {
+                    Some((context, _)) => self.kernel_ended(*context, end, usage),
+                    None => self.command_ended(number, end, usage),
+                }
             }
             Ok(FromLauncher::Mapped) => {
                 Err(failure("receive from the launcher", "it spoke out of turn"))
             }
             // Without a launcher there are no more kernels.
             Err(error) => Err(failure("receive from the launcher", error)),
-        }
-    }
-
-    fn read_kernel_report(&mut self) -> Result<(), Failure> {
-        match self.kernel.read_report() {
-            Ok(()) => Ok(()),
-            Err(failed) if !self.ever_ready => Err(failed),
-            Err(failed) => {
-                self.kernel.stage = KernelStage::Booting; // no more report will come
-                self.kill_kernel(KernelEnd::NotStarted(failed.to_string()));
-                Ok(())
-            }
-        }
-    }
-
-    fn serve_kernel(&mut self, readable: bool, writable: bool) -> Result<(), Failure> {
-        if writable {
-            self.kernel.write();
-        }
-        if readable && self.read_kernel()? == ReadOutcome::Closed {
-            // Most often it is dying, and its exit status comes in a moment.
-            self.kernel.exit_deadline = Some(Instant::now() + EXIT_TIMEOUT);
-        }
-        Ok(())
-    }
-
-    fn read_kernel(&mut self) -> Result<ReadOutcome, Failure> {
-        let outcome = self.kernel.read();
-        while self.kernel.kill_reason.is_none() {
-            match self.kernel.next_message() {
-                Ok(Some(message)) => self.handle_kernel_message(message)?,
-                Ok(None) => break,
-                Err(error) => self.kill_kernel(KernelEnd::Protocol(error.to_string())),
-            }
-        }
-        Ok(outcome)
-    }
-
-    fn handle_kernel_message(&mut self, message: FromKernel) -> Result<(), Failure> {
-        match message {
-            FromKernel::Ready => {
-                self.kernel.ready();
-                self.ever_ready = true;
-                self.control.send(&FromAgent::KernelReady {
-                    context: FIRST_CONTEXT,
-                    generation: self.kernel.generation,
-                    origin: self.kernel.origin,
-                    protection: self.kernel.protection.clone(),
-                })?;
-                self.start_pending()
-            }
-            FromKernel::Started { .. } => {
-                self.execution_started();
-                Ok(())
-            }
-            FromKernel::Value { value, .. } => self.pass_value(value),
-            FromKernel::Display { display, .. } => self.pass_display(display),
-            FromKernel::Exception { execution, exception } => {
-                self.drain_output()?;
-                self.control.send(&FromAgent::Exception { execution, exception })
-            }
-            FromKernel::Done { completion, .. } => self.finish(completion),
-        }
-    }
-
-    /// Starts a fresh kernel, unless the one in place is fresh already.
-    fn replace(&mut self) -> Result<(), Failure> {
-        match self.kernel.stage {
-            KernelStage::Up => {
-                self.kill_kernel(KernelEnd::Signaled {
-                    signal: Signal::SIGKILL as i32,
-                    by_agent: true,
-                });
-                Ok(())
-            }
-            KernelStage::Gone => self.next_kernel(),
-            KernelStage::Confining(_) | KernelStage::Booting => Ok(()),
         }
     }
 
@@ -309,27 +253,28 @@ impl<'a> Session<'a> {
         for watcher in self.transfers.overdue(now) {
             self.step_transfer(watcher)?;
         }
-        if is_due(self.kernel.exit_deadline) {
-            self.exit_overdue(now)?;
+        let overdue = self.contexts.iter().filter(|(_, it)| is_due(it.kernel.exit_deadline));
+        for context in overdue.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.exit_overdue(context, now)?;
         }
         self.check_cpu(now)
-    }
-
-    fn next_generation(&self) -> Generation {
-        self.kernel.generation.saturating_add(1)
     }
 
     fn describe(&self) -> Description {
         let disk = fstatvfs(&self.files.workdir).map_or(0, |disk| {
             disk.blocks().saturating_sub(disk.blocks_free()).saturating_mul(disk.fragment_size())
         });
-        let is_up = matches!(self.kernel.stage, KernelStage::Up);
+        let first = self.contexts.get(&FIRST_CONTEXT);
+        let up = first.filter(|first| matches!(first.kernel.stage, KernelStage::Up));
+        let running = first.and_then(|first| first.running.as_ref());
+        let kernels = self.contexts.values().filter(|context| !context.kernel.has_ended());
+        let kernels = kernels.filter_map(|context| context.kernel.pid());
         Description {
-            generation: is_up.then_some(self.kernel.generation),
-            execution: self.running.as_ref().map(|running| running.due.execution),
+            generation: up.map(|first| first.kernel.generation),
+            execution: running.map(|running| running.due.execution),
             processes: u32::try_from(usage::processes().len()).unwrap_or(u32::MAX),
             agent_pss_bytes: usage::pss_bytes(getpid()),
-            kernel_pss_bytes: self.kernel.pid().map_or(0, usage::pss_bytes),
+            kernel_pss_bytes: kernels.map(usage::pss_bytes).fold(0, u64::saturating_add),
             disk_bytes: disk,
         }
     }

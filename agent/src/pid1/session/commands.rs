@@ -1,10 +1,10 @@
 //! Commands, each from its request to its end. They run beside the kernel and one another.
 
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::FrameError;
+use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
     Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, WindowSize, Work,
 };
@@ -14,8 +14,8 @@ use vivarium_protocol::stream::StreamError;
 use super::Session;
 use super::results::Due;
 use super::streams::{drain, read_once};
-use crate::failure::failure;
-use crate::kernel::command::Command;
+use crate::failure::{OrFailure, failure};
+use crate::kernel::command::{Command, CommandFiles};
 use crate::kernel::launcher_client::SpawnProgress;
 use crate::kernel::output::Output;
 use crate::spawn::NOT_EXECUTABLE;
@@ -37,14 +37,15 @@ impl Session<'_> {
         &mut self,
         due: Due,
         work: Work,
-        pipe: Option<OwnedFd>,
+        files: CommandFiles,
     ) -> Result<(), Failure> {
         let Work::Command(spec) = work else {
             return Ok(());
         };
         let (execution, is_pty) = (due.execution, spec.pty.is_some());
-        let output_cap = self.context.policy.limits.max_output_bytes.get();
-        match Command::spawn(spec, pipe, output_cap, &mut self.launcher) {
+        let leaf = if spec.own_leaf { Leaf::Command(execution) } else { Leaf::FIRST };
+        let output_cap = self.sandbox.policy.limits.max_output_bytes.get();
+        match Command::spawn(spec, leaf, files, output_cap, &mut self.launcher) {
             Ok(command) => {
                 let running = RunningCommand { due, command, next_cpu_check: None, held: false };
                 self.commands.insert(execution, running);
@@ -88,8 +89,8 @@ impl Session<'_> {
         }
     }
 
-    /// The launcher reports the end of a process that is not the kernel: a command, or a kernel that
-    /// was given up.
+    /// The launcher reports the end of a process that is no kernel: a command, or a kernel that was
+    /// given up.
     pub(super) fn command_ended(
         &mut self,
         number: SpawnNumber,
@@ -105,7 +106,10 @@ impl Session<'_> {
         let Some(mut running) = self.commands.remove(&execution) else {
             return Ok(());
         };
-        running.command.clear();
+        running.command.clear().or_failure("clear the command's leaf")?;
+        if running.command.has_own_leaf() {
+            self.reap();
+        }
         let completion = match end {
             _ if !running.command.is_up() && running.command.is_killed() => {
                 Completion::Signaled(Signal::SIGKILL as i32)
@@ -183,10 +187,12 @@ impl Session<'_> {
         }
     }
 
-    /// All of the session's processes are killed: so are to be those that are not in it yet.
+    /// All processes are killed, but not those in leaves of their own: so are to be the commands that are
+    /// not in the session yet.
     pub(super) fn kill_arriving_commands(&mut self) {
-        for running in self.commands.values_mut().filter(|running| !running.command.is_up()) {
-            running.command.kill();
+        let commands = self.commands.values_mut().map(|running| &mut running.command);
+        for command in commands.filter(|command| !command.is_up() && !command.has_own_leaf()) {
+            command.kill();
         }
     }
 

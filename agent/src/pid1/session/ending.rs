@@ -1,4 +1,9 @@
 //! The end of a kernel, and of everything it started.
+//!
+//! With leaves that is what is in the kernel's leaf, whatever it did to get away. Without, no process
+//! can be told to belong to one kernel or another once its parent has ended. So the end of one kernel
+//! is then that of all the session's processes, and each context gets a fresh kernel once all have
+//! ended.
 
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -7,107 +12,170 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid, getppid};
 use vivarium_protocol::discard;
-use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{Changes, Failure, FromAgent, Origin};
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 
+use super::context::KernelContext;
 use super::{EXIT_TIMEOUT, Session};
 use crate::children;
-use crate::failure::failure;
+use crate::failure::{OrFailure, failure};
 use crate::kernel::{Kernel, KernelStage, ReadOutcome};
 use crate::sys::{self, Wait};
 use crate::usage::{self, ProcessState};
 
+/// The reason for the end of a kernel that was not the cause of it.
+pub(super) const REPLACED: KernelEnd =
+    KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: true };
+
 impl Session<'_> {
-    /// Kills the kernel and all the session's processes. Reports `reason` as its end, unless it turns
-    /// out to have ended by itself before.
-    pub(super) fn kill_kernel(&mut self, reason: KernelEnd) {
-        self.kernel.kill_reason.get_or_insert(reason);
-        self.kernel.exit_deadline = None;
-        // Of one that is being started, the start fails before the kernel's end is known.
-        self.kill_arriving_commands();
-        kill_all();
+    /// Kills a kernel with all that is in its leaf. Without leaves kills all the session's processes: only
+    /// of a context that is closed just what descends from its kernel. Reports `reason` as its end,
+    /// unless it turns out to have ended by itself before.
+    pub(super) fn kill_kernel(
+        &mut self,
+        number: ContextNumber,
+        reason: KernelEnd,
+    ) -> Result<(), Failure> {
+        let Some(KernelContext { kernel, leaf, closing, .. }) = self.contexts.get_mut(&number)
+        else {
+            return Ok(());
+        };
+        kernel.kill_reason.get_or_insert(reason);
+        kernel.exit_deadline = None;
+        match leaf {
+            Some(leaf) => {
+                leaf.kill().or_failure("kill a kernel")?;
+                self.kill_arriving_in(number);
+            }
+            None if *closing => kernel.kill_tree(),
+            None => {
+                self.end_other_kernels(number);
+                // Of one that is being started, the start fails before the kernel's end is known.
+                self.kill_arriving_commands();
+                kill_all();
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills the commands that are on their way into a context's leaf.
+    fn kill_arriving_in(&mut self, number: ContextNumber) {
+        if number == FIRST_CONTEXT {
+            self.kill_arriving_commands();
+        }
+    }
+
+    /// All processes are being killed: says so of the kernels of other contexts.
+    fn end_other_kernels(&mut self, number: ContextNumber) {
+        let others = self.contexts.iter_mut().filter(|(other, _)| **other != number);
+        for (_, other) in others.filter(|(_, other)| !other.kernel.has_ended()) {
+            other.kernel.kill_reason.get_or_insert(REPLACED);
+        }
     }
 
     /// The kernel closed its channel, and its end was not reported in time. Unless it is dead already
     /// it has broken the protocol.
-    pub(super) fn exit_overdue(&mut self, now: Instant) -> Result<(), Failure> {
-        self.kernel.exit_deadline = None;
-        let is_forked = self.kernel.origin == Origin::Forked;
-        match self.kernel.pid().filter(|_| is_forked).map_or(ProcessState::Running, usage::state) {
-            ProcessState::Running => {
-                self.kill_kernel(KernelEnd::Protocol(
-                    "it closed its channel to the agent".to_owned(),
-                ));
-                Ok(())
-            }
+    pub(super) fn exit_overdue(
+        &mut self,
+        number: ContextNumber,
+        now: Instant,
+    ) -> Result<(), Failure> {
+        let Some(KernelContext { kernel, .. }) = self.contexts.get_mut(&number) else {
+            return Ok(());
+        };
+        kernel.exit_deadline = None;
+        let is_forked = kernel.origin == Origin::Forked;
+        match kernel.pid().filter(|_| is_forked).map_or(ProcessState::Running, usage::state) {
+            ProcessState::Running => self.kill_kernel(
+                number,
+                KernelEnd::Protocol("it closed its channel to the agent".to_owned()),
+            ),
             // Its zygote, which is to reap and report it, hangs.
             ProcessState::Zombie(status) => {
-                self.kernel_ended(children::end(status), Usage::default())
+                self.kernel_ended(number, children::end(status), Usage::default())
             }
             // Its end is being reported.
             ProcessState::Gone => {
-                self.kernel.exit_deadline = Some(now + EXIT_TIMEOUT);
+                kernel.exit_deadline = Some(now + EXIT_TIMEOUT);
                 Ok(())
             }
         }
     }
 
-    /// The launcher reports the kernel's end: passes it on, and starts the next kernel.
-    pub(super) fn kernel_ended(&mut self, end: KernelEnd, lifetime: Usage) -> Result<(), Failure> {
-        let end = match (end, self.kernel.pid().map(usage::state)) {
+    /// The launcher reports a kernel's end: passes it on, and has the next kernel started.
+    pub(super) fn kernel_ended(
+        &mut self,
+        number: ContextNumber,
+        end: KernelEnd,
+        lifetime: Usage,
+    ) -> Result<(), Failure> {
+        let kernel = self.contexts.get(&number).map(|context| &context.kernel);
+        let end = match (end, kernel.and_then(Kernel::pid).map(usage::state)) {
             (KernelEnd::Unseen, Some(ProcessState::Zombie(status))) => children::end(status),
             (end, _) => end,
         };
         // It may have sent that the execution is done before it ended.
-        while self.kernel.kill_reason.is_none() && self.read_kernel()? == ReadOutcome::Something {}
-        self.kill_arriving_commands();
-        clear_processes();
-        let usage = self.usage_of_the_dead(lifetime);
-        if !self.ever_ready {
-            let [_, stderr] = &mut self.kernel.outputs;
-            let mut printed = Vec::new();
-            stderr.begin();
-            stderr.drain(|data| printed.extend(data));
-            let printed = String::from_utf8_lossy(&printed);
-            let reason = format!("it ended before it was ready ({end:?}): {}", printed.trim());
-            return Err(failure("start the first kernel", reason));
+        while self.contexts.get(&number).is_some_and(|it| it.kernel.kill_reason.is_none())
+            && self.read_kernel(number)? == ReadOutcome::Something
+        {}
+        self.clear_after(number)?;
+        let ever_ready = self.ever_ready;
+        let Some(context) = self.contexts.get_mut(&number) else { return Ok(()) };
+        if !ever_ready && number == FIRST_CONTEXT {
+            return Err(failure("start the first kernel", context.end_before_ready(end)));
         }
-        let killed_by_us = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
-        let end = match self.kernel.kill_reason.take() {
-            Some(reason)
-                if end == killed_by_us
-                    || matches!(end, KernelEnd::Unseen)
-                    || matches!(reason, KernelEnd::NotStarted(_)) =>
-            {
-                reason
-            }
-            _ if !matches!(self.kernel.stage, KernelStage::Up) => {
-                KernelEnd::NotStarted(format!("it ended before it was ready: {end:?}"))
-            }
-            _ => end,
-        };
+        let usage = context.usage_of_the_dead(lifetime);
+        let end = context.judge(end);
         let not_started = matches!(end, KernelEnd::NotStarted(_));
-        self.send_kernel_exited(end, usage)?;
-        if not_started {
-            // Trying for ever would be a loop of crashes; the supervisor asks again or gives up.
-            self.kernel.stage = KernelStage::Gone;
-            return Ok(());
+        // Trying for ever would be a loop of crashes; the supervisor asks again or gives up.
+        context.kernel.exit_deadline = None;
+        context.kernel.stage = if not_started { KernelStage::Gone } else { KernelStage::Ended };
+        let (closing, is_running) = (context.closing, context.running.is_some());
+        if is_running || !closing {
+            self.send_kernel_exited(number, end, usage)?;
         }
-        self.next_kernel()
+        if closing { self.context_closed(number) } else { self.start_next_kernels() }
     }
 
-    fn send_kernel_exited(&mut self, end: KernelEnd, usage: Usage) -> Result<(), Failure> {
-        let [stdout_dropped, stderr_dropped] = self.end_output()?;
-        let mut running = self.running.take();
+    /// Kills what a kernel left that has ended, and waits until it is gone: all that is in its leaf. Without
+    /// leaves that is every process of the session, unless the kernel's context is closed, or it ran
+    /// nothing.
+    fn clear_after(&mut self, number: ContextNumber) -> Result<(), Failure> {
+        let Some(KernelContext { kernel, leaf, closing, .. }) = self.contexts.get(&number) else {
+            return Ok(());
+        };
+        let ran = matches!(kernel.stage, KernelStage::Booting | KernelStage::Up);
+        if let Some(leaf) = leaf {
+            leaf.clear().or_failure("clear a kernel's leaf")?;
+            self.kill_arriving_in(number);
+            self.reap(); // what was killed has used CPU time
+        } else if ran && !closing {
+            self.end_other_kernels(number);
+            self.kill_arriving_commands();
+            clear_processes();
+        }
+        Ok(())
+    }
+
+    fn send_kernel_exited(
+        &mut self,
+        number: ContextNumber,
+        end: KernelEnd,
+        usage: Usage,
+    ) -> Result<(), Failure> {
+        let [stdout_dropped, stderr_dropped] = self.end_output(number)?;
+        let Some(context) = self.contexts.get_mut(&number) else { return Ok(()) };
+        let generation = context.kernel.generation;
+        let mut running = context.running.take();
         let mut changes = Changes::default();
         if let Some(running) = &mut running {
             self.send_outputs(&running.due)?;
             changes = self.changes_of(&mut running.due);
         }
         self.control.send(&FromAgent::KernelExited {
-            context: FIRST_CONTEXT,
-            generation: self.kernel.generation,
+            context: number,
+            generation,
             execution: running.map(|running| running.due.execution),
             end,
             stdout_dropped,
@@ -116,11 +184,39 @@ impl Session<'_> {
             changes,
         })
     }
+}
 
-    pub(super) fn next_kernel(&mut self) -> Result<(), Failure> {
-        let generation = self.next_generation();
-        self.kernel = Kernel::spawn(self.context, Leaf::FIRST, generation, &mut self.launcher)?;
-        Ok(())
+impl KernelContext {
+    /// Why the kernel ended, of which `end` is what could be seen.
+    fn judge(&mut self, end: KernelEnd) -> KernelEnd {
+        let killed = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
+        let is_by_us = end == killed || end == KernelEnd::Unseen;
+        let was_up = matches!(self.kernel.stage, KernelStage::Up);
+        match self.kernel.kill_reason.take() {
+            Some(reason) if is_by_us || !was_up => reason,
+            None if !was_up => KernelEnd::NotStarted(too_soon(end)),
+            _ => end,
+        }
+    }
+
+    /// The end of a kernel that never was ready, with what it printed.
+    fn end_before_ready(&mut self, end: KernelEnd) -> String {
+        let [_, stderr] = &mut self.kernel.outputs;
+        let mut printed = Vec::new();
+        stderr.begin();
+        stderr.drain(|data| printed.extend(data));
+        let printed = String::from_utf8_lossy(&printed);
+        match printed.trim() {
+            "" => too_soon(end),
+            printed => format!("{}: {printed}", too_soon(end)),
+        }
+    }
+}
+
+fn too_soon(end: KernelEnd) -> String {
+    match end {
+        KernelEnd::NotStarted(why) => why,
+        end => format!("it {end} before it was ready"),
     }
 }
 

@@ -1,14 +1,17 @@
-//! Code in the kernel, from its request to its end.
+//! Code in a kernel, from its request to its end.
 
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use super::Session;
+use super::context::KernelContext;
 use super::results::Due;
+use crate::kernel::command::CommandFiles;
 use crate::kernel::wire;
 use crate::sys;
+use crate::usage::Meter;
 use nix::sys::signal::Signal;
 use vivarium_protocol::discard;
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
     Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, Work,
 };
@@ -20,8 +23,8 @@ const RLIMIT_SLACK_SECS: u64 = 5;
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) request: Execute,
-    /// The standard input that came with it.
-    pub(super) pipe: Option<OwnedFd>,
+    /// What came with it, for a command.
+    pub(super) files: CommandFiles,
 }
 
 /// Code, or a question, in the kernel.
@@ -38,18 +41,26 @@ pub(super) struct RunningExecution {
 }
 
 impl Session<'_> {
-    /// Starts what can be: commands, and code when the kernel runs none.
+    /// Starts what can be: commands once there is a first kernel, and code when its kernel runs none.
     pub(super) fn start_pending(&mut self) -> Result<(), Failure> {
-        while self.kernel.is_up() {
-            let is_free = self.running.is_none();
-            let can_start = |pending: &Pending| is_free || pending.request.work.is_command();
-            let Some(next) = self.pending.iter().position(can_start) else { break };
-            let Some(Pending { request, pipe }) = self.pending.remove(next) else { break };
+        loop {
+            let next = self.pending.iter().position(|pending| self.can_start(&pending.request));
+            let Some(Pending { request, files }) = next.and_then(|next| self.pending.remove(next))
+            else {
+                return Ok(());
+            };
             if self.put_files(&request)? {
-                self.start(request, pipe)?;
+                self.start(request, files)?;
             }
         }
-        Ok(())
+    }
+
+    fn can_start(&self, request: &Execute) -> bool {
+        let is_command = request.work.is_command();
+        let context = if is_command { FIRST_CONTEXT } else { request.context };
+        self.contexts.get(&context).is_some_and(|context| {
+            context.kernel.is_up() && (is_command || context.running.is_none())
+        })
     }
 
     /// Writes a request's files; whether all could be.
@@ -71,10 +82,10 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn start(&mut self, request: Execute, pipe: Option<OwnedFd>) -> Result<(), Failure> {
-        let Execute { execution, work, outputs, .. } = request;
+    fn start(&mut self, request: Execute, files: CommandFiles) -> Result<(), Failure> {
+        let Execute { execution, context, work, outputs, .. } = request;
         self.begin_changes();
-        let max_result_bytes = self.context.policy.limits.max_result_bytes.get();
+        let max_result_bytes = self.sandbox.policy.limits.max_result_bytes.get();
         let reports_changes = match &work {
             Work::Code { .. } => true,
             Work::Command(spec) => !spec.background,
@@ -87,69 +98,84 @@ impl Session<'_> {
             changes: reports_changes.then(Changes::default),
         };
         let Some(frame) = wire::encode_work(execution, &work) else {
-            return self.start_command(due, work, pipe);
+            return self.start_command(due, work, files);
         };
-        let mut running = RunningExecution {
-            due,
-            begun: false,
-            interrupt_held: false,
-            cpu_before_us: 0,
-            next_cpu_check: None,
+        let limit = self.cpu_limit();
+        let next_cpu_check = limit.map(|limit| self.next_check(limit));
+        let Some(KernelContext { kernel, running: place, .. }) = self.contexts.get_mut(&context)
+        else {
+            return Ok(());
         };
-        self.begin_counting(&mut running);
-        if let (Some(limit), Some(pid)) = (self.cpu_limit(), self.kernel.pid()) {
+        let cpu_before_us = kernel.meter().map_or(0, Meter::cpu_us);
+        if let (Some(limit), Some(pid)) = (limit, kernel.pid()) {
             // Cumulative per process, so it moves with each execution.
-            let until = running.cpu_before_us / 1_000_000 + limit.as_secs() + RLIMIT_SLACK_SECS;
+            let until = cpu_before_us / 1_000_000 + limit.as_secs() + RLIMIT_SLACK_SECS;
             discard(
                 sys::set_cpu_soft_limit(pid, until),
                 "the agent's own count of CPU time still holds",
             );
         }
-        self.running = Some(running);
+        *place = Some(RunningExecution {
+            due,
+            begun: false,
+            interrupt_held: false,
+            cpu_before_us,
+            next_cpu_check,
+        });
         self.control.send(&FromAgent::Started { execution })?;
-        let carried: Vec<_> = self
-            .kernel
-            .outputs
-            .iter_mut()
-            .map(|output| (output.stream(), output.begin()))
-            .filter(|(_, data)| !data.is_empty())
-            .collect();
-        for (stream, data) in carried {
-            self.control.send(&FromAgent::Output { execution, stream, data })?;
+        for output in &mut kernel.outputs {
+            let (stream, data) = (output.stream(), output.begin());
+            if !data.is_empty() {
+                self.control.send(&FromAgent::Output { execution, stream, data })?;
+            }
         }
-        self.kernel.submit(execution, &frame);
+        kernel.submit(execution, &frame);
         Ok(())
     }
 
     /// Interrupts this execution, if it is running. A kernel that has not begun with it could only
     /// ignore the signal, which is then held back.
     pub(super) fn interrupt(&mut self, execution: ExecutionNumber) {
-        match self.running.as_mut().filter(|running| running.due.execution == execution) {
-            Some(running) => {
+        let context = self.contexts.values_mut().find(|context| context.runs(execution));
+        match context {
+            Some(KernelContext { kernel, running: Some(running), .. }) => {
                 running.interrupt_held = !running.begun;
                 if running.begun {
-                    self.kernel.interrupt();
+                    kernel.interrupt();
                 }
             }
-            None => self.signal_command(execution, Signal::SIGINT),
+            _ => self.signal_command(execution, Signal::SIGINT),
         }
     }
 
-    pub(super) fn execution_started(&mut self) {
-        if let Some(running) = &mut self.running {
+    pub(super) fn execution_started(&mut self, context: ContextNumber) {
+        if let Some(KernelContext { kernel, running: Some(running), .. }) =
+            self.contexts.get_mut(&context)
+        {
             running.begun = true;
             if std::mem::take(&mut running.interrupt_held) {
-                self.kernel.interrupt();
+                kernel.interrupt();
             }
         }
     }
 
-    /// Ends the code that runs: passes on the rest of its output, then its output files, then reports
+    /// This code, if it runs.
+    pub(super) fn code_mut(&mut self, execution: ExecutionNumber) -> Option<&mut RunningExecution> {
+        let mut contexts = self.contexts.values_mut();
+        contexts.find(|context| context.runs(execution))?.running.as_mut()
+    }
+
+    /// Ends the code that a kernel runs: passes on the rest of its output, then its output files, then reports
     /// the end.
-    pub(super) fn finish(&mut self, completion: Completion) -> Result<(), Failure> {
-        let usage = self.usage();
-        let [stdout_dropped, stderr_dropped] = self.end_output()?;
-        let Some(mut running) = self.running.take() else {
+    pub(super) fn finish(
+        &mut self,
+        number: ContextNumber,
+        completion: Completion,
+    ) -> Result<(), Failure> {
+        let usage = self.contexts.get(&number).map(KernelContext::usage).unwrap_or_default();
+        let [stdout_dropped, stderr_dropped] = self.end_output(number)?;
+        let context = self.contexts.get_mut(&number);
+        let Some(mut running) = context.and_then(|context| context.running.take()) else {
             return Ok(());
         };
         self.send_outputs(&running.due)?;

@@ -24,7 +24,7 @@ impl Session<'_> {
     pub(super) fn connect(&mut self, Connect { port, address }: Connect) {
         // Without one nobody can be told.
         let Ok(reply) = self.control.descriptor() else { return };
-        let connecting = begin(self.context, port, address);
+        let connecting = begin(self.sandbox, port, address);
         let answer = connecting.as_ref().map(AsFd::as_fd).map_err(|errno| *errno as i32);
         discard(port::answer(&reply, answer), "who asked may be gone");
     }

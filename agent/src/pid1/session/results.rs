@@ -2,10 +2,12 @@
 
 use std::io::Read;
 
+use vivarium_protocol::leaf::ContextNumber;
 use vivarium_protocol::message::{Changes, ExecutionNumber, Failure, FromAgent};
 use vivarium_protocol::outcome::{Display, MimePart, OutputFile, Value};
 
 use super::Session;
+use super::context::KernelContext;
 use crate::files::{self, FileError, Roots};
 
 /// The largest file in one message; the rest of the frame is for what is beside it.
@@ -52,15 +54,21 @@ impl Session<'_> {
     }
 
     fn all_due(&mut self) -> impl Iterator<Item = &mut Due> {
-        let code = self.running.iter_mut().map(|running| &mut running.due);
+        let code = self.contexts.values_mut().filter_map(|context| context.running.as_mut());
+        let code = code.map(|running| &mut running.due);
         code.chain(self.commands.values_mut().map(|running| &mut running.due))
     }
 
     /// Passes on the value of an execution, behind what was printed before it. The frame it came in
     /// was bounded.
-    pub(super) fn pass_value(&mut self, value: Value) -> Result<(), Failure> {
-        self.drain_output()?;
-        let Some(running) = &mut self.running else {
+    pub(super) fn pass_value(
+        &mut self,
+        context: ContextNumber,
+        value: Value,
+    ) -> Result<(), Failure> {
+        self.drain_output(context)?;
+        let context = self.contexts.get_mut(&context);
+        let Some(running) = context.and_then(|context| context.running.as_mut()) else {
             return Ok(());
         };
         let size = size_of_bundle(&value.mime);
@@ -72,9 +80,15 @@ impl Session<'_> {
     /// Passes on a display, behind what was printed before it, and lets the kernel continue. Drops one
     /// that is over `max_result_bytes`: the kernel keeps to that limit and says what it leaves out, so
     /// this is for a kernel that does not.
-    pub(super) fn pass_display(&mut self, display: Display) -> Result<(), Failure> {
-        self.drain_output()?;
-        let Some(running) = &mut self.running else {
+    pub(super) fn pass_display(
+        &mut self,
+        context: ContextNumber,
+        display: Display,
+    ) -> Result<(), Failure> {
+        self.drain_output(context)?;
+        let Some(KernelContext { kernel, running: Some(running), .. }) =
+            self.contexts.get_mut(&context)
+        else {
             return Ok(());
         };
         let execution = running.due.execution;
@@ -82,7 +96,7 @@ impl Session<'_> {
             running.due.results_left = left;
             self.control.send(&FromAgent::Display { execution, display })?;
         }
-        self.kernel.acknowledge_display(execution);
+        kernel.acknowledge_display(execution);
         Ok(())
     }
 

@@ -1,24 +1,32 @@
-//! The output of the kernel, on its way to the supervisor. That of commands is in [`super::commands`].
+//! The output of the kernels, on its way to the supervisor. That of commands is in [`super::commands`].
 
+use vivarium_protocol::leaf::ContextNumber;
 use vivarium_protocol::message::{ExecutionNumber, Failure, FromAgent, Stream};
 
 use super::Session;
+use super::context::KernelContext;
 use crate::kernel::output::Output;
 
 impl Session<'_> {
     /// Passes on available output. What the kernel prints while it runs nothing is kept for its next
     /// execution.
-    pub(super) fn pass_output(&mut self) -> Result<(), Failure> {
-        let execution = self.running.as_ref().map(|running| running.due.execution);
-        let messages = read_once(&mut self.kernel.outputs, execution);
+    pub(super) fn pass_output(&mut self, context: ContextNumber) -> Result<(), Failure> {
+        let Some(KernelContext { kernel, running, .. }) = self.contexts.get_mut(&context) else {
+            return Ok(());
+        };
+        let execution = running.as_ref().map(|running| running.due.execution);
+        let messages = read_once(&mut kernel.outputs, execution);
         messages.iter().try_for_each(|message| self.control.send(message))
     }
 
     /// Passes on all that the running code printed until now: before a display, and at the end.
     /// If none runs, drops the kernel's output.
-    pub(super) fn drain_output(&mut self) -> Result<(), Failure> {
-        let rest = drain(&mut self.kernel.outputs);
-        if let Some(execution) = self.running.as_ref().map(|running| running.due.execution) {
+    pub(super) fn drain_output(&mut self, context: ContextNumber) -> Result<(), Failure> {
+        let Some(KernelContext { kernel, running, .. }) = self.contexts.get_mut(&context) else {
+            return Ok(());
+        };
+        let rest = drain(&mut kernel.outputs);
+        if let Some(execution) = running.as_ref().map(|running| running.due.execution) {
             for (stream, data) in rest {
                 self.control.send(&FromAgent::Output { execution, stream, data })?;
             }
@@ -28,9 +36,12 @@ impl Session<'_> {
 
     /// Passes on the rest of the running code's output. Returns how many bytes of each stream were
     /// dropped.
-    pub(super) fn end_output(&mut self) -> Result<[u64; 2], Failure> {
-        self.drain_output()?;
-        let [stdout, stderr] = &mut self.kernel.outputs;
+    pub(super) fn end_output(&mut self, context: ContextNumber) -> Result<[u64; 2], Failure> {
+        self.drain_output(context)?;
+        let Some(KernelContext { kernel, .. }) = self.contexts.get_mut(&context) else {
+            return Ok([0, 0]);
+        };
+        let [stdout, stderr] = &mut kernel.outputs;
         Ok([stdout.end(), stderr.end()])
     }
 }

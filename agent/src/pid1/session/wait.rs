@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use vivarium_protocol::leaf::ContextNumber;
 use vivarium_protocol::message::{ExecutionNumber, Failure, TransferNumber};
 
 use super::Session;
+use super::context::KernelContext;
 use crate::failure::failure;
 use crate::kernel::KernelStage;
 use crate::kernel::output::Output;
@@ -24,14 +26,15 @@ pub(super) enum Event {
     },
     Launcher,
     Children,
-    KernelReport,
+    KernelReport(ContextNumber),
     CommandReport(ExecutionNumber),
-    /// The kernel's channel can be read or written.
+    /// A kernel's channel can be read or written.
     Kernel {
+        context: ContextNumber,
         readable: bool,
         writable: bool,
     },
-    Output,
+    Output(ContextNumber),
     CommandOutput(ExecutionNumber),
     CommandInput(ExecutionNumber),
     Changes,
@@ -79,17 +82,21 @@ impl Session<'_> {
             readable(self.launcher.as_fd(), Event::Launcher),
             readable(self.children.as_fd(), Event::Children),
         ];
-        if let KernelStage::Confining(pending) = &self.kernel.stage {
-            sources.push(readable(pending.as_fd(), Event::KernelReport));
-        }
-        // A supervisor that does not keep up gets no more. Its messages are still read.
-        if !self.control.is_full() {
-            if let Some((channel, wants_write)) = self.kernel.control() {
-                let event = Event::Kernel { readable: false, writable: false };
+        for (number, KernelContext { kernel, .. }) in &self.contexts {
+            let context = *number;
+            if let KernelStage::Confining(pending) = &kernel.stage {
+                sources.push(readable(pending.as_fd(), Event::KernelReport(context)));
+            }
+            // A supervisor that does not keep up gets no more. Its messages are still read.
+            if self.control.is_full() {
+                continue;
+            }
+            if let Some((channel, wants_write)) = kernel.control() {
+                let event = Event::Kernel { context, readable: false, writable: false };
                 sources.push(source(channel, both(wants_write), event));
             }
-            let outputs = self.kernel.outputs.iter().filter_map(|output| output.fd());
-            sources.extend(outputs.map(|output| readable(output, Event::Output)));
+            let outputs = kernel.outputs.iter().filter_map(|output| output.fd());
+            sources.extend(outputs.map(|output| readable(output, Event::Output(context))));
         }
         for (execution, running) in &self.commands {
             let command = &running.command;
@@ -118,12 +125,15 @@ impl Session<'_> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let code = self.running.as_ref().and_then(|running| running.next_cpu_check);
+        let contexts = self.contexts.values().flat_map(|context| {
+            let check = context.running.as_ref().and_then(|running| running.next_cpu_check);
+            [check, context.kernel.exit_deadline]
+        });
         let commands = self.commands.values().filter_map(|running| running.next_cpu_check);
         let outputs = self.commands.values().flat_map(|running| &running.command.streams.outputs);
         let paused = outputs.filter_map(Output::paused_until);
-        let others = [code, self.kernel.exit_deadline, self.changes.due(), self.transfers.due()];
-        others.into_iter().flatten().chain(commands).chain(paused).min()
+        let others = [self.changes.due(), self.transfers.due()];
+        contexts.chain(others).flatten().chain(commands).chain(paused).min()
     }
 }
 
@@ -131,7 +141,7 @@ fn with_readiness(event: Event, flags: PollFlags) -> Event {
     let readable = flags.intersects(!PollFlags::POLLOUT);
     let writable = flags.contains(PollFlags::POLLOUT);
     match event {
-        Event::Kernel { .. } => Event::Kernel { readable, writable },
+        Event::Kernel { context, .. } => Event::Kernel { context, readable, writable },
         Event::Supervisor { .. } => Event::Supervisor { readable, writable },
         other => other,
     }
