@@ -99,7 +99,8 @@ pub enum ToAgent {
         /// The new size.
         size: WindowSize,
     },
-    /// Read no more of what a command prints, or go on reading: so it waits for who reads it.
+    /// Read no more of what an execution prints and shows, or go on reading: so it waits for who reads
+    /// it.
     Hold {
         /// The number of the execution.
         execution: ExecutionNumber,

@@ -163,12 +163,6 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn hold_command(&mut self, execution: ExecutionNumber, held: bool) {
-        if let Some(running) = self.commands.get_mut(&execution) {
-            running.held = held;
-        }
-    }
-
     pub(super) fn resize_command(&mut self, execution: ExecutionNumber, size: WindowSize) {
         if let Some(running) = self.commands.get(&execution) {
             running.command.resize(size);

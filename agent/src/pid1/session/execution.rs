@@ -34,6 +34,8 @@ pub(super) struct RunningExecution {
     begun: bool,
     /// Whether to interrupt it as soon as it has.
     interrupt_held: bool,
+    /// Whether what it prints and shows waits for the supervisor.
+    pub(super) held: bool,
     /// CPU time of the session when it began, in microseconds.
     pub(super) cpu_before_us: u64,
     /// When CPU time is next checked; `None` when it is not limited, or its end was reported already.
@@ -119,6 +121,7 @@ impl Session<'_> {
             due,
             begun: false,
             interrupt_held: false,
+            held: false,
             cpu_before_us,
             next_cpu_check,
         });

@@ -69,6 +69,17 @@ impl Session<'_> {
         Ok(happened)
     }
 
+    /// Has an execution wait for who reads what it prints and shows.
+    pub(super) fn hold(&mut self, execution: ExecutionNumber, held: bool) {
+        if let Some(running) = self.commands.get_mut(&execution) {
+            running.held = held;
+        }
+        let code = self.contexts.values_mut().filter_map(|context| context.running.as_mut());
+        for running in code.filter(|running| running.due.execution == execution) {
+            running.held = held;
+        }
+    }
+
     fn sources(&self) -> Vec<Source<'_>> {
         let source = |fd, flags, event| (PollFd::new(fd, flags), event);
         let readable = |fd, event| source(fd, PollFlags::POLLIN, event);
@@ -82,13 +93,15 @@ impl Session<'_> {
             readable(self.launcher.as_fd(), Event::Launcher),
             readable(self.children.as_fd(), Event::Children),
         ];
-        for (number, KernelContext { kernel, .. }) in &self.contexts {
+        for (number, KernelContext { kernel, running, .. }) in &self.contexts {
             let context = *number;
             if let KernelStage::Confining(pending) = &kernel.stage {
                 sources.push(readable(pending.as_fd(), Event::KernelReport(context)));
             }
-            // A supervisor that does not keep up gets no more. Its messages are still read.
-            if self.control.is_full() {
+            // A supervisor that does not keep up gets no more, as does one who reads what runs. Their
+            // messages are still read.
+            let is_held = running.as_ref().is_some_and(|running| running.held);
+            if is_held || self.control.is_full() {
                 continue;
             }
             if let Some((channel, wants_write)) = kernel.control() {
