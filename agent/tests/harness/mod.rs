@@ -1,7 +1,7 @@
 //! A session as the supervisor drives it.
 #![allow(dead_code)] // not every file of tests uses all of it
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
-use vivarium_protocol::leaf::FIRST_CONTEXT;
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
     CommandSpec, Execute, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
     Stdin, Stream, ToAgent, Work,
@@ -88,6 +88,9 @@ pub(crate) struct Session {
     /// At the end of this the session ends.
     _lifeline: UnixStream,
     sequence: Sequence,
+    /// Contexts whose kernel is up.
+    ready: BTreeSet<ContextNumber>,
+    closing: BTreeSet<ContextNumber>,
     next: u64,
     pub(crate) protection: Vec<Report>,
     next_transfer: u64,
@@ -118,6 +121,8 @@ impl Session {
             socket,
             _lifeline: lifeline,
             sequence: Sequence::default(),
+            ready: BTreeSet::new(),
+            closing: BTreeSet::new(),
             next: 1,
             protection: vec![],
             next_transfer: 1,
@@ -136,6 +141,14 @@ impl Session {
         match receive(&self.socket, MAX_FRAME_BYTES) {
             Ok(message) => {
                 self.sequence.accept(&message).unwrap();
+                match &message {
+                    FromAgent::KernelReady { context, protection, .. } => {
+                        self.protection.clone_from(protection);
+                        self.ready.insert(*context)
+                    }
+                    FromAgent::KernelExited { context, .. } => self.ready.remove(context),
+                    _ => false,
+                };
                 Some(message)
             }
             Err(StreamError::Closed) => None,
@@ -146,11 +159,8 @@ impl Session {
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), String> {
         loop {
             match self.recv() {
-                Some(FromAgent::KernelReady { protection, .. }) => {
-                    self.protection = protection;
-                    return Ok(());
-                }
-                Some(FromAgent::KernelExited { .. }) => {}
+                Some(FromAgent::KernelReady { .. }) => return Ok(()),
+                Some(message @ FromAgent::KernelExited { .. }) => self.note_exit(message),
                 Some(message) if message.execution().is_some() => self.note(message),
                 Some(FromAgent::Failed(failure)) => return Err(failure.to_string()),
                 other => return Err(format!("{other:?}")),
@@ -162,8 +172,22 @@ impl Session {
         self.start_work(Work::code(code.to_owned()), files, &[])
     }
 
+    pub(crate) fn start_in(&mut self, context: ContextNumber, code: &str) -> u64 {
+        self.send_execute(context, Work::code(code.to_owned()), vec![], &[])
+    }
+
     pub(crate) fn start_work(
         &mut self,
+        work: Work,
+        files: Vec<InputFile>,
+        outputs: &[&str],
+    ) -> u64 {
+        self.send_execute(FIRST_CONTEXT, work, files, outputs)
+    }
+
+    fn send_execute(
+        &mut self,
+        context: ContextNumber,
         work: Work,
         files: Vec<InputFile>,
         outputs: &[&str],
@@ -173,16 +197,10 @@ impl Session {
         if work.is_command() {
             self.sequence.sent_command(execution);
         } else {
-            self.sequence.sent(FIRST_CONTEXT, execution);
+            self.sequence.sent(context, execution);
         }
         let outputs = outputs.iter().map(|&name| name.to_owned()).collect();
-        self.send(&ToAgent::Execute(Execute {
-            execution,
-            context: FIRST_CONTEXT,
-            work,
-            files,
-            outputs,
-        }));
+        self.send(&ToAgent::Execute(Execute { execution, context, work, files, outputs }));
         execution
     }
 
@@ -254,13 +272,11 @@ impl Session {
                 outcome.stdout_dropped = stdout_dropped;
                 self.end(number);
             }
-            FromAgent::KernelExited { execution, end, changes, .. } => {
-                self.wait_until_ready().unwrap();
-                if let Some(number) = execution {
-                    let outcome = self.outcomes.entry(number).or_default();
-                    outcome.changes = changes;
-                    outcome.end = Some(end);
-                    self.end(number);
+            FromAgent::KernelReady { .. } => {}
+            FromAgent::KernelExited { context, .. } => {
+                self.note_exit(message);
+                if !self.closing.contains(&context) {
+                    self.wait_for_kernel(context);
                 }
             }
             FromAgent::FilesRefused { reason, .. } => {
@@ -269,6 +285,53 @@ impl Session {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    fn note_exit(&mut self, message: FromAgent) {
+        if let FromAgent::KernelExited { execution: Some(number), end, changes, .. } = message {
+            let outcome = self.outcomes.entry(number).or_default();
+            outcome.changes = changes;
+            outcome.end = Some(end);
+            self.end(number);
+        }
+    }
+
+    /// Waits until the kernel of a context is up.
+    pub(crate) fn wait_for_kernel(&mut self, context: ContextNumber) {
+        while !self.ready.contains(&context) {
+            let message = self.recv().expect("the session ended");
+            self.note(message);
+        }
+    }
+
+    /// Opens a context, with its kernel.
+    pub(crate) fn open_context(&mut self, context: ContextNumber) {
+        self.begin_context(context);
+        self.wait_for_kernel(context);
+    }
+
+    /// Asks for a context, whose kernel may not be there yet.
+    pub(crate) fn begin_context(&mut self, context: ContextNumber) {
+        self.sequence.open(context);
+        self.send(&ToAgent::OpenContext { context });
+    }
+
+    /// Closes a context. What it ran is over then.
+    pub(crate) fn close_context(&mut self, context: ContextNumber) {
+        self.sequence.close(context);
+        self.closing.insert(context);
+        self.send(&ToAgent::CloseContext { context });
+        loop {
+            match self.recv().expect("the session ended") {
+                FromAgent::ContextClosed { context: closed } if closed == context => return,
+                message => self.note(message),
+            }
+        }
+    }
+
+    pub(crate) fn execute_in(&mut self, context: ContextNumber, code: &str) -> Outcome {
+        self.start_in(context, code);
+        self.finish()
     }
 
     fn end(&mut self, number: u64) {
