@@ -297,3 +297,6 @@ fn open_roots(context: &Context) -> Result<Roots, Failure> {
     }
     Ok(roots.with_tmp(open(Path::new(places::TMP))?))
 }
+
+#[cfg(test)]
+mod tests;

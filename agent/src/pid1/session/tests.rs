@@ -1,0 +1,392 @@
+//! A session whose launcher, kernels and leaves are the test's. Each in a process of its own: a session
+//! reaps every child of its process.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
+use vivarium_protocol::leaf::Leaf;
+use vivarium_protocol::message::{
+    CommandSpec, Completion, Origin, SpawnNumber, SpawnReport, ToLauncher,
+};
+use vivarium_protocol::outcome::{KernelEnd, Usage};
+use vivarium_protocol::policy::Network;
+use vivarium_protocol::stream;
+
+use super::*;
+use crate::leaf_control::fake::FakeLeaf;
+use crate::sandbox::fixture;
+
+/// Of no process.
+const PID: u32 = i32::MAX as u32;
+
+const BY_AGENT: KernelEnd = KernelEnd::Signaled { signal: 9, by_agent: true };
+const KILLED: KernelEnd = KernelEnd::Signaled { signal: 9, by_agent: false };
+
+/// A session with cgroups.
+fn context(workdir: &Path) -> Context {
+    let mut context = fixture::context(&[], Network::None, workdir);
+    context.policy.cgroup = Some(fixture::placement("/agent", "/kernel"));
+    context.program = Some(File::open("/dev/null").unwrap().into());
+    context.host.cpus = 1;
+    context
+}
+
+fn control_of(leaf: &FakeLeaf) -> LeafControl {
+    let [kill, events] = leaf.files();
+    LeafControl::new(kill, events).unwrap()
+}
+
+struct Outside<'a> {
+    session: Session<'a>,
+    supervisor: UnixStream,
+    launcher: UnixStream,
+}
+
+/// A process that the launcher was asked for.
+struct Spawned {
+    number: SpawnNumber,
+    leaf: Leaf,
+    fds: Vec<OwnedFd>,
+}
+
+impl Outside<'_> {
+    /// Runs a test of a session whose first kernel is up. It gets that kernel and its leaf.
+    fn run(test: &str, body: impl FnOnce(Outside<'_>, Spawned, &FakeLeaf)) {
+        fixture::in_child(&format!("{}::{test}", module_path!()), || {
+            let workdir = tempfile::tempdir().unwrap();
+            let context = context(workdir.path());
+            let leaf = FakeLeaf::new();
+            let (supervisor, control) = UnixStream::pair().unwrap();
+            let (launcher, theirs) = UnixStream::pair().unwrap();
+            let session =
+                Session::new(&context, &control, theirs, Some(control_of(&leaf))).unwrap();
+            let mut outside = Outside { session, supervisor, launcher };
+            let kernel = outside.spawned();
+            assert_eq!(kernel.leaf, Leaf::FIRST);
+            let kernel = outside.kernel_up(kernel);
+            body(outside, kernel, &leaf);
+        });
+    }
+
+    /// What the launcher is asked for.
+    fn spawned(&mut self) -> Spawned {
+        let (ToLauncher::Spawn { number, leaf, .. }, fds) =
+            stream::receive_with(&self.launcher, MAX_SPAWN_FRAME_BYTES).unwrap();
+        Spawned { number, leaf, fds }
+    }
+
+    /// A process reports that it is confined, and becomes its program.
+    fn executed(&mut self, mut process: Spawned) -> Spawned {
+        let report = UnixStream::from(process.fds.pop().unwrap());
+        let confined =
+            SpawnReport::Confined { pid: PID, origin: Origin::Executed, protection: Vec::new() };
+        stream::send(&report, &confined, MAX_SMALL_FRAME_BYTES).unwrap();
+        process
+    }
+
+    fn kernel_up(&mut self, kernel: Spawned) -> Spawned {
+        let kernel = self.executed(kernel);
+        kernel.write(&[1]);
+        assert!(matches!(self.recv(), FromAgent::KernelReady { .. }));
+        kernel
+    }
+
+    fn ended(&mut self, process: &Spawned, end: KernelEnd) {
+        let message = FromLauncher::Exited { number: process.number, end, usage: Usage::default() };
+        stream::send(&self.launcher, &message, MAX_SMALL_FRAME_BYTES).unwrap();
+    }
+
+    /// Tells the agent, which has then handled it.
+    fn try_send(&mut self, message: &ToAgent, leaf: Option<&FakeLeaf>) -> Result<(), Failure> {
+        let fds = leaf.map(|leaf| leaf.files().into()).unwrap_or(vec![]);
+        stream::send_with(&self.supervisor, message, &fds, MAX_FRAME_BYTES).unwrap();
+        self.session.turn().map(drop)
+    }
+
+    fn send(&mut self, message: &ToAgent, leaf: Option<&FakeLeaf>) {
+        self.try_send(message, leaf).unwrap();
+    }
+
+    fn execute(&mut self, execution: u64, context: u32, work: Work, leaf: Option<&FakeLeaf>) {
+        let (files, outputs) = (vec![], vec![]);
+        let request = Execute { execution, context, work, files, outputs };
+        self.send(&ToAgent::Execute(request), leaf);
+    }
+
+    /// A command that runs.
+    fn command(&mut self, execution: u64, own: Option<&FakeLeaf>) -> Spawned {
+        let spec = CommandSpec::new(vec!["sleep".into()]);
+        let spec = CommandSpec { own_leaf: own.is_some(), ..spec };
+        self.execute(execution, 0, Work::Command(spec), own);
+        let command = self.spawned();
+        let command = self.executed(command);
+        assert_eq!(self.recv(), FromAgent::Started { execution });
+        command
+    }
+
+    fn code(&mut self, execution: u64, context: u32) {
+        self.execute(execution, context, Work::code("1".into()), None);
+        assert_eq!(self.recv(), FromAgent::Started { execution });
+    }
+
+    /// What the agent says next.
+    fn recv(&mut self) -> FromAgent {
+        while !self.has_said() {
+            self.turn();
+        }
+        stream::receive(&self.supervisor, MAX_FRAME_BYTES).unwrap()
+    }
+
+    fn turn(&mut self) {
+        assert!(self.session.turn().unwrap().is_continue());
+    }
+
+    fn has_said(&self) -> bool {
+        let mut fds = [PollFd::new(self.supervisor.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO).unwrap() > 0
+    }
+
+    /// The end of a kernel, with the code that it took with it.
+    fn recv_exit(&mut self) -> (u32, Option<u64>, KernelEnd) {
+        match self.recv() {
+            FromAgent::KernelExited { context, execution, end, .. } => (context, execution, end),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn recv_done(&mut self) -> (u64, Completion) {
+        match self.recv() {
+            FromAgent::Done { execution, completion, .. } => (execution, completion),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Spawned {
+    /// A frame from a kernel.
+    fn write(&self, frame: &[u8]) {
+        let mut channel = File::from(self.fds[3].try_clone().unwrap());
+        channel.write_all(&u32::try_from(frame.len()).unwrap().to_le_bytes()).unwrap();
+        channel.write_all(frame).unwrap();
+    }
+
+    /// It runs the code to its end.
+    fn run(&self, execution: u64) {
+        self.write(&[&[5], &execution.to_le_bytes()[..]].concat());
+        self.write(&[&[4], &execution.to_le_bytes()[..], &[0]].concat());
+    }
+}
+
+#[test]
+fn a_command_with_its_own_leaf_outlives_kernels_and_leaves_nothing_behind() {
+    let name = "a_command_with_its_own_leaf_outlives_kernels_and_leaves_nothing_behind";
+    Outside::run(name, |mut outside, kernel, first| {
+        let own = FakeLeaf::new();
+        let beside = outside.command(1, Some(&own));
+        assert_eq!(beside.leaf, Leaf::Command(1));
+        let within = outside.command(2, None);
+        assert_eq!(within.leaf, Leaf::FIRST);
+        outside.code(3, 0);
+
+        outside.send(&ToAgent::Replace { context: 0 }, None);
+        assert_eq!(first.kills(), 1);
+        outside.ended(&kernel, KILLED);
+        outside.ended(&within, KILLED);
+        assert_eq!(outside.recv_exit(), (0, Some(3), BY_AGENT));
+        assert!(first.kills() > 1, "and cleared before the next");
+        assert_eq!(outside.recv_done(), (2, Completion::Signaled(9)));
+        let next = outside.spawned();
+        assert_eq!(next.leaf, Leaf::FIRST);
+        let _next = outside.kernel_up(next);
+
+        assert_eq!(own.kills(), 0);
+        outside.ended(&beside, KernelEnd::Exited(0));
+        assert_eq!(outside.recv_done(), (1, Completion::Exited(0)));
+        assert_eq!(own.kills(), 1);
+    });
+}
+
+#[test]
+fn killing_a_command_with_its_own_leaf_kills_all_that_is_in_it() {
+    let name = "killing_a_command_with_its_own_leaf_kills_all_that_is_in_it";
+    Outside::run(name, |mut outside, _kernel, first| {
+        let own = FakeLeaf::new();
+        let command = outside.command(1, Some(&own));
+        outside.send(&ToAgent::Kill { execution: 1 }, None);
+        assert_eq!((own.kills(), first.kills()), (1, 0));
+        outside.ended(&command, KILLED);
+        assert_eq!(outside.recv_done(), (1, Completion::Signaled(9)));
+
+        // One that is being started is killed once it has arrived.
+        let late = FakeLeaf::new();
+        let spec = CommandSpec { own_leaf: true, ..CommandSpec::new(vec!["sleep".into()]) };
+        outside.execute(2, 0, Work::Command(spec), Some(&late));
+        let command = outside.spawned();
+        outside.send(&ToAgent::Kill { execution: 2 }, None);
+        assert_eq!(late.kills(), 0);
+        outside.executed(command);
+        assert_eq!(outside.recv(), FromAgent::Started { execution: 2 });
+        assert_eq!(late.kills(), 1);
+    });
+}
+
+#[test]
+fn with_leaves_a_kernel_ends_alone() {
+    Outside::run("with_leaves_a_kernel_ends_alone", |mut outside, kernel, first| {
+        let second = FakeLeaf::new();
+        outside.send(&ToAgent::OpenContext { context: 1 }, Some(&second));
+        let other = outside.spawned();
+        assert_eq!(other.leaf, Leaf::Context(1));
+        let other = outside.kernel_up(other);
+        outside.code(1, 0);
+        outside.code(2, 1);
+        let command = outside.command(3, None);
+
+        // It dies by itself.
+        outside.ended(&other, KernelEnd::Exited(7));
+        assert_eq!(outside.recv_exit(), (1, Some(2), KernelEnd::Exited(7)));
+        let next = outside.spawned();
+        assert_eq!((next.leaf, second.kills()), (Leaf::Context(1), 1));
+        let next = outside.kernel_up(next);
+
+        // It is replaced.
+        outside.code(4, 1);
+        outside.send(&ToAgent::Replace { context: 1 }, None);
+        outside.ended(&next, KILLED);
+        assert_eq!(outside.recv_exit(), (1, Some(4), BY_AGENT));
+        let next = outside.spawned();
+        let _next = outside.kernel_up(next);
+
+        assert_eq!(first.kills(), 0);
+        kernel.run(1);
+        assert_eq!(outside.recv_done(), (1, Completion::Ok));
+        outside.ended(&command, KernelEnd::Exited(0));
+        assert_eq!(outside.recv_done(), (3, Completion::Exited(0)));
+    });
+}
+
+#[test]
+fn a_context_is_closed_once_its_kernel_has_ended() {
+    Outside::run("a_context_is_closed_once_its_kernel_has_ended", |mut outside, kernel, first| {
+        let [running, arriving] = [FakeLeaf::new(), FakeLeaf::new()];
+        outside.send(&ToAgent::OpenContext { context: 1 }, Some(&running));
+        let one = outside.spawned();
+        let one = outside.kernel_up(one);
+        outside.code(1, 1);
+        outside.send(&ToAgent::OpenContext { context: 2 }, Some(&arriving));
+        let two = outside.spawned();
+
+        outside.send(&ToAgent::CloseContext { context: 1 }, None);
+        outside.send(&ToAgent::CloseContext { context: 2 }, None);
+        outside.send(&ToAgent::Replace { context: 2 }, None); // too late
+        assert!(!outside.has_said());
+        outside.ended(&one, KILLED);
+        assert_eq!(outside.recv_exit(), (1, Some(1), BY_AGENT));
+        assert_eq!(outside.recv(), FromAgent::ContextClosed { context: 1 });
+        assert_eq!(running.kills(), 2);
+
+        let kills = arriving.kills();
+        let two = outside.executed(two);
+        while arriving.kills() == kills {
+            outside.turn();
+        }
+        assert!(!outside.has_said());
+        outside.ended(&two, KILLED);
+        assert_eq!(outside.recv(), FromAgent::ContextClosed { context: 2 }, "it ran nothing");
+
+        outside.code(2, 0);
+        kernel.run(2);
+        assert_eq!(outside.recv_done(), (2, Completion::Ok));
+        assert_eq!(first.kills(), 0);
+    });
+}
+
+#[test]
+fn a_kernel_that_can_not_be_started_ends_no_other() {
+    Outside::run("a_kernel_that_can_not_be_started_ends_no_other", |mut outside, kernel, first| {
+        outside.code(1, 0);
+        let leaf = FakeLeaf::new();
+        outside.send(&ToAgent::OpenContext { context: 1 }, Some(&leaf));
+        let mut refused = outside.spawned();
+        let report = UnixStream::from(refused.fds.pop().unwrap());
+        let failed = SpawnReport::Failed(failure("start a process", "there is no memory"));
+        stream::send(&report, &failed, MAX_SMALL_FRAME_BYTES).unwrap();
+        outside.turn();
+        outside.ended(&refused, KernelEnd::Exited(1));
+        let (context, None, KernelEnd::NotStarted(why)) = outside.recv_exit() else { panic!() };
+        assert!(context == 1 && why.contains("there is no memory"), "{why}");
+
+        // Only if it is asked for, another is started.
+        outside.send(&ToAgent::Replace { context: 1 }, None);
+        let next = outside.spawned();
+        let _next = outside.kernel_up(next);
+        kernel.run(1);
+        assert_eq!(outside.recv_done(), (1, Completion::Ok));
+        assert_eq!(first.kills(), 0);
+    });
+}
+
+#[test]
+fn code_waits_for_the_kernel_of_its_own_context() {
+    Outside::run("code_waits_for_the_kernel_of_its_own_context", |mut outside, kernel, _| {
+        let leaf = FakeLeaf::new();
+        outside.send(&ToAgent::OpenContext { context: 1 }, Some(&leaf));
+        let other = outside.spawned();
+        outside.execute(1, 1, Work::code("1".into()), None);
+        outside.code(2, 0);
+        kernel.run(2);
+        assert_eq!(outside.recv_done(), (2, Completion::Ok));
+        let other = outside.kernel_up(other);
+        assert_eq!(outside.recv(), FromAgent::Started { execution: 1 });
+        other.run(1);
+        assert_eq!(outside.recv_done(), (1, Completion::Ok));
+    });
+}
+
+#[test]
+fn without_the_files_of_a_leaf_there_is_no_process_in_it() {
+    Outside::run("without_the_files_of_a_leaf_there_is_no_process_in_it", |mut outside, _, _| {
+        let refused = outside.try_send(&ToAgent::OpenContext { context: 1 }, None).unwrap_err();
+        assert_eq!(refused.operation, "receive a leaf's files");
+        let spec = CommandSpec { own_leaf: true, ..CommandSpec::new(vec!["sleep".into()]) };
+        let (work, files, outputs) = (Work::Command(spec), vec![], vec![]);
+        let request = Execute { execution: 1, context: 0, work, files, outputs };
+        let refused = outside.try_send(&ToAgent::Execute(request), None).unwrap_err();
+        assert_eq!(refused.operation, "receive a leaf's files");
+    });
+    let workdir = tempfile::tempdir().unwrap();
+    let mut context = context(workdir.path());
+    let (_, launcher) = UnixStream::pair().unwrap();
+    let mut launcher = LauncherClient::new(launcher);
+    assert!(KernelContext::open(&context, 0, None, &mut launcher).is_err());
+    context.policy.cgroup = None;
+    let leaf = control_of(&FakeLeaf::new());
+    assert!(KernelContext::open(&context, 0, Some(leaf), &mut launcher).is_err());
+}
+
+#[test]
+fn the_end_of_the_first_kernel_is_told_in_words() {
+    let name = "the_end_of_the_first_kernel_is_told_in_words";
+    fixture::in_child(&format!("{}::{name}", module_path!()), || {
+        let workdir = tempfile::tempdir().unwrap();
+        let context = context(workdir.path());
+        let leaf = FakeLeaf::new();
+        let (supervisor, control) = UnixStream::pair().unwrap();
+        let (launcher, theirs) = UnixStream::pair().unwrap();
+        let session = Session::new(&context, &control, theirs, Some(control_of(&leaf))).unwrap();
+        let mut outside = Outside { session, supervisor, launcher };
+        let kernel = outside.spawned();
+        let kernel = outside.executed(kernel);
+        File::from(kernel.fds[2].try_clone().unwrap()).write_all(b"no such module\n").unwrap();
+        outside.ended(&kernel, KernelEnd::Exited(1));
+        let failed = loop {
+            if let Err(failed) = outside.session.turn() {
+                break failed;
+            }
+        };
+        assert_eq!(failed.reason, "it exited with code 1 before it was ready: no such module");
+    });
+}
