@@ -291,7 +291,7 @@ mod tests {
         std::fs::create_dir(scope.path().join("command-3")).unwrap();
         let kernel = scope.path().to_str().unwrap();
         context.policy.cgroup = Some(fixture::placement("/nonexistent/cgroup", kernel));
-        assert!(open_leaf(&context).is_err(), "there is no context-0");
+        assert!(open_leaf(&context).is_err(), "there is no context-0-0");
         context.leaf = Leaf::Command(3);
         assert!(open_leaf(&context).unwrap().is_some());
         open_cgroup(Path::new("/")).unwrap();

@@ -11,23 +11,39 @@ pub type ContextNumber = u32;
 pub const FIRST_CONTEXT: ContextNumber = 0;
 
 /// A leaf below the session's `kernel`.
+///
+/// Each is for one kernel, and goes with it: where fork(2) tells that it has crossed a write to
+/// `cgroup.kill` (Linux 6.14, and what that was brought back to), a process that is to start in a
+/// cgroup by `CLONE_INTO_CGROUP` is killed if anything was ever written there, and nothing in the
+/// parent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leaf {
-    /// Of a context's kernel; in the first context's are commands, too.
-    Context(ContextNumber),
+    /// Of a kernel; in those of the first context are commands, too.
+    Kernel {
+        /// Its context.
+        context: ContextNumber,
+        /// How many leaves the context has had before.
+        before: u32,
+    },
     /// Of one command, by its execution.
     Command(ExecutionNumber),
 }
 
 impl Leaf {
-    /// The leaf of the context that every session has.
-    pub const FIRST: Self = Self::Context(FIRST_CONTEXT);
+    /// The first leaf of a session.
+    pub const FIRST: Self = Self::first_of(FIRST_CONTEXT);
+
+    /// The first leaf of a context.
+    #[must_use]
+    pub const fn first_of(context: ContextNumber) -> Self {
+        Self::Kernel { context, before: 0 }
+    }
 
     /// The name of its directory.
     #[must_use]
     pub fn name(self) -> String {
         match self {
-            Self::Context(number) => format!("context-{number}"),
+            Self::Kernel { context, before } => format!("context-{context}-{before}"),
             Self::Command(execution) => format!("command-{execution}"),
         }
     }

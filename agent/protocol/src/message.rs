@@ -23,7 +23,7 @@ pub use self::template::{
 };
 pub use self::work::{Assist, CommandSpec, Execute, InputFile, Stdin, WindowSize, Work};
 use crate::layer::{Layer, Report};
-use crate::leaf::ContextNumber;
+use crate::leaf::{ContextNumber, Leaf};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
 
@@ -107,12 +107,19 @@ pub enum ToAgent {
         /// Whether to hold it back.
         held: bool,
     },
-    /// Kill the kernel of a context, with what else is in its leaf, and start a fresh one. Without
-    /// cgroups every process of the session but the agent is killed, and each context gets a fresh
-    /// kernel.
+    /// Kill the kernel of a context, with what else is in its leaf. Without cgroups every process of
+    /// the session but the agent is killed, and each context gets a fresh kernel.
     Replace {
         /// The context.
         context: ContextNumber,
+    },
+    /// Start the next kernel of a context whose last one has ended: with cgroups, where each has a leaf
+    /// of its own. With it comes what [`Launch`] has of the first's.
+    StartKernel {
+        /// The context.
+        context: ContextNumber,
+        /// Where it starts.
+        leaf: Leaf,
     },
     /// Start a kernel beside the others. With cgroups comes what [`Launch`] has of the first's leaf.
     OpenContext {
@@ -286,8 +293,8 @@ pub enum FromAgent {
         reply: Result<FileReply, FileProblem>,
     },
     /// A kernel is gone. If code was running it is over, and all it printed has been
-    /// sent. Commands in its leaf are killed with it, and report their own ends. The agent starts the next kernel by
-    /// itself, unless this one was [`KernelEnd::NotStarted`].
+    /// sent. Commands in its leaf are killed with it, and report their own ends. Without cgroups the agent
+    /// starts the next kernel by itself, unless this one was [`KernelEnd::NotStarted`].
     KernelExited {
         /// Whose kernel it was.
         context: ContextNumber,

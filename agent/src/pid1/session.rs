@@ -184,6 +184,7 @@ impl<'a> Session<'a> {
                 ToAgent::Resize { execution, size } => self.resize_command(execution, size),
                 ToAgent::Hold { execution, held } => self.hold(execution, held),
                 ToAgent::Replace { context } => self.replace(context)?,
+                ToAgent::StartKernel { context, leaf } => self.start_kernel(context, leaf)?,
                 ToAgent::OpenContext { context } => self.open_context(context)?,
                 ToAgent::CloseContext { context } => self.close_context(context)?,
                 ToAgent::Describe => {

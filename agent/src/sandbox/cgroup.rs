@@ -108,15 +108,15 @@ mod tests {
 
     #[test]
     fn a_process_in_another_cgroup_is_an_error() {
-        let leaf = Path::new("/sys/fs/cgroup/vivarium/t/s/kernel/context-1");
-        assert!(is_leaf("/vivarium/t/s/kernel/context-1", leaf));
+        let leaf = Path::new("/sys/fs/cgroup/vivarium/t/s/kernel/context-0-0");
+        assert!(is_leaf("/vivarium/t/s/kernel/context-0-0", leaf));
         for other in [
             "/",
             "/vivarium/t/s/agent",
             "/vivarium/t/s/kernel",
-            "/vivarium/t/s/kernel/context-0",
-            "/vivarium/t/s/kernel/context-11",
-            "/vivarium/t/other/kernel/context-1",
+            "/vivarium/t/s/kernel/context-0-0",
+            "/vivarium/t/s/kernel/context-0-01",
+            "/vivarium/t/other/kernel/context-0-0",
         ] {
             assert!(!is_leaf(other, leaf), "{other}");
         }
@@ -129,7 +129,7 @@ mod tests {
     fn agent_and_kernel_are_held_against_their_leaves() {
         let elsewhere = "/sys/fs/cgroup/not/here";
         let context = context(&[Layer::Cgroup], elsewhere, elsewhere);
-        let expected = [elsewhere.to_owned(), format!("{elsewhere}/context-0")];
+        let expected = [elsewhere.to_owned(), format!("{elsewhere}/context-0-0")];
         for (settled, leaf) in
             [Cgroup.enter(&context), Cgroup.restrict(&context)].into_iter().zip(expected)
         {

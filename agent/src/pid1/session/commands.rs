@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use vivarium_protocol::frame::FrameError;
-use vivarium_protocol::leaf::Leaf;
+use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
     Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, WindowSize, Work,
 };
@@ -43,7 +43,8 @@ impl Session<'_> {
             return Ok(());
         };
         let (execution, is_pty) = (due.execution, spec.pty.is_some());
-        let leaf = if spec.own_leaf { Leaf::Command(execution) } else { Leaf::FIRST };
+        let first = self.contexts.get(&FIRST_CONTEXT).map(|context| context.starts_in);
+        let leaf = first.filter(|_| !spec.own_leaf).unwrap_or(Leaf::Command(execution));
         let output_cap = self.sandbox.policy.limits.max_output_bytes.get();
         match Command::spawn(spec, leaf, files, output_cap, &mut self.launcher) {
             Ok(command) => {

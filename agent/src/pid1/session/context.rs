@@ -20,8 +20,10 @@ pub(super) struct KernelContext {
     pub(super) kernel: Kernel,
     /// What the kernel runs.
     pub(super) running: Option<RunningExecution>,
-    /// Control of its leaf, where there are cgroups.
+    /// Control of its kernel's leaf, where there are cgroups.
     pub(super) leaf: Option<LeafControl>,
+    /// Which that is.
+    pub(super) starts_in: Leaf,
     /// Whether no kernel follows on this one.
     pub(super) closing: bool,
 }
@@ -38,8 +40,9 @@ impl KernelContext {
         if leaf.is_some() != sandbox.policy.cgroup.is_some() {
             return Err(failure("open a context", "its leaf's files are not what the policy says"));
         }
-        let kernel = Kernel::spawn(sandbox, Leaf::Context(number), 1, launcher)?;
-        Ok(Self { kernel, running: None, leaf, closing: false })
+        let starts_in = Leaf::first_of(number);
+        let kernel = Kernel::spawn(sandbox, starts_in, 1, launcher)?;
+        Ok(Self { kernel, running: None, leaf, starts_in, closing: false })
     }
 
     pub(super) fn runs(&self, execution: ExecutionNumber) -> bool {
@@ -93,7 +96,31 @@ impl Session<'_> {
         self.start_next_kernels()
     }
 
-    /// Starts a fresh kernel, unless the one in place is fresh already.
+    /// Starts the next kernel of a context, in a leaf that was made for it.
+    pub(super) fn start_kernel(
+        &mut self,
+        number: ContextNumber,
+        starts_in: Leaf,
+    ) -> Result<(), Failure> {
+        let leaf = self.receive_leaf()?;
+        // It may have been closed meanwhile.
+        let Some(context) = self.contexts.get_mut(&number).filter(|context| !context.closing)
+        else {
+            return Ok(());
+        };
+        if leaf.is_none() || !context.kernel.has_ended() {
+            return Err(failure(
+                "start a kernel",
+                "there are no cgroups, or the last has not ended",
+            ));
+        }
+        let generation = context.next_generation();
+        (context.leaf, context.starts_in) = (leaf, starts_in);
+        context.kernel = Kernel::spawn(self.sandbox, starts_in, generation, &mut self.launcher)?;
+        Ok(())
+    }
+
+    /// Kills a context's kernel, unless it is fresh already. Without leaves the next one starts.
     pub(super) fn replace(&mut self, number: ContextNumber) -> Result<(), Failure> {
         // It may have been closed meanwhile.
         let Some(context) = self.contexts.get_mut(&number).filter(|context| !context.closing)
@@ -102,27 +129,27 @@ impl Session<'_> {
         };
         match context.kernel.stage {
             KernelStage::Up => self.kill_kernel(number, REPLACED),
-            KernelStage::Gone => {
+            KernelStage::Gone if context.leaf.is_none() => {
                 context.kernel.stage = KernelStage::Ended;
                 self.start_next_kernels()
             }
-            KernelStage::Confining(_)
+            KernelStage::Gone
+            | KernelStage::Confining(_)
             | KernelStage::Booting
             | KernelStage::Failed
             | KernelStage::Ended => Ok(()),
         }
     }
 
-    /// Asks for the kernels that follow on those that have ended. Without leaves only once all that are
-    /// killed have: with the last of them everything is killed once more.
+    /// Without leaves, asks for the kernels that follow on those that have ended: once all that are killed
+    /// have, as with the last of them everything is killed once more.
     pub(super) fn start_next_kernels(&mut self) -> Result<(), Failure> {
         let is_ending = |kernel: &Kernel| !kernel.has_ended() && kernel.kill_reason.is_some();
         let is_quiet = !self.contexts.values().any(|context| is_ending(&context.kernel));
-        for (number, context) in &mut self.contexts {
+        for context in self.contexts.values_mut() {
             let is_due = matches!(context.kernel.stage, KernelStage::Ended);
-            if is_due && (is_quiet || context.leaf.is_some()) {
-                let generation = context.next_generation();
-                let leaf = Leaf::Context(*number);
+            if is_due && is_quiet && context.leaf.is_none() {
+                let (leaf, generation) = (context.starts_in, context.next_generation());
                 context.kernel = Kernel::spawn(self.sandbox, leaf, generation, &mut self.launcher)?;
             }
         }

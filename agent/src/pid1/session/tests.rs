@@ -198,9 +198,13 @@ fn a_command_with_its_own_leaf_outlives_kernels_and_leaves_nothing_behind() {
         assert_eq!(outside.recv_exit(), (0, Some(3), BY_AGENT));
         assert!(first.kills() > 1, "and cleared before the next");
         assert_eq!(outside.recv_done(), (2, Completion::Signaled(9)));
+        let second = Leaf::Kernel { context: 0, before: 1 };
+        let fresh = FakeLeaf::new();
+        outside.send(&ToAgent::StartKernel { context: 0, leaf: second }, Some(&fresh));
         let next = outside.spawned();
-        assert_eq!(next.leaf, Leaf::FIRST);
+        assert_eq!(next.leaf, second);
         let _next = outside.kernel_up(next);
+        assert_eq!(outside.command(4, None).leaf, second);
 
         assert_eq!(own.kills(), 0);
         outside.ended(&beside, KernelEnd::Exited(0));
@@ -239,7 +243,7 @@ fn with_leaves_a_kernel_ends_alone() {
         let second = FakeLeaf::new();
         outside.send(&ToAgent::OpenContext { context: 1 }, Some(&second));
         let other = outside.spawned();
-        assert_eq!(other.leaf, Leaf::Context(1));
+        assert_eq!(other.leaf, Leaf::first_of(1));
         let other = outside.kernel_up(other);
         outside.code(1, 0);
         outside.code(2, 1);
@@ -248,8 +252,11 @@ fn with_leaves_a_kernel_ends_alone() {
         // It dies by itself.
         outside.ended(&other, KernelEnd::Exited(7));
         assert_eq!(outside.recv_exit(), (1, Some(2), KernelEnd::Exited(7)));
+        assert_eq!(second.kills(), 1);
+        let (leaf, third) = (Leaf::Kernel { context: 1, before: 1 }, FakeLeaf::new());
+        outside.send(&ToAgent::StartKernel { context: 1, leaf }, Some(&third));
         let next = outside.spawned();
-        assert_eq!((next.leaf, second.kills()), (Leaf::Context(1), 1));
+        assert_eq!(next.leaf, leaf);
         let next = outside.kernel_up(next);
 
         // It is replaced.
@@ -257,8 +264,6 @@ fn with_leaves_a_kernel_ends_alone() {
         outside.send(&ToAgent::Replace { context: 1 }, None);
         outside.ended(&next, KILLED);
         assert_eq!(outside.recv_exit(), (1, Some(4), BY_AGENT));
-        let next = outside.spawned();
-        let _next = outside.kernel_up(next);
 
         assert_eq!(first.kills(), 0);
         kernel.run(1);
@@ -319,8 +324,10 @@ fn a_kernel_that_can_not_be_started_ends_no_other() {
         let (context, None, KernelEnd::NotStarted(why)) = outside.recv_exit() else { panic!() };
         assert!(context == 1 && why.contains("there is no memory"), "{why}");
 
-        // Only if it is asked for, another is started.
+        // Another needs a leaf of its own.
         outside.send(&ToAgent::Replace { context: 1 }, None);
+        let leaf = Leaf::Kernel { context: 1, before: 1 };
+        outside.send(&ToAgent::StartKernel { context: 1, leaf }, Some(&FakeLeaf::new()));
         let next = outside.spawned();
         let _next = outside.kernel_up(next);
         kernel.run(1);

@@ -21,15 +21,16 @@ pub enum OomOrigin {
     Host,
 }
 
-/// What has been asked about so far. The default knows nothing.
-#[derive(Debug, Default)]
+/// What has been asked about so far. The default knows nothing. Each leaf and each command has its
+/// own: one limit that was reached may have cost several of them a process.
+#[derive(Debug, Clone, Default)]
 pub struct OomAttribution {
     scope: OomCounter,
     tenant: OomCounter,
 }
 
 /// A cgroup, and how often its limit was reached when last asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct OomCounter {
     dir: PathBuf,
     ooms: u64,

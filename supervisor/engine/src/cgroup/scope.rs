@@ -279,7 +279,7 @@ mod tests {
         let scope = Scope::make(dir.clone(), &settings().sandbox.limits, "delegate").unwrap();
         let placement = scope.placement();
         assert_eq!((placement.agent, placement.kernel), (dir.join("agent"), dir.join("kernel")));
-        assert!(dir.join("agent").is_dir() && dir.join("kernel/context-0").is_dir());
+        assert!(dir.join("agent").is_dir() && dir.join("kernel/context-0-0").is_dir());
         let missing = "memory.max, memory.swap.max, pids.max, cpu.max, cpu.weight (controllers not \
                        available: memory, pids, cpu)";
         assert_eq!((placement.missing.as_str(), placement.fix.as_str()), (missing, "delegate"));
@@ -307,10 +307,10 @@ mod tests {
             io: Some(Io { read_bytes: 5, write_bytes: 6 }),
         };
         assert_eq!(scope.usage(), used);
-        put("kernel/context-0/cpu.stat", "usage_usec 5\n");
+        put("kernel/context-0-0/cpu.stat", "usage_usec 5\n");
         let meter = scope.meter(Leaf::FIRST);
         let mark = meter.mark();
-        put("kernel/context-0/cpu.stat", "usage_usec 9\n");
+        put("kernel/context-0-0/cpu.stat", "usage_usec 9\n");
         assert_eq!(meter.since(&mark).cpu_us, Some(4));
         put("memory.events.local", "oom 0\n");
         fs::write(tenant.path().join("memory.events.local"), "oom 0\n").unwrap();
@@ -334,7 +334,7 @@ mod tests {
         // Ordinary files can not be waited for: it must not be taken for empty.
         fs::write(dir.join("cgroup.events"), "populated 1\n").unwrap();
         assert_eq!(scope.remove().await.unwrap_err().operation, "watch");
-        fs::write(dir.join("kernel/context-0/memory.events"), "oom_kill 3\n").unwrap();
+        fs::write(dir.join("kernel/context-0-0/memory.events"), "oom_kill 3\n").unwrap();
         fs::write(dir.join("kernel/pids.events"), "max 4\n").unwrap();
         let counts = scope.events(Leaf::FIRST).read(Default::default());
         assert_eq!((counts.oom_kills, counts.forks_refused), (3, 4));

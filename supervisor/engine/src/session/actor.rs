@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ use super::processes::SessionProcesses;
 use super::state::{self, Event};
 use super::transfer::Transfers;
 use super::{Adjustable, Command, Identity, QueuedExecution, Session, Timing};
-use crate::cgroup::{Meter, OomAttribution, Scope};
+use crate::cgroup::{Meter, Scope};
 
 mod beside;
 mod cgroup_events;
@@ -99,15 +100,14 @@ struct Actor {
     last_question: ExecutionNumber,
     describes: Vec<oneshot::Sender<Description>>,
     idle_waiters: Vec<oneshot::Sender<()>>,
-    oom: OomAttribution,
     transfers: Transfers,
 }
 
 impl Actor {
     fn new(session: Arc<Session>, processes: SessionProcesses, launch: LaunchContext) -> Self {
-        let SessionProcesses { channel, resources, sequence, accounting } = processes;
+        let SessionProcesses { channel, resources, sequence, mut accounting } = processes;
         // From now on: what happened to others while it waited in a pool is not its doing.
-        let oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
+        accounting.oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
         Self {
             session,
             channel,
@@ -122,7 +122,6 @@ impl Actor {
             last_question: FIRST_QUESTION,
             describes: Vec::new(),
             idle_waiters: Vec::new(),
-            oom,
             transfers: Transfers::default(),
         }
     }
@@ -198,8 +197,8 @@ impl Actor {
                 continue;
             }
             let execution = queued.number;
-            let meter = Arc::clone(&context.accounting.meter);
-            let (running, message) = self.take_up(queued, number, Leaf::Context(number), meter);
+            let (leaf, meter) = (context.leaf, Arc::clone(&context.accounting.meter));
+            let (running, message) = self.take_up(queued, number, leaf, meter);
             if let Err(error) = self.channel.send(&message) {
                 self.reject(running, None, error.to_string());
                 continue;
@@ -279,8 +278,12 @@ impl Actor {
     }
 
     fn send(&mut self, message: &ToAgent) -> Step {
+        self.send_with(message, Vec::new())
+    }
+
+    fn send_with(&mut self, message: &ToAgent, descriptors: Vec<OwnedFd>) -> Step {
         self.liveness.wanted();
-        match self.channel.send(message) {
+        match self.channel.send_with(message, descriptors) {
             Ok(()) => Step::Continue(()),
             Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
         }

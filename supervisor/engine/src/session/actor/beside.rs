@@ -19,7 +19,7 @@ use super::leaves::{Starting, descriptors};
 use super::verdict::{Verdict, join};
 use super::{Accounting, Actor, End, RunningExecution, Step, Stop};
 use crate::budget::Reservation;
-use crate::cgroup::{CgroupEventCounts, LeafFiles};
+use crate::cgroup::{CgroupEventCounts, LeafFiles, OomAttribution};
 use crate::session::QueuedExecution;
 use crate::session::cause;
 use crate::session::deadlines::{Awaited, Deadline, Overdue};
@@ -43,6 +43,8 @@ pub(super) struct RunningCommand {
     accounting: Option<Accounting>,
     /// What the leaf of the first context had counted when it began.
     counted: CgroupEventCounts,
+    /// The same of memory that was used up.
+    oom: OomAttribution,
     /// Why the kernel was, or is being, replaced with which it ends.
     kernel_end: Option<(Cause, String)>,
 }
@@ -126,7 +128,10 @@ impl Actor {
                 let meter = Arc::clone(&accounting.meter);
                 (Leaf::Command(queued.number), meter, Some(accounting))
             }
-            None => (Leaf::FIRST, Arc::clone(&self.contexts.first().accounting.meter), None),
+            None => {
+                let first = self.contexts.first();
+                (first.leaf, Arc::clone(&first.accounting.meter), None)
+            }
         };
         let (execution, message) = self.take_up(queued, FIRST_CONTEXT, leaf, meter);
         let number = execution.number;
@@ -146,6 +151,7 @@ impl Actor {
             survives_reset,
             accounting,
             counted: self.contexts.first().accounting.counter.counted(),
+            oom: self.contexts.first().accounting.oom.clone(),
             kernel_end: None,
         };
         command.deadline.set(Awaited::Handover, &self.session.timing, command.execution.timeout);
@@ -361,26 +367,20 @@ impl Actor {
     }
 
     fn finish_command(&mut self, command: RunningCommand, completion: Completion, usage: Usage) {
-        let RunningCommand { execution, counted, kernel_end, accounting, .. } = command;
+        let RunningCommand { execution, counted, mut oom, kernel_end, accounting, .. } = command;
         let evidence = match accounting {
             Some(mut accounting) => {
                 self.remove_leaf(execution.leaf);
                 self.evidence_of_leaf(&mut accounting)
             }
-            None => self.evidence_since(counted),
+            None => self.evidence_since(counted, &mut oom),
         };
         let was_killed = completion == Completion::Signaled(Signal::SIGKILL as i32);
-        if was_killed && evidence.oom_kills > 0 && !execution.killed {
+        if was_killed && evidence.oom_kills > 0 && !execution.killed && kernel_end.is_none() {
             let end = KernelEnd::Signaled { signal: Signal::SIGKILL as i32, by_agent: false };
             let (cause, detail) = cause::explain(&end, &self.session.limits(), evidence);
-            let state = if kernel_end.is_some() { State::Lost } else { State::Preserved };
-            let verdict = Verdict {
-                status: Status::Killed,
-                cause: Some(cause),
-                detail,
-                state,
-                exit_code: None,
-            };
+            let (status, state) = (Status::Killed, State::Preserved);
+            let verdict = Verdict { status, cause: Some(cause), detail, state, exit_code: None };
             return self.answer(execution, verdict, usage);
         }
         match kernel_end {

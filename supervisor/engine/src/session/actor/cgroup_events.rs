@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
 
 use super::Actor;
-use crate::cgroup::{CgroupEventCounts, Events, Meter, OomOrigin, Scope};
+use crate::cgroup::{CgroupEventCounts, Events, Meter, OomAttribution, OomOrigin, Scope};
 use crate::session::cause::Evidence;
 
 /// What is counted and measured of a leaf; nothing without one.
@@ -14,13 +14,20 @@ use crate::session::cause::Evidence;
 pub(in crate::session) struct Accounting {
     pub(super) counter: CgroupEventCounter,
     pub(super) meter: Arc<Meter>,
+    pub(super) oom: OomAttribution,
 }
 
 impl Accounting {
     /// From now on. Has to be called where tokio runs.
     pub(in crate::session) fn of(scope: &Scope, leaf: Leaf) -> Self {
         let counter = CgroupEventCounter::of(scope.events(leaf));
-        Self { counter, meter: Arc::new(scope.meter(leaf)) }
+        Self { counter, meter: Arc::new(scope.meter(leaf)), oom: scope.oom_attribution() }
+    }
+
+    /// Goes on where the leaf before ended, with what is counted of all leaves together.
+    pub(super) fn follow(&mut self, before: &Self) {
+        self.counter.counted.forks_refused = before.counter.counted.forks_refused;
+        self.counter.answered.forks_refused = before.counter.answered.forks_refused;
     }
 }
 
@@ -110,10 +117,14 @@ impl Actor {
 
     /// What the leaf of the first context has counted since then, for one of several executions that
     /// run there at the same time.
-    pub(super) fn evidence_since(&mut self, before: CgroupEventCounts) -> Evidence {
+    pub(super) fn evidence_since(
+        &mut self,
+        before: CgroupEventCounts,
+        oom: &mut OomAttribution,
+    ) -> Evidence {
         self.count(FIRST_CONTEXT);
         let counts = self.contexts.first().accounting.counter.counted().since(before);
-        self.evidence(counts)
+        self.evidence(counts, oom)
     }
 
     /// What the leaf of a command has counted, which is that command's alone.
@@ -121,21 +132,25 @@ impl Actor {
         let (counts, _) = accounting.counter.count();
         // What forks were refused is known of all leaves together, and told by the first's.
         self.launch.observer.limits_reached(counts.oom_kills, 0);
-        self.evidence(counts)
+        self.evidence(counts, &mut accounting.oom)
     }
 
     /// What has been counted since the last answer, all of it.
     pub(super) fn gather(&mut self, number: ContextNumber) -> Evidence {
         self.count(number);
-        let counts = self.contexts.get_mut(number);
-        let counts = counts.map(|context| context.accounting.counter.take()).unwrap_or_default();
-        self.evidence(counts)
+        let Some(context) = self.contexts.get_mut(number) else { return Evidence::default() };
+        let counts = context.accounting.counter.take();
+        let mut oom = std::mem::take(&mut context.accounting.oom);
+        let evidence = self.evidence(counts, &mut oom);
+        if let Some(context) = self.contexts.get_mut(number) {
+            context.accounting.oom = oom;
+        }
+        evidence
     }
 
-    fn evidence(&mut self, counts: CgroupEventCounts) -> Evidence {
+    fn evidence(&self, counts: CgroupEventCounts, oom: &mut OomAttribution) -> Evidence {
         let peak = self.session.scope.get().and_then(|scope| scope.memory_peak_bytes());
-        let oom_origin =
-            if counts.oom_kills > 0 { self.oom.origin() } else { OomOrigin::default() };
+        let oom_origin = if counts.oom_kills > 0 { oom.origin() } else { OomOrigin::default() };
         Evidence::of(counts, peak, oom_origin)
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Context {
     pub(super) held: bool,
     pub(super) resets: Vec<Reset>,
     pub(super) kernels: Kernels,
+    /// Where its kernel starts, if there are leaves.
+    pub(super) leaf: Leaf,
     pub(super) origin: Option<Origin>,
     /// Whether a kernel that would not start has been tried once more.
     pub(super) retried: bool,
@@ -50,7 +52,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(name: &str, accounting: Accounting) -> Self {
+    pub(super) fn new(name: &str, leaf: Leaf, accounting: Accounting) -> Self {
         Self {
             name: name.into(),
             state: SessionState::Starting,
@@ -60,6 +62,7 @@ impl Context {
             held: false,
             resets: Vec::new(),
             kernels: Kernels::of(name),
+            leaf,
             origin: None,
             retried: false,
             accounting,
@@ -103,7 +106,7 @@ pub(super) struct Contexts {
 
 impl Contexts {
     pub(super) fn new(accounting: Accounting) -> Self {
-        let first = Context::new(MAIN_CONTEXT, accounting);
+        let first = Context::new(MAIN_CONTEXT, Leaf::FIRST, accounting);
         Self { first, others: BTreeMap::new(), last: FIRST_CONTEXT }
     }
 
@@ -156,15 +159,17 @@ impl Contexts {
     /// The one that something in this leaf belongs to: commands to the first.
     pub(super) fn running_in(&self, leaf: Leaf) -> &Context {
         match leaf {
-            Leaf::Context(number) => self.get(number).unwrap_or(&self.first),
+            Leaf::Kernel { context, .. } => self.get(context).unwrap_or(&self.first),
             Leaf::Command(_) => &self.first,
         }
     }
 
-    pub(super) fn add(&mut self, context: Context) -> ContextNumber {
+    pub(super) fn add(&mut self, name: &str, opening: Opened) -> (ContextNumber, Leaf) {
         self.last += 1;
-        self.others.insert(self.last, context);
-        self.last
+        let leaf = Leaf::first_of(self.last);
+        let context = Context::new(name, leaf, Accounting::default());
+        self.others.insert(self.last, Context { opening: Some(opening), ..context });
+        (self.last, leaf)
     }
 
     pub(super) fn remove(&mut self, number: ContextNumber) -> Option<Context> {

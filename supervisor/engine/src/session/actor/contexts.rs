@@ -11,7 +11,7 @@ use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::cgroup_events::Accounting;
-use super::context::{Context, ContextEvent, Opened, Reset};
+use super::context::{ContextEvent, Opened, Reset};
 use super::leaves::{Starting, descriptors};
 use super::{Actor, End, Step, Stop};
 use crate::cgroup::LeafFiles;
@@ -165,18 +165,53 @@ impl Actor {
             discard(reply.send(Err(refusal)), "who asked may be gone");
             return Step::Continue(());
         }
-        let mut context = Context::new(name, Accounting::default());
-        context.opening = Some(reply);
-        let number = self.contexts.add(context);
+        let (number, leaf) = self.contexts.add(name, reply);
         self.session.touch();
         match self.resources.scope.clone() {
             Some(scope) => {
-                let starting = Starting::Context(number);
-                self.make_leaf(scope, Leaf::Context(number), starting);
+                self.make_leaf(scope, leaf, Starting::Context(number));
                 Step::Continue(())
             }
             None => self.start_context(number, None),
         }
+    }
+
+    /// The kernel of a context has ended: with leaves the next one starts in a fresh one. Without, the
+    /// agent starts it by itself, unless this one was not even started.
+    pub(super) fn next_kernel(&mut self, number: ContextNumber, was_started: bool) -> Step {
+        self.wait_for(number, Awaited::Kernel);
+        let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
+        match (self.resources.scope.clone(), context.leaf) {
+            (Some(scope), Leaf::Kernel { before, .. }) => {
+                let ended = context.leaf;
+                context.leaf = Leaf::Kernel { context: number, before: before.wrapping_add(1) };
+                let leaf = context.leaf;
+                self.make_leaf(scope, leaf, Starting::Kernel(number));
+                self.remove_leaf(ended);
+                Step::Continue(())
+            }
+            _ if was_started => Step::Continue(()),
+            _ => self.send(&ToAgent::Replace { context: number }),
+        }
+    }
+
+    /// Has the agent start the next kernel of a context, in the leaf that was made for it.
+    pub(super) fn start_kernel(
+        &mut self,
+        number: ContextNumber,
+        leaf: Leaf,
+        (files, mut accounting): (LeafFiles, Accounting),
+    ) -> Step {
+        let context = self.contexts.get_mut(number);
+        let Some(context) = context.filter(|context| context.closing.is_none()) else {
+            // It was closed meanwhile.
+            self.remove_leaf(leaf);
+            return Step::Continue(());
+        };
+        accounting.follow(&context.accounting);
+        context.accounting = accounting;
+        let message = ToAgent::StartKernel { context: number, leaf };
+        self.send_with(&message, descriptors(files).into())
     }
 
     /// Has the agent start the kernel of a context, in the leaf that was made for it.
@@ -191,15 +226,9 @@ impl Actor {
             alongside.extend(descriptors(files));
             context.accounting = accounting;
         }
-        self.liveness.wanted();
         self.sequence.open(number);
-        match self.channel.send_with(&ToAgent::OpenContext { context: number }, alongside) {
-            Ok(()) => {
-                self.wait_for(number, Awaited::Kernel);
-                Step::Continue(())
-            }
-            Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
-        }
+        self.wait_for(number, Awaited::Kernel);
+        self.send_with(&ToAgent::OpenContext { context: number }, alongside)
     }
 
     /// Closes a context; `reply` hears whether there is one, when nothing of it is left.
@@ -255,8 +284,8 @@ impl Actor {
             for waiting in context.closing.into_iter().flatten() {
                 discard(waiting.send(true), "who asked may be gone");
             }
+            self.remove_leaf(context.leaf);
         }
-        self.remove_leaf(Leaf::Context(number));
         self.note_state();
         self.dispatch_all()
     }

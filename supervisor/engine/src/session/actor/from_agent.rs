@@ -1,5 +1,7 @@
 //! Handling the agent's messages.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
@@ -187,6 +189,7 @@ impl Actor {
             // It was on its way while the last kernel died, and runs in this one.
             running.stop = running.stop.filter(|stop| *stop != Stop::Reset);
             // The start of that is not its doing.
+            (running.leaf, running.meter) = (context.leaf, Arc::clone(&context.accounting.meter));
             running.mark = running.meter.mark();
             self.set_state(number, Event::KernelResumed)?;
             self.wait_for(number, Awaited::Handover);
@@ -300,10 +303,8 @@ impl Actor {
                 return self.close_failed(number, &detail);
             }
             context.retried = true;
-            self.send(&ToAgent::Replace { context: number })?;
         }
-        self.wait_for(number, Awaited::Kernel);
-        Step::Continue(())
+        self.next_kernel(number, !matches!(end, KernelEnd::NotStarted(_)))
     }
 }
 

@@ -6,22 +6,26 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use vivarium_protocol::leaf::{ContextNumber, Leaf};
-use vivarium_protocol::outcome::State;
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
+use vivarium_protocol::outcome::{Cause, State};
 
 use super::cgroup_events::Accounting;
-use super::{Actor, Step};
+use super::{Actor, End, Step};
 use crate::cgroup::{CgroupError, LeafFiles, Scope};
 use crate::session::QueuedExecution;
 
 /// Who is to start in a leaf.
 pub(super) enum Starting {
     Command(Box<QueuedExecution>),
+    /// The first kernel of a context.
     Context(ContextNumber),
+    /// A further one.
+    Kernel(ContextNumber),
 }
 
 pub(super) struct MadeLeaf {
     starting: Starting,
+    leaf: Leaf,
     made: Result<(LeafFiles, Accounting), CgroupError>,
 }
 
@@ -46,11 +50,11 @@ impl Actor {
         self.making.spawn_blocking(move || {
             let made = scope.make_leaf(leaf).and_then(|()| scope.leaf_files(leaf));
             let made = made.map(|files| (files, Accounting::of(&scope, leaf)));
-            MadeLeaf { starting, made }
+            MadeLeaf { starting, leaf, made }
         });
     }
 
-    pub(super) fn on_made_leaf(&mut self, MadeLeaf { starting, made }: MadeLeaf) -> Step {
+    pub(super) fn on_made_leaf(&mut self, MadeLeaf { starting, leaf, made }: MadeLeaf) -> Step {
         let made = made.map_err(|error| {
             let detail = vivarium_protocol::error_chain(&error);
             tracing::warn!(session = self.session.identity.id, detail, "no leaf could be made");
@@ -68,6 +72,14 @@ impl Actor {
             }
             (Starting::Context(number), Ok((files, accounting))) => {
                 self.start_context(number, Some((files, accounting)))
+            }
+            (Starting::Kernel(number), Ok(made)) => self.start_kernel(number, leaf, made),
+            (Starting::Kernel(number), Err(detail)) => {
+                let detail = format!("make the kernel's cgroup: {detail}");
+                match number {
+                    FIRST_CONTEXT => Step::Break(End::new(Cause::KernelStart, detail)),
+                    number => self.close_failed(number, &detail),
+                }
             }
             (Starting::Context(number), Err(detail)) => {
                 self.context_failed(number, &format!("make the context's cgroup: {detail}"));
