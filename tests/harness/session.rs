@@ -137,6 +137,14 @@ impl<'d> Session<'d> {
         wait::until_true("the session's end", || self.request("GET", "", None).status == 404);
     }
 
+    /// Waits until it runs this many executions.
+    #[track_caller]
+    pub fn until_running(&self, executions: usize) {
+        wait::until_true("so many executions run", || {
+            self.info()["running"].as_array().unwrap().len() == executions
+        });
+    }
+
     /// Processes of it, its agent not counted.
     #[must_use]
     #[track_caller]

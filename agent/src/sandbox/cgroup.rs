@@ -114,7 +114,7 @@ mod tests {
             "/",
             "/vivarium/t/s/agent",
             "/vivarium/t/s/kernel",
-            "/vivarium/t/s/kernel/context-0-0",
+            "/vivarium/t/s/kernel/context-0-1",
             "/vivarium/t/s/kernel/context-0-01",
             "/vivarium/t/other/kernel/context-0-0",
         ] {

@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 34] = [
+const ROUTES: [(&str, &str); 40] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -43,6 +43,12 @@ const ROUTES: [(&str, &str); 34] = [
     ("get", "/v1/sessions/{id}/watch"),
     ("get", "/v1/sessions/{id}/ports/{port}/{path}"),
     ("post", "/v1/sessions/{id}/previews"),
+    ("post", "/v1/sessions/{id}/contexts"),
+    ("get", "/v1/sessions/{id}/contexts"),
+    ("get", "/v1/sessions/{id}/contexts/{context}"),
+    ("delete", "/v1/sessions/{id}/contexts/{context}"),
+    ("post", "/v1/sessions/{id}/contexts/{context}/reset"),
+    ("post", "/v1/sessions/{id}/contexts/{context}/interrupt"),
 ];
 
 #[test]

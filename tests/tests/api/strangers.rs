@@ -77,6 +77,12 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("DELETE", "/files/file", None),
         ("GET", "/ports/8000/file", None),
         ("POST", "/previews", Some(json!({"port": 8000}))),
+        ("POST", "/contexts", Some(json!({"id": "other"}))),
+        ("GET", "/contexts", None),
+        ("GET", "/contexts/other", None),
+        ("POST", "/contexts/other/reset", None),
+        ("POST", "/contexts/other/interrupt", None),
+        ("DELETE", "/contexts/other", None),
         ("PATCH", "", Some(json!({"metadata": {"whose": "a stranger's"}}))),
         ("DELETE", "", None),
     ]
@@ -99,7 +105,7 @@ fn every_call_of_the_api_is_tried() {
     for (path, operations) in document["paths"].as_object().unwrap() {
         let Some(rest) = path.strip_prefix("/v1/sessions/{id}") else { continue };
         let rest = rest.replace("{path}", "file").replace("{execution_id}", "1");
-        let rest = rest.replace("{port}", "8000");
+        let rest = rest.replace("{port}", "8000").replace("{context}", "other");
         for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             // A tar archive into the workdir goes by its own media type; a watch has no end.
             let elsewhere = [("put", "/files"), ("get", "/watch")];

@@ -4,6 +4,7 @@
 
 mod capacity;
 mod code;
+mod contexts;
 mod interrupts;
 mod life;
 mod output;

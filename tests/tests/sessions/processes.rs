@@ -4,6 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use vivarium_tests::events::{Events, text};
+use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::{Client, Response};
 use vivarium_tests::{Daemon, Session, Setup, wait};
 
@@ -182,8 +183,37 @@ fn signals_reach_it_and_a_kill_what_it_has_started() {
 }
 
 #[test]
-fn it_ends_with_its_kernel_and_says_so() {
+fn with_cgroups_it_outlives_kernels_and_a_reset_if_it_is_to() {
+    if !host::has(&[Requirement::Cgroup]) {
+        return;
+    }
     let daemon = Daemon::start();
+    let session = daemon.session();
+    let shell = "setsid sleep 1000 & echo on; exec sleep 1000";
+    let mortal = started(&session, json!({ "shell": shell }));
+    let survivor = started(&session, json!({"shell": shell, "survives_reset": true}));
+    let died = session.execute("import os; os.kill(os.getpid(), 9)").0;
+    assert_eq!(died["cause"], "signal");
+    for id in [&mortal, &survivor] {
+        assert_eq!(session.execution(id)["state"], "running");
+    }
+    assert_eq!(session.processes(), 5);
+    let reply = session.reset();
+    assert_eq!(reply["scope"], "context");
+    let outcome = session.until_done(&mortal).ended("killed", "reset", "lost");
+    assert!(outcome.detail().contains("the session was reset"), "{outcome}");
+    assert_eq!(session.execution(&survivor)["state"], "running");
+    wait::until_true("one and its child are gone", || session.processes() == 3);
+    // Its end is that of what it has left, too.
+    assert_eq!(signal(&session, &survivor, "SIGTERM").status, 204);
+    let _ended = session.until_done(&survivor).ended("killed", "signal", "preserved");
+    wait::until_true("nothing but the kernel", || session.processes() == 1);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn without_cgroups_it_ends_with_its_kernel_and_says_so() {
+    let daemon = Setup::default().without(&["cgroup"]).start();
     let session = daemon.session();
     let forever = json!({"shell": "echo on; exec sleep 1000"});
     let crash = || session.execute("import os; os.kill(os.getpid(), 9)").0;
@@ -193,7 +223,7 @@ fn it_ends_with_its_kernel_and_says_so() {
         let id = started(&session, forever.clone());
         end();
         let outcome = session.until_done(&id).ended("killed", cause, "lost");
-        assert!(outcome.detail().contains("ended with its kernel"), "{outcome}");
+        assert!(outcome.detail().contains("ended with a kernel of its session"), "{outcome}");
         assert_eq!(session.value("1 + 1"), "2");
         assert_eq!(session.processes(), 1);
     }

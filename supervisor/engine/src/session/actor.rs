@@ -95,6 +95,8 @@ struct Actor {
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
     /// Leaves for who is to start next.
     making: JoinSet<MadeLeaf>,
+    /// How often it was reset.
+    resets: u64,
     last_number: ExecutionNumber,
     /// Of questions about code, which are numbered apart: executions count up by one.
     last_question: ExecutionNumber,
@@ -118,6 +120,7 @@ impl Actor {
             contexts: Contexts::new(accounting),
             commands: BTreeMap::new(),
             making: JoinSet::new(),
+            resets: 0,
             last_number: 0,
             last_question: FIRST_QUESTION,
             describes: Vec::new(),

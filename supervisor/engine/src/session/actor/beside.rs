@@ -14,7 +14,7 @@ use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{Completion, ExecutionNumber, FromAgent, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status, Usage};
 
-use super::finish::{lost, with_session};
+use super::finish::{lost, with_kernel};
 use super::leaves::{Starting, descriptors};
 use super::verdict::{Verdict, join};
 use super::{Accounting, Actor, End, RunningExecution, Step, Stop};
@@ -102,7 +102,7 @@ impl Actor {
         match self.resources.scope.clone().filter(|_| queued.spec.is_background()) {
             Some(scope) => {
                 let leaf = Leaf::Command(queued.number);
-                self.make_leaf(scope, leaf, Starting::Command(Box::new(queued)));
+                self.make_leaf(scope, leaf, Starting::Command(Box::new(queued), self.resets));
             }
             None => self.start_command(queued, None),
         }
@@ -344,19 +344,21 @@ impl Actor {
     /// The session is reset, and with it go the commands that are not to outlive that: those with a
     /// leaf of their own are killed one by one.
     pub(super) fn end_background(&mut self) -> Step {
-        let ends = |command: &RunningCommand| {
-            command.accounting.is_some() && !command.survives_reset && command.kernel_end.is_none()
+        self.resets += 1;
+        let numbers: Vec<_> = self.commands.keys().copied().collect();
+        numbers.into_iter().try_for_each(|number| self.end_with_reset(number))
+    }
+
+    pub(super) fn end_with_reset(&mut self, number: ExecutionNumber) -> Step {
+        let command = self.commands.get_mut(&number);
+        let Some(command) = command.filter(|it| it.accounting.is_some() && !it.survives_reset)
+        else {
+            return Step::Continue(());
         };
-        let numbers: Vec<_> =
-            self.commands.iter().filter(|(_, it)| ends(it)).map(|(number, _)| *number).collect();
-        for number in numbers {
-            if let Some(command) = self.commands.get_mut(&number) {
-                command.kernel_end = Some((Cause::Reset, "the session was reset".to_owned()));
-            }
-            self.let_print(number)?;
-            self.send(&ToAgent::Kill { execution: number })?;
-        }
-        Step::Continue(())
+        let reset = || (Cause::Reset, "the session was reset".to_owned());
+        command.kernel_end.get_or_insert_with(reset);
+        self.let_print(number)?;
+        self.send(&ToAgent::Kill { execution: number })
     }
 
     /// The kernel of the first context is gone, or is to go, and with it what is in its leaf.
@@ -385,7 +387,7 @@ impl Actor {
         }
         match kernel_end {
             Some((cause, detail)) if was_killed => {
-                let verdict = lost(Status::Killed, cause, with_session(&detail));
+                let verdict = lost(Status::Killed, cause, with_kernel(&detail));
                 self.answer(execution, verdict, usage);
             }
             kernel_end => {

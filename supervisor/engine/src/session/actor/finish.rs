@@ -290,8 +290,8 @@ fn why_reset(context: &str) -> String {
 }
 
 /// Why something ended with a kernel that it did not run in.
-pub(super) fn with_session(detail: &str) -> String {
-    format!("all processes of the session were ended with its kernel: {detail}")
+pub(super) fn with_kernel(detail: &str) -> String {
+    format!("it was ended with a kernel of its session: {detail}")
 }
 
 /// All that is known of an execution that is over.

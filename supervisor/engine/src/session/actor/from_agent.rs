@@ -10,7 +10,7 @@ use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{FromAgent, Origin, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
-use super::finish::with_session;
+use super::finish::with_kernel;
 use super::{Actor, End, RunningExecution, Step, Stop};
 use crate::budget::Reservation;
 use crate::session::cause;
@@ -265,7 +265,7 @@ impl Actor {
         let by_agent = matches!(end, KernelEnd::Signaled { by_agent: true, .. });
         let by_order = by_agent && (context.state == SessionState::Replacing || is_closing);
         let (cause, detail) = match context.kernel_end.take().filter(|_| by_agent && !by_order) {
-            Some((cause, of_other)) => (cause, with_session(&of_other)),
+            Some((cause, of_other)) => (cause, with_kernel(&of_other)),
             None => cause::explain(end, &self.session.limits(), evidence),
         };
         if !is_starting {

@@ -16,7 +16,8 @@ use crate::session::QueuedExecution;
 
 /// Who is to start in a leaf.
 pub(super) enum Starting {
-    Command(Box<QueuedExecution>),
+    /// And how often the session had been reset when this was asked for.
+    Command(Box<QueuedExecution>, u64),
     /// The first kernel of a context.
     Context(ContextNumber),
     /// A further one.
@@ -61,11 +62,13 @@ impl Actor {
             detail
         });
         match (starting, made) {
-            (Starting::Command(queued), Ok((files, accounting))) => {
-                self.start_command(*queued, Some((files, accounting)));
-                Step::Continue(())
+            (Starting::Command(queued, resets), Ok(made)) => {
+                let number = queued.number;
+                self.start_command(*queued, Some(made));
+                // It was reset meanwhile.
+                if resets == self.resets { Step::Continue(()) } else { self.end_with_reset(number) }
             }
-            (Starting::Command(queued), Err(detail)) => {
+            (Starting::Command(queued, _), Err(detail)) => {
                 let detail = format!("make the command's cgroup: {detail}");
                 self.never_ran(*queued, None, &detail, State::Preserved);
                 self.dispatch_all()
@@ -93,7 +96,7 @@ impl Actor {
     pub(super) async fn unmade(&mut self) -> Vec<QueuedExecution> {
         let mut commands = Vec::new();
         while let Some(made) = self.making.join_next().await {
-            if let Ok(MadeLeaf { starting: Starting::Command(queued), .. }) = made {
+            if let Ok(MadeLeaf { starting: Starting::Command(queued, _), .. }) = made {
                 commands.push(*queued);
             }
         }

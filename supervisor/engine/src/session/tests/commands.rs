@@ -87,7 +87,7 @@ async fn a_kernel_that_dies_takes_commands_with_it() {
     bench.agent.done(execution, Completion::Signaled(9)).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Signal), State::Lost));
-    assert!(outcome.detail.contains("ended with its kernel"), "{}", outcome.detail);
+    assert!(outcome.detail.contains("ended with a kernel of its session"), "{}", outcome.detail);
     bench.agent.ready(2).await;
     bench.works().await;
 }

@@ -130,7 +130,7 @@ async fn a_reset_without_cgroups_ends_what_others_run_and_says_so() {
     bench.agent.exited(1, Some(main), KILLED_BY_AGENT).await;
     let ended = outcome(main_reply).await;
     assert_eq!(verdict(&ended), (Status::Killed, Some(Cause::Reset), State::Lost));
-    assert!(ended.detail.contains("all processes of the session were ended"), "{}", ended.detail);
+    assert!(ended.detail.contains("ended with a kernel of its session"), "{}", ended.detail);
     bench.agent.ready(2).await;
     bench.agent.context_ready(context, 2).await;
     assert_eq!(answer.await.unwrap(), Some(of_session(None)));

@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -32,7 +32,8 @@ async fn open(
     OptionalJson(spec, _reserved): OptionalJson<ContextSpec>,
 ) -> Result<Response, Problem> {
     let context = api.engine.open_context(&tenant, &id, spec).await?;
-    Ok((StatusCode::CREATED, Answer(context)).into_response())
+    let location = format!("/v1/sessions/{id}/contexts/{}", context.id);
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Answer(context)).into_response())
 }
 
 /// List the contexts of a session
