@@ -5,7 +5,8 @@ mod harness;
 
 use std::io::{Read, Write};
 
-use harness::{Session, policy, send_content};
+use harness::transfers::send_content;
+use harness::{Session, policy};
 use vivarium_protocol::message::{
     FileKind, FileOperation, FileProblemKind, FileReply, InputFile, ToAgent, Work,
 };

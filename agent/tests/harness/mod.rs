@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
-use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
+use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
-    CommandSpec, Execute, FileOperation, FileProblem, FileReply, FromAgent, InputFile, Launch,
-    Stdin, Stream, ToAgent, Work,
+    CommandSpec, Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, Stdin, Stream,
+    ToAgent, Work,
 };
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
@@ -28,10 +28,13 @@ use vivarium_protocol::stream::{self, StreamError, receive, send_with};
 use vivarium_protocol::units::Limit;
 
 pub(crate) use self::outcome::Outcome;
+pub(crate) use self::scope::Scope;
 use self::start::{AGENT, Launcher, fork_launcher};
 
 mod outcome;
+mod scope;
 mod start;
+pub(crate) mod transfers;
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -83,6 +86,8 @@ pub(crate) fn policy() -> Policy {
 }
 
 pub(crate) struct Session {
+    /// Whether its next kernels are the test's to start.
+    has_leaves: bool,
     launcher: Pid,
     socket: UnixStream,
     /// At the end of this the session ends.
@@ -110,14 +115,23 @@ fn program_file(program: &[u8]) -> File {
 }
 
 impl Session {
-    pub(crate) fn launch(mut policy: Policy) -> Result<Self, String> {
-        let Launcher { pid: launcher, socket, lifeline } = fork_launcher();
+    pub(crate) fn launch(policy: Policy) -> Result<Self, String> {
+        Self::launch_in(policy, None)
+    }
+
+    /// With its first leaf in a cgroup of the test's, if there is one.
+    pub(crate) fn launch_in(mut policy: Policy, scope: Option<&Scope>) -> Result<Self, String> {
+        let cgroup = scope.map(|scope| scope.dir("launcher"));
+        let Launcher { pid: launcher, socket, lifeline } = fork_launcher(cgroup.as_deref());
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
         let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
-        send_with(&socket, &launch, &[program], MAX_FRAME_BYTES).unwrap();
+        let mut given = vec![program];
+        given.extend(scope.into_iter().flat_map(|scope| scope.leaf("context-0-0")));
+        send_with(&socket, &launch, &given, MAX_FRAME_BYTES).unwrap();
         let mut session = Self {
             launcher,
+            has_leaves: scope.is_some(),
             socket,
             _lifeline: lifeline,
             sequence: Sequence::default(),
@@ -206,12 +220,17 @@ impl Session {
 
     /// A command whose standard input is this pipe.
     pub(crate) fn start_with_pipe(&mut self, work: Work, pipe: OwnedFd) -> u64 {
+        self.start_with(work, &[pipe.into()])
+    }
+
+    /// A command with these files: the read end of its pipe, and those of its own leaf.
+    pub(crate) fn start_with(&mut self, work: Work, files: &[File]) -> u64 {
         let execution = self.next;
         self.next += 1;
         self.sequence.sent_command(execution);
         let context = FIRST_CONTEXT;
         let execute = Execute { execution, context, work, files: vec![], outputs: vec![] };
-        send_with(&self.socket, &ToAgent::Execute(execute), &[pipe], MAX_FRAME_BYTES).unwrap();
+        send_with(&self.socket, &ToAgent::Execute(execute), files, MAX_FRAME_BYTES).unwrap();
         execution
     }
 
@@ -275,7 +294,7 @@ impl Session {
             FromAgent::KernelReady { .. } => {}
             FromAgent::KernelExited { context, .. } => {
                 self.note_exit(message);
-                if !self.closing.contains(&context) {
+                if !self.has_leaves && !self.closing.contains(&context) {
                     self.wait_for_kernel(context);
                 }
             }
@@ -312,8 +331,20 @@ impl Session {
 
     /// Asks for a context, whose kernel may not be there yet.
     pub(crate) fn begin_context(&mut self, context: ContextNumber) {
+        self.begin_context_in(context, &[]);
+    }
+
+    /// With the files of its leaf.
+    pub(crate) fn begin_context_in(&mut self, context: ContextNumber, leaf: &[File]) {
         self.sequence.open(context);
-        self.send(&ToAgent::OpenContext { context });
+        let message = ToAgent::OpenContext { context };
+        send_with(&self.socket, &message, leaf, MAX_FRAME_BYTES).unwrap();
+    }
+
+    /// Starts the next kernel of a context, in a leaf that was made for it.
+    pub(crate) fn start_kernel(&mut self, context: ContextNumber, before: u32, leaf: &[File]) {
+        let message = ToAgent::StartKernel { context, leaf: Leaf::Kernel { context, before } };
+        send_with(&self.socket, &message, leaf, MAX_FRAME_BYTES).unwrap();
     }
 
     /// Closes a context. What it ran is over then.
@@ -349,85 +380,6 @@ pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
     let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
     let stdin = Stdin::Bytes(stdin.to_owned());
     Work::Command(CommandSpec { stdin, ..CommandSpec::new(argv) })
-}
-
-impl Session {
-    /// Begins one; with our end of its socket.
-    pub(crate) fn begin(&mut self, operation: FileOperation) -> (u64, UnixStream) {
-        let transfer = self.next_transfer;
-        self.next_transfer += 1;
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let has_content =
-            !matches!(operation, FileOperation::List { .. } | FileOperation::Delete { .. });
-        let fds = if has_content { vec![theirs] } else { vec![] };
-        let message = ToAgent::File { transfer, operation };
-        send_with(&self.socket, &message, &fds, MAX_FRAME_BYTES).unwrap();
-        (transfer, ours)
-    }
-
-    /// What came of it.
-    pub(crate) fn done(&mut self, transfer: u64) -> Result<FileReply, FileProblem> {
-        loop {
-            if let Some(at) = self.done.iter().position(|(number, _)| *number == transfer) {
-                return self.done.swap_remove(at).1;
-            }
-            if let Some(FromAgent::FileDone { transfer, reply }) = self.recv() {
-                self.done.push((transfer, reply));
-            }
-        }
-    }
-
-    /// Whether it is known already what came of it.
-    pub(crate) fn has_done(&self, transfer: u64) -> bool {
-        self.done.iter().any(|(number, _)| *number == transfer)
-    }
-
-    pub(crate) fn operate(&mut self, operation: FileOperation) -> Result<FileReply, FileProblem> {
-        let (transfer, _socket) = self.begin(operation);
-        self.done(transfer)
-    }
-
-    pub(crate) fn read_file(&mut self, path: &str) -> Result<Vec<u8>, FileProblem> {
-        let operation = FileOperation::Read { path: path.to_owned(), offset: 0, length: None };
-        let (transfer, mut socket) = self.begin(operation);
-        self.done(transfer)?;
-        let mut content = Vec::new();
-        socket.read_to_end(&mut content).unwrap();
-        Ok(content)
-    }
-
-    pub(crate) fn write_file(
-        &mut self,
-        path: &str,
-        content: &[u8],
-    ) -> Result<FileReply, FileProblem> {
-        let (transfer, socket) = self.begin(FileOperation::Write { path: path.to_owned() });
-        send_content(socket, content);
-        self.done(transfer)
-    }
-
-    pub(crate) fn list(&mut self, path: &str) -> Vec<String> {
-        let (path, after) = (path.to_owned(), String::new());
-        let operation = FileOperation::List { path, recursive: true, after, limit: 1000 };
-        let FileReply::Listed { entries, more: false } = self.operate(operation).unwrap() else {
-            panic!("not listed");
-        };
-        entries.into_iter().map(|entry| entry.path).collect()
-    }
-}
-
-/// Sends content, from a thread of its own, as the agent may refuse it at any point.
-pub(crate) fn send_content(mut socket: UnixStream, content: &[u8]) {
-    let content = content.to_owned();
-    std::thread::spawn(move || {
-        for chunk in content.chunks(1 << 20).chain([&[][..]]) {
-            let len = u32::try_from(chunk.len()).unwrap().to_le_bytes();
-            if socket.write_all(&len).and_then(|()| socket.write_all(chunk)).is_err() {
-                return;
-            }
-        }
-    });
 }
 
 impl Drop for Session {

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::unistd::Pid;
@@ -19,7 +20,8 @@ pub(super) struct Launcher {
     pub(super) lifeline: UnixStream,
 }
 
-pub(super) fn fork_launcher() -> Launcher {
+/// In `cgroup`, if there is one.
+pub(super) fn fork_launcher(cgroup: Option<&Path>) -> Launcher {
     let (socket, control) = UnixStream::pair().unwrap();
     let (lifeline, theirs_of_lifeline) = UnixStream::pair().unwrap();
     let (orders, theirs) = UnixStream::pair().unwrap();
@@ -31,6 +33,10 @@ pub(super) fn fork_launcher() -> Launcher {
         command.uid(65534).gid(65534);
     }
     let mut fork_server = command.stdout(Stdio::null()).spawn().unwrap();
+    if let Some(cgroup) = cgroup {
+        let procs = cgroup.join("cgroup.procs");
+        std::fs::write(procs, fork_server.id().to_string()).unwrap();
+    }
     let order = ForkLauncher { protocol_version: PROTOCOL_VERSION };
     let stderr = std::io::stderr();
     let given = [control.as_fd(), stderr.as_fd(), theirs_of_lifeline.as_fd()];

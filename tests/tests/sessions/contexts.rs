@@ -49,7 +49,10 @@ fn contexts_have_variables_of_their_own_and_share_files() {
     assert_eq!(opened["state"], "idle");
     assert_eq!(opened["generation"], 1);
     session.execute("x = 'main'; open('f', 'w').write('of main')").ok();
-    assert_eq!(value(&session, "other", "'x' in globals(), open('f').read()"), "(False, 'of main')");
+    assert_eq!(
+        value(&session, "other", "'x' in globals(), open('f').read()"),
+        "(False, 'of main')"
+    );
     assert_eq!(value(&session, "main", "x"), "'main'");
     let random = session.request("POST", "/contexts", None);
     assert_eq!(random.status, 201);
