@@ -48,8 +48,8 @@ def test_outputs_are_in_order_as_in_a_notebook(session: Session) -> None:
 
 def test_a_model_gets_as_much_as_was_asked_for(session: Session) -> None:
     code = "print('x' * 10_000)\n'r' * 1000"
-    form: AnswerForm = {"format": "notebook", "max_output_chars": 200, "keep": "head"}
-    outcome = session.execute(code, answer=form)
+    form: AnswerForm = {"format": "notebook"}
+    outcome = session.execute(code, max_output_chars=200, keep="head", answer=form)
     text = outcome.as_tool_result()
     assert 200 < len(text) < 500
     assert "characters left out]" in text
@@ -58,6 +58,11 @@ def test_a_model_gets_as_much_as_was_asked_for(session: Session) -> None:
     whole = session.execution(outcome.execution_id).outcome
     assert whole is not None
     assert (len(whole.stdout), whole.cuts) == (10_001, ())
+    again = session.execution(
+        outcome.execution_id, max_output_chars=200, keep="head", answer=form
+    ).outcome
+    assert again is not None
+    assert again.outputs == outcome.outputs
 
 
 def test_reprs_are_as_long_as_asked_for(session: Session, real: Client) -> None:

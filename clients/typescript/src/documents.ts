@@ -28,7 +28,9 @@ export type OutcomeDocument = Schemas["Outcome"];
 export type ReprLimits = Schemas["ReprSpec"];
 /** How an answer tells an outcome. */
 export type AnswerForm = Schemas["AnswerForm"];
-/** A text that `max_output_chars` has cut. */
+/** Which part of a text longer than `maxOutputChars` is kept. */
+export type Keep = Schemas["Keep"];
+/** A text that `maxOutputChars` has cut. */
 export type TextCut = Schemas["TextCut"];
 /** An output of a notebook's cell (nbformat 4.5). */
 export type NotebookOutput = Schemas["NotebookOutput"];

@@ -10,11 +10,11 @@ import type {
   Command,
   CommandOptions,
   ExecuteOptions,
+  OutcomeForm,
   SessionChanges,
   StartOptions,
 } from "./core/requests.js";
 import type {
-  AnswerForm,
   Completeness,
   Completions,
   ExecutionSummary,
@@ -106,9 +106,9 @@ export class Session {
   /** Returns the state of an execution. Throws `NotFound` if the daemon no longer keeps it. */
   async execution(
     executionId: string,
-    options: CallOptions & { answer?: AnswerForm } = {},
+    options: CallOptions & OutcomeForm = {},
   ): Promise<Execution> {
-    const request = requests.execution(this.id, executionId, options.answer);
+    const request = requests.execution(this.id, executionId, options);
     return executionOf(await this.#calls.fetch(request, options));
   }
 

@@ -49,14 +49,16 @@ test("outputs are in order as in a notebook", needsDaemon, async (t) => {
 
 test("long texts are cut as asked", needsDaemon, async (t) => {
   const { session } = await real(t);
-  const answer = { max_output_chars: 200, keep: "tail" } as const;
-  const outcome = await session.execute("print('x' * 10_000)", { answer });
+  const form = { maxOutputChars: 200, keep: "tail" } as const;
+  const outcome = await session.execute("print('x' * 10_000)", form);
   assert(outcome.stdout.length <= 200);
   const [cut] = outcome.cuts ?? [];
   assert.equal(cut?.part, "stdout");
   assert.equal((cut?.kept_chars ?? 0) + (cut?.dropped_chars ?? 0), 10_001);
   const kept = await session.execution(outcome.execution_id);
   assert.equal(kept.outcome?.stdout.length, 10_001);
+  const again = await session.execution(outcome.execution_id, form);
+  assert.equal(again.outcome?.stdout, outcome.stdout);
 });
 
 test("reprs are as long as asked for", needsDaemon, async (t) => {

@@ -35,27 +35,41 @@ pub enum Content {
 }
 
 /// How an answer tells what came of an execution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerForm {
+    /// Which fields have what code printed, showed, returned and raised: `separate` ones, or
+    /// `outputs`, in order as a `notebook` has them, or `both`.
+    #[serde(default, deserialize_with = "super::object::name")]
+    pub format: OutputFormat,
+    /// `full`, or `sizes` without the content of printed text, the value, displays, images and
+    /// frames. A stream of events has printed text all the same.
+    #[serde(default, deserialize_with = "super::object::name")]
+    pub content: Content,
+}
+
+/// How an outcome is told: by `max_output_chars`, `keep` and `answer` of a request that runs
+/// something, and by the query for a kept one.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, utoipa::IntoParams,
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams,
 )]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct AnswerForm {
+pub struct OutcomeForm {
+    /// The most characters of each text: stdout, stderr, the result's and a display's plain text, an
+    /// exception's message and traceback. Other text forms that are longer are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
+    pub max_output_chars: Option<MaxChars>,
+    /// Which part of a text longer than `max_output_chars` is kept.
+    #[serde(default, deserialize_with = "super::object::name")]
+    #[param(inline)]
+    pub keep: Keep,
     /// Which fields have what code printed, showed, returned and raised: `separate` ones, or
     /// `outputs`, in order as a `notebook` has them, or `both`.
     #[serde(default, deserialize_with = "super::object::name")]
     #[param(inline)]
     pub format: OutputFormat,
-    /// The most characters of each text: stdout, stderr, the result's and a display's plain text, an
-    /// exception's message and traceback. Other text forms that are longer are left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
-    #[param(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
-    pub max_output_chars: Option<MaxChars>,
-    /// Which part of a longer text is kept.
-    #[serde(default, deserialize_with = "super::object::name")]
-    #[param(inline)]
-    pub keep: Keep,
     /// `full`, or `sizes` without the content of printed text, the value, displays, images and
     /// frames. A stream of events has printed text all the same.
     #[serde(default, deserialize_with = "super::object::name")]
@@ -65,14 +79,16 @@ pub struct AnswerForm {
 
 /// A request that an outcome answers.
 pub trait Answered {
-    fn answer_form(&self) -> AnswerForm;
+    fn outcome_form(&self) -> OutcomeForm;
 }
 
 macro_rules! answered {
     ($($request:ty),*) => {$(
         impl Answered for $request {
-            fn answer_form(&self) -> AnswerForm {
-                self.answer.unwrap_or_default()
+            fn outcome_form(&self) -> OutcomeForm {
+                let Self { max_output_chars, keep, .. } = *self;
+                let AnswerForm { format, content } = self.answer.unwrap_or_default();
+                OutcomeForm { max_output_chars, keep, format, content }
             }
         }
     )*};
@@ -80,7 +96,7 @@ macro_rules! answered {
 
 answered!(super::ExecuteRequest, super::CommandRequest, super::RunRequest);
 
-impl AnswerForm {
+impl OutcomeForm {
     /// How often an outcome in this form is in memory, its JSON included.
     #[must_use]
     pub fn copies(&self) -> usize {
@@ -96,10 +112,9 @@ impl AnswerForm {
     #[must_use]
     pub fn of_outcomes(&self) -> Option<&'static str> {
         match self {
-            Self { format: OutputFormat::Notebook | OutputFormat::Both, .. } => {
-                Some("answer.format")
-            }
-            Self { max_output_chars: Some(_), .. } => Some("answer.max_output_chars"),
+            Self { format: OutputFormat::Notebook | OutputFormat::Both, .. } => Some("format"),
+            Self { max_output_chars: Some(_), .. } => Some("max_output_chars"),
+            Self { keep: Keep::Head | Keep::Tail, .. } => Some("keep"),
             _ => None,
         }
     }
@@ -108,7 +123,7 @@ impl AnswerForm {
 impl ExecutionInfo {
     /// The same, with the outcome in this form.
     #[must_use]
-    pub fn in_form(&self, form: AnswerForm) -> Self {
+    pub fn in_form(&self, form: OutcomeForm) -> Self {
         let outcome = self.outcome.as_ref().map(|outcome| outcome.in_form(form));
         Self { state: self.state, outcome }
     }
@@ -131,12 +146,12 @@ impl ValueInfo {
 impl Outcome {
     /// The outcome in this form.
     #[must_use]
-    pub fn in_form(self: &Arc<Self>, form: AnswerForm) -> Arc<Self> {
-        if form == AnswerForm::default() {
+    pub fn in_form(self: &Arc<Self>, form: OutcomeForm) -> Arc<Self> {
+        if form == OutcomeForm::default() {
             return Arc::clone(self);
         }
         if form.content == Content::Sizes {
-            let form = AnswerForm { content: Content::Full, ..form };
+            let form = OutcomeForm { content: Content::Full, ..form };
             return Arc::new(self.sizes_only()).in_form(form);
         }
         let mut cutter = Cutter::new(form.max_output_chars, form.keep);
@@ -265,7 +280,7 @@ mod tests {
 
     #[test]
     fn outputs_are_in_order_and_have_the_shapes_of_nbformat() {
-        let form = AnswerForm { format: OutputFormat::Notebook, ..AnswerForm::default() };
+        let form = OutcomeForm { format: OutputFormat::Notebook, ..OutcomeForm::default() };
         let viewed = serde_json::to_value(outcome().in_form(form)).unwrap();
         let expected = json!([
             {"output_type": "stream", "name": "stdout", "text": "aé"},
@@ -291,11 +306,11 @@ mod tests {
     #[test]
     fn separate_fields_and_outputs_come_as_asked() {
         let outcome = outcome();
-        let plain = outcome.in_form(AnswerForm::default());
+        let plain = outcome.in_form(OutcomeForm::default());
         assert!(Arc::ptr_eq(&plain, &outcome), "nothing is copied");
         assert!(serde_json::to_value(plain).unwrap().get("outputs").is_none());
         let both =
-            outcome.in_form(AnswerForm { format: OutputFormat::Both, ..AnswerForm::default() });
+            outcome.in_form(OutcomeForm { format: OutputFormat::Both, ..OutcomeForm::default() });
         assert_eq!((both.stdout.as_str(), both.outputs.as_ref().map(Vec::len)), ("aébc", Some(7)));
     }
 }

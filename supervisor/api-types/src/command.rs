@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{AnswerForm, FileSpec, OutputSpec};
+use super::{AnswerForm, FileSpec, Keep, MaxChars, OutputSpec};
 
 /// A process to run in a session's sandbox, beside its kernel: `argv` or `shell`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -80,6 +80,15 @@ pub struct CommandRequest {
         deserialize_with = "super::object::list"
     )]
     pub outputs: Vec<OutputSpec>,
+    /// The most characters of each text that the answer tells: stdout, stderr, the result's and a
+    /// display's plain text, an exception's message and traceback. Other text forms that are longer
+    /// are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
+    pub max_output_chars: Option<MaxChars>,
+    /// Which part of a text longer than `max_output_chars` is kept.
+    #[serde(default, deserialize_with = "super::object::name")]
+    pub keep: Keep,
     /// How the answer tells what came of it.
     #[serde(
         default,

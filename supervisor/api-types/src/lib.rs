@@ -27,7 +27,7 @@ mod scalar;
 mod schema;
 mod token;
 
-pub use answer::{AnswerForm, Answered, Content, OutputFormat};
+pub use answer::{AnswerForm, Answered, Content, OutcomeForm, OutputFormat};
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
     Match, ProbeRequest,

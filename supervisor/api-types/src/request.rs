@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
 use super::schema;
-use super::{AnswerForm, LimitsSpec, SessionState};
+use super::{AnswerForm, Keep, LimitsSpec, MaxChars, SessionState};
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -197,6 +197,15 @@ pub struct ExecuteRequest {
         deserialize_with = "super::object::list"
     )]
     pub outputs: Vec<OutputSpec>,
+    /// The most characters of each text that the answer tells: stdout, stderr, the result's and a
+    /// display's plain text, an exception's message and traceback. Other text forms that are longer
+    /// are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
+    pub max_output_chars: Option<MaxChars>,
+    /// Which part of a text longer than `max_output_chars` is kept.
+    #[serde(default, deserialize_with = "super::object::name")]
+    pub keep: Keep,
     /// How the answer tells what came of it.
     #[serde(
         default,
@@ -288,6 +297,15 @@ pub struct RunRequest {
         deserialize_with = "super::scalar::unique_map"
     )]
     pub env: BTreeMap<String, String>,
+    /// The most characters of each text that the answer tells: stdout, stderr, the result's and a
+    /// display's plain text, an exception's message and traceback. Other text forms that are longer
+    /// are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
+    pub max_output_chars: Option<MaxChars>,
+    /// Which part of a text longer than `max_output_chars` is kept.
+    #[serde(default, deserialize_with = "super::object::name")]
+    pub keep: Keep,
     /// How the answer tells what came of it.
     #[serde(
         default,

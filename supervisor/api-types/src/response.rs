@@ -71,7 +71,7 @@ pub struct Outcome {
     pub images: Vec<EncodedImage>,
     /// Frames of animations.
     pub video_frames: Vec<EncodedImage>,
-    /// All of this in order, as a notebook has it (nbformat 4.5); only if `output_format` asks for
+    /// All of this in order, as a notebook has it (nbformat 4.5); only if `answer.format` asks for
     /// it.
     #[serde(
         default,

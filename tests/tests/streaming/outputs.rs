@@ -93,6 +93,13 @@ fn a_stream_has_no_form_of_outcomes() {
     let events = Events::open(&daemon.unix(), "POST", &session.path("/execute"), &[], Some(&body));
     let problem = events.head.expect_problem(422, "invalid_field");
     assert_eq!(problem["field"], "answer.format");
+    for (field, value) in [("max_output_chars", json!(100)), ("keep", json!("tail"))] {
+        let body = json!({"code": "1", field: value});
+        let path = session.path("/execute");
+        let events = Events::open(&daemon.unix(), "POST", &path, &[], Some(&body));
+        let problem = events.head.expect_problem(422, "invalid_field");
+        assert_eq!(problem["field"], field);
+    }
     for wrong in [json!("pdf"), json!(1), json!([]), json!(""), json!(null)] {
         let body = json!({"code": "1", "answer": {"format": wrong}});
         let problem = session.request("POST", "/execute", Some(&body));
@@ -176,8 +183,8 @@ fn long_texts_are_cut_and_their_counts_told() {
     let daemon = Daemon::start();
     let session = daemon.session();
     let asked = |code: &str, keep: &str| {
-        let answer = json!({"max_output_chars": 200, "keep": keep});
-        session.execute_with(&json!({"code": format!("{LONG}{code}"), "answer": answer}))
+        let code = format!("{LONG}{code}");
+        session.execute_with(&json!({"code": code, "max_output_chars": 200, "keep": keep}))
     };
     let outcome = asked("'r' * 1000", "both").ok();
     let stdout = outcome.stdout();
@@ -224,16 +231,22 @@ fn numbers_of_characters_that_make_no_sense_are_refused() {
     let session = daemon.session();
     let numbers = [json!(-1), json!(0), json!(99), json!(1.5), json!(1_u64 << 53)];
     for wrong in numbers.into_iter().chain([json!("200"), json!([]), json!(true)]) {
-        let body = json!({"code": "1", "answer": {"max_output_chars": wrong}});
+        let body = json!({"code": "1", "max_output_chars": wrong});
         let problem = session.request("POST", "/execute", Some(&body));
         let problem = problem.expect_problem(422, "invalid_field");
-        assert_eq!(problem["field"], "answer.max_output_chars", "{wrong}");
+        assert_eq!(problem["field"], "max_output_chars", "{wrong}");
     }
-    for wrong in [json!([1]), json!("x"), json!({"keep": "middle"}), json!({"more": 1})] {
+    for wrong in ["middle", ""] {
+        let body = json!({"code": "1", "keep": wrong});
+        let problem = session.request("POST", "/execute", Some(&body));
+        assert_eq!(problem.expect_problem(422, "invalid_field")["field"], "keep", "{wrong}");
+    }
+    let [cut, keep] = [json!({"max_output_chars": 200}), json!({"keep": "head"})];
+    for wrong in [json!([1]), json!("x"), json!({"more": 1}), cut, keep] {
         let body = json!({"code": "1", "answer": wrong});
         assert_eq!(session.request("POST", "/execute", Some(&body)).status, 422, "{wrong}");
     }
-    let most = json!({"code": "1", "answer": {"max_output_chars": (1_u64 << 53) - 1}});
+    let most = json!({"code": "1", "max_output_chars": (1_u64 << 53) - 1});
     assert_eq!(session.execute_with(&most).ok().result(), "1");
 }
 

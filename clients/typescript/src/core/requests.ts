@@ -3,6 +3,7 @@
 import { randomKey } from "#platform";
 import type {
   AnswerForm,
+  Keep,
   Limits,
   Network,
   OutputSpec,
@@ -25,6 +26,13 @@ export interface WorkOptions extends CallOptions {
   files?: InputFiles | undefined;
   /** Files to return, by path in the working directory. */
   outputs?: Iterable<string | OutputSpec> | undefined;
+  /**
+   * The most characters of each text in the outcome, 100 or more; `cuts` tells what is missing. Not for
+   * streams.
+   */
+  maxOutputChars?: number | undefined;
+  /** Which part of a longer text is kept: `head`, `tail` or `both` (the default). Not for streams. */
+  keep?: Keep | undefined;
   /** How the outcome is told. */
   answer?: AnswerForm | undefined;
   /** Interrupt the code when this client disconnects; by default it runs on. */
@@ -32,6 +40,9 @@ export interface WorkOptions extends CallOptions {
   /** Another call with the same key returns the outcome of the first. */
   idempotencyKey?: string | undefined;
 }
+
+/** How an outcome is told, where it is kept. */
+export interface OutcomeForm extends Pick<WorkOptions, "maxOutputChars" | "keep" | "answer"> {}
 
 /** What calls that run code take. */
 export interface CodeOptions {
@@ -233,8 +244,13 @@ export async function run(program: string | Command, options: RunOptions): Promi
 }
 
 /** GET /v1/sessions/{id}/executions/{execution_id} */
-export function execution(sessionId: string, executionId: string, answer?: AnswerForm): Request {
-  return get(path("sessions", sessionId, "executions", executionId), answer);
+export function execution(
+  sessionId: string,
+  executionId: string,
+  form: OutcomeForm = {},
+): Request {
+  const query = { max_output_chars: form.maxOutputChars, keep: form.keep, ...form.answer };
+  return get(path("sessions", sessionId, "executions", executionId), query);
 }
 
 /** As `execution`, answered by the events after number `after`, or by all that are kept. */
@@ -305,6 +321,8 @@ async function common(options: WorkOptions): Promise<object> {
     timeout_ms: milliseconds(options.timeoutMs),
     files: files.length ? files : undefined,
     outputs: outputs.length ? outputs : undefined,
+    max_output_chars: options.maxOutputChars,
+    keep: options.keep,
     answer: options.answer,
     cancel_on_disconnect: options.cancelOnDisconnect || undefined,
   };

@@ -19,7 +19,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{
-    AnswerForm, Content, DisplayEvent, DoneEvent, MimeBundle, OutputEvent, StartedEvent, ValueInfo,
+    Content, DisplayEvent, DoneEvent, MimeBundle, OutcomeForm, OutputEvent, StartedEvent, ValueInfo,
 };
 use vivarium_engine::budget::{Account, Full, Reserved};
 use vivarium_engine::session::execution_log::{
@@ -74,9 +74,13 @@ pub(super) fn last_read(headers: &HeaderMap) -> Result<Option<EventNumber>, Prob
     })
 }
 
-/// Refuses a form that only outcomes have.
-pub(super) fn check_form(form: AnswerForm) -> Result<(), Problem> {
-    let Some(field) = form.of_outcomes() else { return Ok(()) };
+/// Refuses a form that only outcomes have. `prefix` leads to the fields of `answer`.
+pub(super) fn check_form(form: OutcomeForm, prefix: &str) -> Result<(), Problem> {
+    let field = match form.of_outcomes() {
+        None => return Ok(()),
+        Some("format") => format!("{prefix}format"),
+        Some(field) => field.to_owned(),
+    };
     let detail =
         format!("a stream has events as they happen: {field} is for Accept: application/json");
     Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", detail).field(field))

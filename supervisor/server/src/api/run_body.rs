@@ -17,7 +17,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{
-    AnswerForm, Answered, CommandRequest, ExecuteRequest, RunRequest, SessionSpec,
+    Answered, CommandRequest, ExecuteRequest, OutcomeForm, RunRequest, SessionSpec,
 };
 use vivarium_engine::budget::Reservation;
 use vivarium_engine::{Engine, ExecutionHandle, ExecutionOptions, IdempotencyKey, ResponseMode};
@@ -115,7 +115,7 @@ impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer {
     mode: ResponseMode,
-    form: AnswerForm,
+    form: OutcomeForm,
 }
 
 /// A request to run something: the parsed body, the options from its headers, and how to answer.
@@ -140,9 +140,9 @@ impl<T: DeserializeOwned + Attended + Answered> FromRequest<Shared> for RunBody<
         }
         let mode =
             if is_streamed { ResponseMode::Events(last_read) } else { ResponseMode::Outcome };
-        let form = request.answer_form();
+        let form = request.outcome_form();
         if is_streamed {
-            events::check_form(form)?;
+            events::check_form(form, "answer.")?;
         }
         let options = ExecutionOptions {
             response: mode,

@@ -17,7 +17,7 @@ from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
-from ..models.names import SessionState
+from ..models.names import Keep, SessionState
 from .session import AsyncSession, Opening
 from .stream import AsyncEventStream
 from .transport import AwaitedTransport
@@ -89,6 +89,8 @@ class AsyncClient:
         cwd: Optional[str] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        max_output_chars: Optional[int] = None,
+        keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
@@ -112,6 +114,9 @@ class AsyncClient:
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
+            max_output_chars: The most characters of each text in the outcome, 100 or more;
+                `Outcome.cuts` tells what is missing.
+            keep: Which part of a longer text is kept: `head`, `tail` or `both` (the default).
             answer: How the outcome is told: see `AnswerForm`.
             limits: Limits; they may only be tighter than the configured ones.
             network: `none`, `loopback` or, where the operator allows it, `full`.
@@ -135,6 +140,8 @@ class AsyncClient:
             cwd=cwd,
             files=files,
             outputs=outputs,
+            max_output_chars=max_output_chars,
+            keep=keep,
             answer=answer,
             limits=limits,
             network=network,

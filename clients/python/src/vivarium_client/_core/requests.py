@@ -47,10 +47,6 @@ class AnswerForm(TypedDict, total=False):
 
     format: AnswerFormat
     """`separate` fields (the default), `notebook`: `Outcome.outputs` alone, in order, or `both`."""
-    max_output_chars: int
-    """The most characters of each text, 100 or more; `Outcome.cuts` tells what is missing."""
-    keep: Keep
-    """Which part of a longer text is kept: `head`, `tail` or `both` (the default)."""
     content: ContentForm
     """`full` (the default), or `sizes` without the content of printed text, the value, displays
     and images. A stream has printed text all the same."""
@@ -98,6 +94,8 @@ def execute(
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    max_output_chars: Optional[int] = None,
+    keep: Optional[Keep] = None,
     answer: Optional[AnswerForm],
     create: bool,
     cancel_on_disconnect: bool,
@@ -105,8 +103,9 @@ def execute(
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
     common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
+    cut = {"max_output_chars": max_output_chars, "keep": keep}
     place = {"filename": filename, "cwd": cwd, "env": env}
-    fields = {"code": code, **place, "repr": repr, **common}
+    fields = {"code": code, **place, "repr": repr, **cut, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
 
@@ -126,6 +125,8 @@ def command(
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    max_output_chars: Optional[int] = None,
+    keep: Optional[Keep] = None,
     answer: Optional[AnswerForm] = None,
     cancel_on_disconnect: bool = False,
     idempotency_key: Optional[str],
@@ -140,6 +141,8 @@ def command(
         "queued": queued or None,
         "background": background or None,
         "pty": None if pty is None else _pty_size(*pty),
+        "max_output_chars": max_output_chars,
+        "keep": keep,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
     return _work(path("sessions", session_id, "commands"), fields, idempotency_key)
@@ -156,6 +159,8 @@ def run(
     cwd: Optional[str],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
+    max_output_chars: Optional[int] = None,
+    keep: Optional[Keep] = None,
     answer: Optional[AnswerForm],
     limits: Optional[Limits],
     network: Optional[Network],
@@ -176,14 +181,23 @@ def run(
         "network": network,
         "env": env,
         "environment": environment,
+        "max_output_chars": max_output_chars,
+        "keep": keep,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
     return _work(path("run"), fields, idempotency_key)
 
 
-def execution(session_id: str, execution_id: str, answer: Optional[AnswerForm] = None) -> Request:
+def execution(
+    session_id: str,
+    execution_id: str,
+    max_output_chars: Optional[int] = None,
+    keep: Optional[Keep] = None,
+    answer: Optional[AnswerForm] = None,
+) -> Request:
     """GET /v1/sessions/{id}/executions/{execution_id}"""
-    return get(path("sessions", session_id, "executions", execution_id), answer)
+    query = {"max_output_chars": max_output_chars, "keep": keep, **(answer or {})}
+    return get(path("sessions", session_id, "executions", execution_id), query)
 
 
 def write_stdin(session_id: str, execution_id: str, data: bytes, *, close: bool) -> Request:

@@ -28,6 +28,7 @@ from ..models import (
     Preview,
     SessionInfo,
 )
+from ..models.names import Keep
 from .files import Files
 from .process import Process
 from .stream import EventStream
@@ -82,6 +83,8 @@ class Session:
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        max_output_chars: Optional[int] = None,
+        keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
@@ -102,6 +105,9 @@ class Session:
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
             outputs: Files to return in `Outcome.files`.
+            max_output_chars: The most characters of each text in the outcome, 100 or more;
+                `Outcome.cuts` tells what is missing.
+            keep: Which part of a longer text is kept: `head`, `tail` or `both` (the default).
             answer: How the outcome is told: see `AnswerForm`.
             create: Create the session if it does not exist.
             cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
@@ -122,6 +128,8 @@ class Session:
             timeout=timeout,
             files=files,
             outputs=outputs,
+            max_output_chars=max_output_chars,
+            keep=keep,
             answer=answer,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
@@ -175,6 +183,8 @@ class Session:
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
+        max_output_chars: Optional[int] = None,
+        keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -202,6 +212,8 @@ class Session:
             timeout=timeout,
             files=files,
             outputs=outputs,
+            max_output_chars=max_output_chars,
+            keep=keep,
             answer=answer,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
@@ -294,9 +306,16 @@ class Session:
         """Returns a command that was started before, without a request."""
         return Process(ProcessCalls(self._calls, self.id, execution_id))
 
-    def execution(self, execution_id: str, *, answer: Optional[AnswerForm] = None) -> Execution:
+    def execution(
+        self,
+        execution_id: str,
+        *,
+        max_output_chars: Optional[int] = None,
+        keep: Optional[Keep] = None,
+        answer: Optional[AnswerForm] = None,
+    ) -> Execution:
         """Returns the state of an execution. Raises `NotFound` if the daemon no longer keeps it."""
-        request = requests.execution(self.id, execution_id, answer)
+        request = requests.execution(self.id, execution_id, max_output_chars, keep, answer)
         return run(self._calls.fetch(request, Execution._read))
 
     def events(self, execution_id: str, *, after: int = 0) -> EventStream:

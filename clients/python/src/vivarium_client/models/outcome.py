@@ -164,7 +164,7 @@ class Outcome:
     """All of this in order, as a notebook has it (nbformat 4.5), if `answer` asked for the format
     `notebook`, which leaves the fields above empty, or `both`."""
     cuts: tuple[TextCut, ...]
-    """The texts that are not here in full, if `answer` asked for `max_output_chars`."""
+    """The texts that are not here in full, if `max_output_chars` was given."""
     files: Mapping[str, OutputFile]
     """The files requested in `outputs`, by name."""
     files_changed: tuple[ChangedFile, ...]
@@ -256,7 +256,7 @@ class Outcome:
         The text is that of `str(outcome)`. What failed is marked as an error where the API can.
         Images are attached where it takes them, if they are images, of at most 5 MB in base64.
         An outcome with `outputs` is told in their order. So that a long output is not even sent,
-        run the code with `answer={"format": "notebook", "max_output_chars": …}`.
+        run the code with `max_output_chars=…, answer={"format": "notebook"}`.
 
         Args:
             format: `text`: a string. `openai-chat`: a message of role `tool`, without images.

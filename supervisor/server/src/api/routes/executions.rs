@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{
-    AnswerForm, ExecuteRequest, ExecutionPage, InterruptReply, Page, RunRequest,
+    ExecuteRequest, ExecutionPage, InterruptReply, OutcomeForm, Page, RunRequest,
 };
 
 use super::ApiResult;
@@ -70,19 +70,19 @@ async fn run(
 /// Show an execution, or follow its events
 #[utoipa::path(get, path = "/v1/sessions/{id}/executions/{execution_id}",
     operation_id = "show_execution", tag = "executions",
-    params(("id" = String, Path), ("execution_id" = String, Path), AnswerForm, events::Headers),
+    params(("id" = String, Path), ("execution_id" = String, Path), OutcomeForm, events::Headers),
     responses(events::ShownOrFollowed, (status = "default", body = Problem)))]
 async fn show(
     State(api): State<Shared>,
     Caller(tenant): Caller,
     ExecutionId { id, execution_id }: ExecutionId,
-    Params(form): Params<AnswerForm>,
+    Params(form): Params<OutcomeForm>,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, Problem> {
     let after = events::last_read(&headers)?;
     if events::is_wanted(&headers) {
-        events::check_form(form)?;
+        events::check_form(form, "")?;
         run_body::end_with_client(&extensions);
         let reader = api.engine.follow(&tenant, &id, &execution_id, after)?;
         let account = api.engine.account(&tenant);
