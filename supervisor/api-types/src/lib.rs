@@ -19,6 +19,7 @@ mod listen_addr;
 mod mime;
 mod notebook;
 mod object;
+mod part;
 mod patch;
 mod preview;
 mod request;
@@ -47,6 +48,7 @@ pub use listen_addr::ListenAddr;
 pub use mime::is_text;
 pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
+pub use part::{Encoded, NoPart, Part};
 pub use patch::{Change, SessionPatch};
 pub use preview::{PreviewReply, PreviewRequest};
 pub use request::{

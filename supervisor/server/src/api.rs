@@ -33,6 +33,7 @@ mod run_body;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod untrusted;
 mod write_timeout;
 
 pub use openapi::document;

@@ -161,6 +161,77 @@ fn hostile_page_can_drive_neither_the_api_nor_another_session() {
     daemon.stop_and_check();
 }
 
+/// Loads pages as scripts and in frames of each kind, and then goes to each of another origin.
+const FRAMES: &str = r#"<html><body><script>
+const pages = PAGES, kinds = {iframe: "src", embed: "src", object: "data", script: "src"};
+for (const [kind, attribute] of Object.entries(kinds))
+    for (const page of pages) {
+        const frame = document.createElement(kind);
+        frame[attribute] = page;
+        document.body.append(frame);
+    }
+const others = pages.filter((page) => page.startsWith("http"));
+others.forEach((page, at) => setTimeout(() => { location = page; }, 2000 + 1000 * at));
+setTimeout(() => fetch("/done"), 2000 + 1000 * others.length);
+</script></body></html>"#;
+
+/// Neither opened nor framed nor loaded does a page that code displayed run where the API is. The
+/// control is the same page on a server of its own.
+#[test]
+fn hostile_output_is_not_run_by_a_browser() {
+    if !host::has(&[Requirement::Chromium]) {
+        return;
+    }
+    let daemon = Setup::default().config("preview", "url = \"http://preview.localhost\"").start();
+    let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!() };
+    let session = session_with(&daemon, SITE);
+    let url = preview(&session);
+    let origin = url.split("/?").next().unwrap();
+    // Of these two a script on the API's own origin would reach the second.
+    let api = format!("http://localhost:{port}{}", session.path("/ports/8000"));
+    let put = format!(
+        "script = 'for (const to of [{origin:?}, {api:?}]) new Image().src = to + \"/ran-\" + WHERE'
+html = '<body>shown<script>' + script + '</script></body>'
+svg = '<svg xmlns=\"http://www.w3.org/2000/svg\"><script><![CDATA[' + script + ']]></script></svg>'
+page = lambda text, where: text.replace('WHERE', repr(where))
+display({{'text/html': page(html, 'html'), 'image/svg+xml': page(svg, 'svg'),
+         'text/javascript': page(script, 'script')}}, raw=True)
+pages['/control'] = page(html, 'control')
+pages['/control.js'] = page(script, 'control-script')
+pages['/'] = 'opened'"
+    );
+    let shown_by = session.execute(&put).ok();
+    let id = shown_by.0["execution_id"].as_str().unwrap();
+    let part = |kind: &str| {
+        let path = session.path(&format!("/executions/{id}/outputs/displays/0?mime_type={kind}"));
+        assert_eq!(daemon.request("GET", &path, None).status, 200, "{kind}");
+        format!("http://localhost:{port}{path}")
+    };
+    let parts = ["text/html", "image/svg%2Bxml", "text/javascript"].map(part);
+    let profile = program::temp_dir();
+    let visit = |url: &str| browser(&daemon, profile.path(), url);
+    assert!(shown(visit(&url)).contains("opened"));
+    let ran = || {
+        session.value("sorted({head.split()[1].decode().rpartition('/ran-')[2] for head in heads if b'/ran-' in head.split()[1]})")
+    };
+
+    let pages: Vec<_> =
+        parts.iter().map(String::as_str).chain(["/control", "/control.js"]).collect();
+    let frames = FRAMES.replace("PAGES", &json!(pages).to_string());
+    let _put = session.execute(&format!("pages['/frames'] = {frames:?}")).ok();
+    let frames = format!("{origin}/frames");
+    let mut open = visit(&frames).arg("--remote-debugging-port=0").spawn().unwrap();
+    wait::until("the page's report", || {
+        (session.value("any(mark in head for head in heads for mark in (b'/done', b'/ran-html'))")
+            == "True")
+            .then_some(())
+    });
+    open.kill().unwrap();
+    open.wait().unwrap();
+    assert_eq!(ran(), "['control', 'control-script']");
+    daemon.stop_and_check();
+}
+
 fn ids(listed: &Value) -> Vec<String> {
     let all = listed["sessions"].as_array().unwrap().iter();
     let mut ids: Vec<_> = all.map(|one| one["id"].to_string()).collect();

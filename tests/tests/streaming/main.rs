@@ -13,5 +13,6 @@ mod once;
 mod order;
 mod outcomes;
 mod outputs;
+mod parts;
 mod resume;
 mod slow;

@@ -34,6 +34,13 @@ pub(super) struct ContextId {
     pub(super) context: String,
 }
 
+/// The ids of an execution and the name of a part of its outcome in a path.
+pub(super) struct OutputPart {
+    pub(super) id: String,
+    pub(super) execution_id: String,
+    pub(super) part: String,
+}
+
 /// The id and the rest of a path, percent-decoded once.
 pub(super) struct FilePath {
     pub(super) id: String,
@@ -79,6 +86,17 @@ impl FromRequestParts<Shared> for ExecutionId {
         Path::<(String, String)>::from_request_parts(parts, state)
             .await
             .map(|Path((id, execution_id))| Self { id, execution_id })
+            .map_err(|_| EngineError::UnknownExecution("?".to_owned()).into())
+    }
+}
+
+impl FromRequestParts<Shared> for OutputPart {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::<(String, String, String)>::from_request_parts(parts, state)
+            .await
+            .map(|Path((id, execution_id, part))| Self { id, execution_id, part })
             .map_err(|_| EngineError::UnknownExecution("?".to_owned()).into())
     }
 }

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use vivarium_engine::budget::Reserved;
+use vivarium_engine::budget::{Reservation, Reserved};
 use vivarium_engine::{Engine, EngineError};
 
 use super::Problem;
@@ -25,21 +25,33 @@ pub(super) async fn json<T: Serialize>(
     weight_bytes: usize,
     value: impl FnOnce() -> T,
 ) -> Result<Response, Problem> {
-    let account = engine.account(tenant);
-    let within = if weight_bytes > LARGE_BYTES { Some(ROOM_WITHIN) } else { None };
-    let mut reservation = match within {
-        Some(within) => account.take_within(weight_bytes, within).await.map_err(|full| {
-            let mut problem = Problem::from(engine.no_room(tenant, full));
-            problem.detail.push_str("; what came of the request is kept: ask for the execution");
-            problem
-        })?,
-        None => account.hold(weight_bytes),
-    };
+    let mut reservation = room(engine, tenant, weight_bytes).await?;
     let bytes = serde_json::to_vec(&value()).map_err(|error| {
         Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
     })?;
     // Escapes may have taken more than the estimate.
     reservation.set(bytes.capacity());
-    let body = Body::from(Bytes::from_owner(Reserved { bytes, reservation }));
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/json")], reserved(bytes, reservation)).into_response())
+}
+
+/// Room in the tenant's budget for a response. A large one waits for it.
+pub(super) async fn room(
+    engine: &Engine,
+    tenant: &str,
+    bytes: usize,
+) -> Result<Reservation, Problem> {
+    let account = engine.account(tenant);
+    if bytes <= LARGE_BYTES {
+        return Ok(account.hold(bytes));
+    }
+    account.take_within(bytes, ROOM_WITHIN).await.map_err(|full| {
+        let mut problem = Problem::from(engine.no_room(tenant, full));
+        problem.detail.push_str("; what came of the request is kept: ask for the execution");
+        problem
+    })
+}
+
+/// A body whose bytes count until they are sent.
+pub(super) fn reserved(bytes: Vec<u8>, reservation: Reservation) -> Body {
+    Body::from(Bytes::from_owner(Reserved { bytes, reservation }))
 }

@@ -11,6 +11,7 @@ mod contexts;
 mod executions;
 mod files;
 mod host;
+mod outputs;
 mod ports;
 mod processes;
 mod sessions;
@@ -21,6 +22,7 @@ type ApiResult<T> = Result<Json<T>, Problem>;
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(executions::routes())
+        .merge(outputs::routes())
         .merge(commands::routes())
         .merge(contexts::routes())
         .merge(processes::routes())
