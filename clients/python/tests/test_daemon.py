@@ -65,6 +65,17 @@ def test_a_model_gets_as_much_as_was_asked_for(session: Session) -> None:
     assert again.outputs == outcome.outputs
 
 
+def test_a_part_told_by_its_size_is_fetched(session: Session) -> None:
+    code = "print('x' * 1000)\ndisplay({'text/html': '<b>', 'image/png': b'png'}, raw=True)"
+    outcome = session.execute(code, answer={"content": "sizes"})
+    assert (outcome.stdout, outcome.displays[0].sizes["image/png"]) == ("", 3)
+    number = outcome.execution_id
+    assert session.output(number, "stdout") == b"x" * 1000 + b"\n"
+    assert session.output(number, "displays/0", mime_type="image/png") == b"png"
+    with pytest.raises(errors.NotFound):
+        session.output(number, "displays/1")
+
+
 def test_reprs_are_as_long_as_asked_for(session: Session, real: Client) -> None:
     for run in (session.execute, real.run):
         assert str(run("list(range(9))", repr={"max_items": 2}).value) == "[0, 1, ...]"

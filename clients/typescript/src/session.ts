@@ -113,6 +113,21 @@ export class Session {
   }
 
   /**
+   * Returns one part of an outcome, decoded: such as a display that was told by its size. It comes from
+   * tenant code. `part` is `stdout`, `stderr`, `result`, `exception`, `exception/message` or, counted from
+   * 0, `displays/0`, `images/0`, `video_frames/0`, `files/0`; without `mimeType` it is plain text, or the
+   * only representation. Throws `NotFound` if the outcome has no such part.
+   */
+  async output(
+    executionId: string,
+    part: string,
+    options: CallOptions & { mimeType?: string | undefined } = {},
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const request = requests.output(this.id, executionId, part, options.mimeType);
+    return this.#calls.download(request, options);
+  }
+
+  /**
    * Follows an existing execution from the event after number `after`. The outcome at the end has
    * only the output and displays of these events. Throws `EventsGone` if they are no longer kept.
    */

@@ -61,6 +61,20 @@ test("long texts are cut as asked", needsDaemon, async (t) => {
   assert.equal(again.outcome?.stdout, outcome.stdout);
 });
 
+test("a part told by its size is fetched", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const code = "print('x' * 1000)\ndisplay({'text/html': '<b>', 'image/png': b'png'}, raw=True)";
+  const outcome = await session.execute(code, { answer: { content: "sizes" } });
+  assert.equal(outcome.stdout, "");
+  assert.deepEqual(outcome.displays[0]?.sizes, { "image/png": 3, "text/html": 3 });
+  const id = outcome.execution_id;
+  const text = async (part: string, mimeType?: string) =>
+    new TextDecoder().decode(await session.output(id, part, { mimeType }));
+  assert.equal(await text("stdout"), "x".repeat(1000) + "\n");
+  assert.equal(await text("displays/0", "image/png"), "png");
+  await assert.rejects(session.output(id, "displays/1"), vivarium.NotFound);
+});
+
 test("reprs are as long as asked for", needsDaemon, async (t) => {
   const { client, session } = await real(t);
   const options = { repr: { max_items: 2 } };

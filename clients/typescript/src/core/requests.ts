@@ -253,6 +253,18 @@ export function execution(
   return get(path("sessions", sessionId, "executions", executionId), query);
 }
 
+/** GET /v1/sessions/{id}/executions/{execution_id}/outputs/{part} */
+export function output(
+  sessionId: string,
+  executionId: string,
+  part: string,
+  mimeType?: string,
+): Request {
+  const parts = part.split("/");
+  const where = path("sessions", sessionId, "executions", executionId, "outputs", ...parts);
+  return get(where, { mime_type: mimeType });
+}
+
 /** As `execution`, answered by the events after number `after`, or by all that are kept. */
 export function events(
   sessionId: string,

@@ -318,6 +318,22 @@ class AsyncSession:
         request = requests.execution(self.id, execution_id, max_output_chars, keep, answer)
         return await self._calls.fetch(request, Execution._read)
 
+    async def output(
+        self, execution_id: str, part: str, *, mime_type: Optional[str] = None
+    ) -> bytes:
+        """Returns one part of an outcome, decoded: such as a display that was told by its size.
+
+        It comes from tenant code. Raises `NotFound` if the outcome has no such part.
+
+        Args:
+            execution_id: Id of an execution that is over.
+            part: `stdout`, `stderr`, `result`, `exception`, `exception/message` or, counted from
+                0, `displays/0`, `images/0`, `video_frames/0`, `files/0`.
+            mime_type: The representation; by default plain text, or the only one.
+        """
+        request = requests.output(self.id, execution_id, part, mime_type)
+        return await self._calls.download(request)
+
     def events(self, execution_id: str, *, after: int = 0) -> AsyncEventStream:
         """Follows an existing execution from the event after number `after`.
 

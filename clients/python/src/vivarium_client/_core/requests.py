@@ -200,6 +200,12 @@ def execution(
     return get(path("sessions", session_id, "executions", execution_id), query)
 
 
+def output(session_id: str, execution_id: str, part: str, mime_type: Optional[str]) -> Request:
+    """GET /v1/sessions/{id}/executions/{execution_id}/outputs/{part}"""
+    where = path("sessions", session_id, "executions", execution_id, "outputs", *part.split("/"))
+    return get(where, {"mime_type": mime_type})
+
+
 def write_stdin(session_id: str, execution_id: str, data: bytes, *, close: bool) -> Request:
     """POST /v1/sessions/{id}/executions/{execution_id}/stdin"""
     where = path("sessions", session_id, "executions", execution_id, "stdin")
