@@ -46,6 +46,33 @@ def test_outputs_are_in_order_as_in_a_notebook(session: Session) -> None:
     assert (both.stdout, both.outputs) == ("a\n", outcome.outputs)
 
 
+ORDERED = [
+    """import sys, time
+print('a'); time.sleep(0.05); print('b', file=sys.stderr); time.sleep(0.05); print('c\\n')
+display({'text/html': '<b>', 'application/json': '{"a": [1.5]}', 'application/x+json': 'NaN',
+         'image/png': b'png'}, raw=True)
+again = display(1, display_id='x'); print('d'); again.update(2)
+display({'application/json': '[' * 101 + ']' * 101, 'application/a+json': '[' * 100 + ']' * 100},
+        raw=True)
+display({'application/json': '1' * 5000, 'application/a+json': '"\\\\ud800"'}, raw=True)
+[1]""",
+    """from IPython.display import clear_output
+print('gone'); display('gone'); clear_output(); print('kept'); display('kept'); 1 / 0""",
+]
+
+
+@pytest.mark.parametrize("code", ORDERED)
+def test_a_stream_ends_with_the_outputs_of_a_plain_answer(session: Session, code: str) -> None:
+    stream = session.stream(code)
+    streamed = stream.wait()
+    form: AnswerForm = {"format": "both"}
+    plain = session.execution(streamed.execution_id, answer=form).outcome
+    assert plain is not None
+    assert len(plain.outputs) > 2
+    assert streamed.outputs == plain.outputs
+    assert (streamed.displays, streamed.images) == (plain.displays, plain.images)
+
+
 def test_a_model_gets_as_much_as_was_asked_for(session: Session) -> None:
     code = "print('x' * 10_000)\n'r' * 1000"
     form: AnswerForm = {"format": "notebook"}

@@ -47,6 +47,31 @@ test("outputs are in order as in a notebook", needsDaemon, async (t) => {
   assert.deepEqual([both.outcome?.stdout, both.outcome?.outputs], ["a\n", outcome.outputs]);
 });
 
+test("a stream ends with the outputs of a plain answer", needsDaemon, async (t) => {
+  const { session } = await real(t);
+  const codes = [
+    `import sys, time
+print('a'); time.sleep(0.05); print('b', file=sys.stderr); time.sleep(0.05); print('c\\n')
+display({'text/html': '<b>', 'application/json': '{"a": [1.5]}', 'application/x+json': 'NaN',
+         'image/png': b'png'}, raw=True)
+again = display(1, display_id='x'); print('d'); again.update(2)
+display({'application/json': '[' * 101 + ']' * 101, 'application/a+json': '[' * 100 + ']' * 100},
+        raw=True)
+display({'application/json': '1' * 5000, 'application/a+json': '"\\\\ud800"'}, raw=True)
+[1]`,
+    `from IPython.display import clear_output
+print('gone'); display('gone'); clear_output(); print('kept'); display('kept'); 1 / 0`,
+  ];
+  for (const code of codes) {
+    const streamed = await (await session.stream(code)).wait();
+    const answer = { format: "both" } as const;
+    const plain = (await session.execution(streamed.execution_id, { answer })).outcome;
+    assert((plain?.outputs?.length ?? 0) > 2);
+    assert.deepEqual(streamed.outputs, plain?.outputs);
+    assert.deepEqual([streamed.displays, streamed.images], [plain?.displays, plain?.images]);
+  }
+});
+
 test("long texts are cut as asked", needsDaemon, async (t) => {
   const { session } = await real(t);
   const form = { maxOutputChars: 200, keep: "tail" } as const;

@@ -4,6 +4,7 @@ import { UnexpectedAnswer } from "../errors.js";
 import type { Display, Event, ErrorEvent, Result } from "../events.js";
 import { Outcome } from "../outcome.js";
 import { object, parseObject, string } from "./json.js";
+import { Outputs } from "./outputs.js";
 import type { Message } from "./sse.js";
 
 type Shown = { id?: string; sizes: Display["sizes"]; mime: Display["mime"] };
@@ -15,6 +16,7 @@ export class Collector {
     image: [] as { mime_type: string; size_bytes: number | undefined; data: string }[],
     video_frame: [] as { mime_type: string; size_bytes: number | undefined; data: string }[],
   };
+  readonly #outputs = new Outputs();
   #displays: Shown[] = [];
   #result: Result["value"] | null = null;
   #exception: ErrorEvent["exception"] | null = null;
@@ -34,6 +36,7 @@ export class Collector {
         const fields = read();
         const text = string(fields, "text", what);
         this.#text[message.event].push(text);
+        this.#outputs.printed(message.event, text);
         return { ...fields, type: message.event, number, text };
       }
       case "display": {
@@ -50,6 +53,8 @@ export class Collector {
         const fields = read();
         string(fields, "repr", what);
         this.#result = fields as Result["value"];
+        const { sizes, mime } = this.#result;
+        this.#outputs.add({ kind: "result", content: { sizes, mime: mime ?? {} } });
         return { type: "result", number, value: this.#result };
       }
       case "error": {
@@ -58,6 +63,7 @@ export class Collector {
           string(fields, name, what);
         }
         this.#exception = fields as ErrorEvent["exception"];
+        this.#outputs.add({ kind: "error", exception: this.#exception });
         return { type: "error", number, exception: this.#exception };
       }
       case "done":
@@ -73,9 +79,14 @@ export class Collector {
       for (const mime_type of Object.keys({ ...shown.sizes, ...shown.mime })) {
         const [size_bytes, data] = [shown.sizes?.[mime_type], shown.mime[mime_type] ?? ""];
         this.#pictures[kind].push({ mime_type, size_bytes, data });
+        const sizes = size_bytes === undefined ? {} : { [mime_type]: size_bytes };
+        const mime = data === "" ? {} : { [mime_type]: data };
+        this.#outputs.add({ kind, content: { sizes, mime } });
       }
     } else if (kind === "clear") {
       this.#displays = [];
+      this.#pictures.image = [];
+      this.#outputs.clear();
     } else if (kind === "update") {
       for (const display of this.#displays.filter((one) => one.id === shown.id)) {
         display.mime = shown.mime;
@@ -83,6 +94,7 @@ export class Collector {
       }
     } else if (kind === "display") {
       this.#displays.push(shown);
+      this.#outputs.add({ kind: "display", content: shown });
     }
   }
 
@@ -100,6 +112,7 @@ export class Collector {
       video_frames: this.#pictures.video_frame,
       result: this.#result,
       exception: this.#exception,
+      outputs: this.#outputs.finish(Reflect.get(fields, "execution_id")),
     });
   }
 }

@@ -8,6 +8,7 @@ from ..errors import UnexpectedAnswer
 from ..events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
 from ..models.media import Representations, Value
 from ..models.outcome import ExceptionInfo, Outcome
+from .outputs import Outputs
 from .reading import Reader
 from .sse import Message
 
@@ -21,6 +22,7 @@ class Collector:
         self._pictures: dict[str, list[dict[str, Any]]] = {"image": [], "video_frame": []}
         self._result: Optional[dict[str, Any]] = None
         self._exception: Optional[dict[str, Any]] = None
+        self._outputs = Outputs()
 
     def event(self, number: int, message: Message) -> Optional[Event]:
         """Returns the message's event; None if a later version defines its kind."""
@@ -35,40 +37,52 @@ class Collector:
         )
 
     def _stdout(self, number: int, reader: Reader) -> Event:
-        self._text["stdout"].append(reader.text("text"))
+        self._printed("stdout", reader.text("text"))
         return Stdout(number, reader.text("text"))
 
     def _stderr(self, number: int, reader: Reader) -> Event:
-        self._text["stderr"].append(reader.text("text"))
+        self._printed("stderr", reader.text("text"))
         return Stderr(number, reader.text("text"))
+
+    def _printed(self, name: str, text: str) -> None:
+        self._text[name].append(text)
+        self._outputs.printed(name, text)
 
     def _display(self, number: int, reader: Reader) -> Event:
         kind, id, mime = reader.text("kind"), reader.optional_text("id"), reader.texts("mime")
         sizes = reader.sizes("sizes")
         if kind in self._pictures:
             forms = mime or dict.fromkeys(sizes, "")
-            pictures = (
-                {"mime_type": form, "data": data, "size_bytes": sizes.get(form)}
-                for form, data in forms.items()
-            )
-            self._pictures[kind] += pictures
+            for form, data in forms.items():
+                size = sizes.get(form)
+                picture = {"mime_type": form, "data": data, "size_bytes": size}
+                self._pictures[kind].append(picture)
+                told = {} if size is None else {form: size}
+                self._outputs.add(kind, {"sizes": told, "mime": {form: data} if data else {}})
         elif kind == "clear":
             self._displays.clear()
+            self._pictures["image"].clear()
+            self._outputs.clear()
         elif kind == "update":
             for shown in self._displays:
                 if shown["id"] == id:
                     shown.update(mime=mime, sizes=sizes)
         else:
-            self._displays.append({"id": id, "mime": mime, "sizes": sizes})
+            shown = {"id": id, "mime": mime, "sizes": sizes}
+            self._displays.append(shown)
+            self._outputs.add("display", shown)
         return Display(number, kind, id, Representations(mime), sizes)
 
     def _value(self, number: int, reader: Reader) -> Event:
         self._result = reader.fields
+        self._outputs.add("result", reader.fields)
         return Result(number, Value._read(reader))
 
     def _error(self, number: int, reader: Reader) -> Event:
+        exception = ExceptionInfo._read(reader)
         self._exception = reader.fields
-        return ErrorEvent(number, ExceptionInfo._read(reader))
+        self._outputs.add("error", reader.fields)
+        return ErrorEvent(number, exception)
 
     def _done(self, number: int, reader: Reader) -> Event:
         # `done` is the outcome without what the other events have told.
@@ -83,6 +97,7 @@ class Collector:
             "video_frames": self._pictures["video_frame"],
             "result": self._result,
             "exception": self._exception,
+            "outputs": self._outputs.finish(reader.text("execution_id")),
         }
         return Done(number, Outcome._read(Reader({**reader.fields, **told}, reader.where)))
 

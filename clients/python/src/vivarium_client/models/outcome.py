@@ -161,8 +161,8 @@ class Outcome:
     video_frames: tuple[Image, ...]
     """Frames of animations."""
     outputs: tuple[Mapping[str, Any], ...]
-    """All of this in order, as a notebook has it (nbformat 4.5), if `answer` asked for the format
-    `notebook`, which leaves the fields above empty, or `both`."""
+    """All of this in order, as a notebook has it (nbformat 4.5): of every stream, and otherwise if
+    `answer` asked for the format `notebook`, which leaves the fields above empty, or `both`."""
     cuts: tuple[TextCut, ...]
     """The texts that are not here in full, if `max_output_chars` was given."""
     files: Mapping[str, OutputFile]
