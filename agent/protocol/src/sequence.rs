@@ -1,6 +1,7 @@
 //! Which message may come next from an agent. The supervisor refuses any other.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::layer::{Layer, Report};
 use crate::leaf::{ContextNumber, FIRST_CONTEXT};
@@ -19,6 +20,18 @@ enum Phase {
     Running(ExecutionNumber),
     /// It is to be closed, and this is what may still be said of it.
     Closing(Option<ExecutionNumber>),
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("its kernel starts"),
+            Self::Ready => f.write_str("its kernel waits for code"),
+            Self::Sent(execution) => write!(f, "execution {execution} waits for its start"),
+            Self::Running(execution) => write!(f, "execution {execution} runs"),
+            Self::Closing(_) => f.write_str("its context is being closed"),
+        }
+    }
 }
 
 /// What has come of a command.
@@ -91,7 +104,7 @@ impl Sequence {
     /// [`OutOfTurn`] if it may not; the agent is then not to be believed any more.
     pub fn accept(&mut self, message: &FromAgent) -> Result<(), OutOfTurn> {
         if self.contexts.is_empty() {
-            return Err(OutOfTurn { message: name(message), phase: "over".to_owned() });
+            return Err(OutOfTurn { message: name(message), phase: "the session ends".to_owned() });
         }
         if let Some(execution) = message.execution() {
             if let Some(stage) = self.commands.get(&execution).copied() {
@@ -126,7 +139,7 @@ impl Sequence {
         message: &FromAgent,
     ) -> Result<(), OutOfTurn> {
         let out_of_turn = |contexts: &BTreeMap<ContextNumber, Phase>| {
-            let phases = contexts.values().map(|phase| format!("{phase:?}").to_lowercase());
+            let phases = contexts.values().map(|phase| phase.to_string());
             OutOfTurn { message: name(message), phase: phases.collect::<Vec<_>>().join(" and ") }
         };
         let Some((context, phase)) =
@@ -295,7 +308,7 @@ mod tests {
         sequence.sent(FIRST_CONTEXT, 2);
         sequence.accept(&FromAgent::Started { execution: 2 }).unwrap();
         let error = sequence.accept(&done(1)).unwrap_err();
-        assert_eq!(error.to_string(), "the agent said done while running(2)");
+        assert_eq!(error.to_string(), "the agent said done while execution 2 runs");
     }
 
     #[test]

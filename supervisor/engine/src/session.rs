@@ -90,8 +90,8 @@ pub enum Command {
     },
     /// Send a signal to a command; `false` if it is not running.
     Signal(ExecutionNumber, Signal, oneshot::Sender<bool>),
-    /// Change the size of a command's terminal; `false` if it is not running.
-    Resize(ExecutionNumber, WindowSize, oneshot::Sender<bool>),
+    /// Change the size of a command's terminal; `false` if it has none, `None` if it is not running.
+    Resize(ExecutionNumber, WindowSize, oneshot::Sender<Option<bool>>),
     /// Replace the kernel of a context, by default the first's; `None` if there is no such context.
     Reset {
         context: Option<String>,

@@ -40,6 +40,13 @@ fn nonsense_is_refused_by_name() {
         assert_eq!(answer.expect_problem(422, "invalid_field")["field"], "signal", "{name:?}");
     }
     ask("/signal", json!({})).expect_problem(422, "missing_field");
+    for (value, told) in [(json!({}), "an object"), (json!([]), "an array"), (json!(null), "null")]
+    {
+        let problem = ask("/signal", json!({"signal": value})).expect_problem(422, "invalid_field");
+        assert_eq!(problem["detail"], format!("expected a string, but got {told}"));
+        assert_eq!(problem["field"], "signal");
+    }
+    ask("/resize", json!({"columns": 80, "rows": 24})).expect_problem(409, "no_terminal");
     ask("/signal", json!({"signal": "SIGTERM", "to": 1})).expect_problem(422, "unknown_field");
     ask("/stdin?close=maybe", json!("")).expect_problem(400, "invalid_query");
     assert_ne!(session.execution(started["execution_id"].as_str().unwrap())["state"], "done");

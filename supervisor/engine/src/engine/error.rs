@@ -52,6 +52,8 @@ pub enum EngineError {
              closed, or the command is over"
     )]
     NoStdin,
+    #[error("execution {0:?} has no terminal: a command is given one with pty")]
+    NoTerminal(String),
     /// The command does not read what is written to it.
     #[error("{0}")]
     StdinFull(String),
@@ -147,6 +149,7 @@ impl EngineError {
             Self::ContextNotStarted(_) => "context_not_started",
             Self::NotRunning(_) => "not_running",
             Self::NoStdin => "no_stdin",
+            Self::NoTerminal(_) => "no_terminal",
             Self::StdinFull(_) => "stdin_full",
             Self::NoRoom(Full::Tenant { .. }) => "no_room",
             Self::NoRoom(Full::Daemon { .. }) => "overloaded",

@@ -63,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Changes the size of a running command's terminal; nothing happens if it has none.
+    /// Changes the size of a running command's terminal.
     pub async fn resize(
         &self,
         tenant: &str,
@@ -75,8 +75,9 @@ impl Engine {
         let (number, _) = self.running(tenant, session_id, execution_id)?;
         let session = self.find(tenant, session_id)?;
         match session.ask(|reply| Command::Resize(number, size, reply)).await {
-            Some(true) => Ok(()),
-            Some(false) => Err(not_running(execution_id)),
+            Some(Some(true)) => Ok(()),
+            Some(Some(false)) => Err(EngineError::NoTerminal(execution_id.to_owned())),
+            Some(None) => Err(not_running(execution_id)),
             None => Err(EngineError::UnknownSession(session_id.to_owned())),
         }
     }

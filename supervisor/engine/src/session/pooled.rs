@@ -35,11 +35,12 @@ impl PooledSession {
         until: impl Future<Output = &'static str>,
     ) -> Result<Self, Failure> {
         let LaunchPlan { policy, context } = plan;
+        let limits = policy.limits.clone();
         let name = format!("{NAME_PREFIX}{}", uuid::Uuid::new_v4().simple());
         let mut processes =
             SessionProcesses::launch(ScopeName { tenant, name: &name }, policy, &context).await?;
         let ready = tokio::select! {
-            ready = processes.first_kernel() => ready,
+            ready = processes.first_kernel(&limits) => ready,
             why = until => Err(launch::internal(why)),
         };
         match ready {

@@ -6,10 +6,11 @@
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{Failure, FromAgent, Origin};
-use vivarium_protocol::policy::Policy;
+use vivarium_protocol::policy::{Limits, Policy};
 use vivarium_protocol::sequence::Sequence;
 
 use super::actor::Accounting;
+use super::cause::{self, Evidence};
 use super::channel::Channel;
 use super::launch::{self, LaunchContext, Resources, ScopeName};
 use crate::backend::Backend;
@@ -40,7 +41,10 @@ impl SessionProcesses {
 
     /// Waits for the first kernel, where nobody asks for anything meanwhile: whatever else comes
     /// first is a failure.
-    pub(super) async fn first_kernel(&mut self) -> Result<(Origin, Vec<Report>), Failure> {
+    pub(super) async fn first_kernel(
+        &mut self,
+        limits: &Limits,
+    ) -> Result<(Origin, Vec<Report>), Failure> {
         let message =
             self.channel.next().await.map_err(|error| launch::internal(&error.to_string()))?;
         self.sequence.accept(&message).map_err(|error| launch::internal(&error.to_string()))?;
@@ -48,7 +52,8 @@ impl SessionProcesses {
             FromAgent::KernelReady { origin, protection, .. } => Ok((origin, protection)),
             FromAgent::Failed(failure) => Err(failure),
             FromAgent::KernelExited { end, .. } => {
-                Err(launch::internal(&format!("its first kernel ended: {end:?}")))
+                let (_, detail) = cause::explain(&end, limits, Evidence::default());
+                Err(launch::internal(&format!("its first kernel ended: {detail}")))
             }
             _ => Err(launch::internal("its agent spoke of something else than its first kernel")),
         }

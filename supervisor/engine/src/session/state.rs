@@ -1,8 +1,10 @@
 //! The states of a session and what leads from one to the next. A table, and nothing else.
 
+use strum::IntoStaticStr;
 use vivarium_api_types::SessionState;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Event {
     Sent,
     Interrupted,
@@ -20,7 +22,7 @@ pub(super) enum Event {
 /// Something that can not happen now. It would be an error of ours: what agents say has been
 /// through [`vivarium_protocol::sequence`] before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{event:?} while {state:?}")]
+#[error("{} while {}", <&str>::from(.event), <&str>::from(.state))]
 pub(super) struct Impossible {
     state: SessionState,
     event: Event,

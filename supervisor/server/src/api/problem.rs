@@ -116,6 +116,7 @@ impl From<EngineError> for Problem {
             | EngineError::Busy
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
+            | EngineError::NoTerminal(_)
             | EngineError::LimitInUse { .. }
             | EngineError::NoPorts { .. }
             | EngineError::NotAFile { .. }

@@ -11,7 +11,9 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
-use vivarium_protocol::message::{Completion, ExecutionNumber, FromAgent, ToAgent, Work};
+use vivarium_protocol::message::{
+    Completion, ExecutionNumber, FromAgent, ToAgent, WindowSize, Work,
+};
 use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status, Usage};
 
 use super::finish::{lost, with_kernel};
@@ -339,6 +341,21 @@ impl Actor {
         let runs = self.commands.contains_key(&number);
         discard(reply.send(runs), "who asked may be gone");
         if runs { self.send(message) } else { Step::Continue(()) }
+    }
+
+    /// Changes the size of a command's terminal, and tells who asked whether it has one.
+    pub(super) fn resize_command(
+        &mut self,
+        execution: ExecutionNumber,
+        size: WindowSize,
+        reply: oneshot::Sender<Option<bool>>,
+    ) -> Step {
+        let has_terminal = self.commands.get(&execution).map(|command| command.has_terminal);
+        discard(reply.send(has_terminal), "who asked may be gone");
+        if has_terminal != Some(true) {
+            return Step::Continue(());
+        }
+        self.send(&ToAgent::Resize { execution, size })
     }
 
     /// The session is reset, and with it go the commands that are not to outlive that: those with a

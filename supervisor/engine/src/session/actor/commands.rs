@@ -31,9 +31,7 @@ impl Actor {
             Command::Signal(execution, signal, reply) => {
                 self.signal_command(execution, signal, reply)
             }
-            Command::Resize(execution, size, reply) => {
-                self.tell_command(execution, &ToAgent::Resize { execution, size }, reply)
-            }
+            Command::Resize(execution, size, reply) => self.resize_command(execution, size, reply),
             Command::Reset { context, reply } => self.reset(context.as_deref(), reply),
             Command::OpenContext { name, reply } => self.open(&name, reply),
             Command::CloseContext { name, reply } => self.close(&name, reply),
