@@ -36,6 +36,55 @@ fn the_document_is_valid() {
     daemon.stop_and_check();
 }
 
+/// Says which examples of requests are refused by their schemas, and how many there are. A request of
+/// JSON without one is refused too.
+const JUDGE: &str = "
+import json, sys
+from jsonschema import Draft202012Validator
+document = json.load(open(sys.argv[1]))
+count = 0
+for path, item in document['paths'].items():
+    for method, operation in item.items():
+        body = operation.get('requestBody', {}) if isinstance(operation, dict) else {}
+        for kind, content in body.get('content', {}).items():
+            if not kind.endswith('json'): continue
+            count += 1
+            schema = {**content['schema'], 'components': document['components']}
+            found = [error.message for error in Draft202012Validator(schema).iter_errors(content.get('example'))]
+            if found or 'example' not in content: print(method, path, found)
+print(count, 'examples')";
+
+#[test]
+fn every_example_of_a_request_is_right_by_its_schema() {
+    if !host::has(&[Requirement::Schemathesis]) {
+        return;
+    }
+    let daemon = Setup::default().start();
+    let dir = program::temp_dir();
+    let document = daemon.request("GET", "/openapi.json", None).expect_success();
+    let judged = |document: &serde_json::Value| {
+        let file = dir.path().join("openapi.json");
+        std::fs::write(&file, document.to_string()).unwrap();
+        let mut python = Command::new(host::tool("schemathesis").unwrap().with_file_name("python"));
+        let output = python.args(["-c", JUDGE]).arg(file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(judged(&document), "13 examples\n");
+    // The controls: a number over its maximum, a field that there is not, and no example.
+    for (path, example) in [
+        ("/v1/sessions/{id}/executions/{execution_id}/resize", r#"{"columns": 5000, "rows": 1}"#),
+        ("/v1/sessions/{id}/execute", r#"{"code": "1", "kode": "2"}"#),
+        ("/v1/run", "null"),
+    ] {
+        let mut wrong = document.clone();
+        let content = &mut wrong["paths"][path]["post"]["requestBody"]["content"];
+        content["application/json"]["example"] = serde_json::from_str(example).unwrap();
+        assert!(judged(&wrong).contains(path), "{path}");
+    }
+    daemon.stop_and_check();
+}
+
 #[test]
 fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {
     if !host::has(&[Requirement::Schemathesis]) {

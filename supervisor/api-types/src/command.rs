@@ -13,6 +13,7 @@ use super::{AnswerForm, FileSpec, Keep, MaxChars, OutputSpec};
 pub struct CommandRequest {
     /// The program, looked for on PATH unless it has a slash, and its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1)]
     pub argv: Option<Vec<String>>,
     /// A command line for `/bin/sh -c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +80,7 @@ pub struct CommandRequest {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "super::object::list"
     )]
+    #[schema(max_items = 256)]
     pub outputs: Vec<OutputSpec>,
     /// The most characters of each text that the answer tells: stdout, stderr, the result's and a
     /// display's plain text, an exception's message and traceback. Other text forms that are longer
@@ -109,8 +111,10 @@ pub const MAX_PTY_SIZE: u16 = 4096;
 #[serde(deny_unknown_fields)]
 pub struct PtySize {
     /// Characters in a row, 1 to 4096.
+    #[schema(minimum = 1, maximum = 4096)]
     pub columns: u16,
     /// Rows, 1 to 4096.
+    #[schema(minimum = 1, maximum = 4096)]
     pub rows: u16,
 }
 

@@ -21,7 +21,7 @@ pub struct FilePage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// At most this many, 1 to 1000.
-    #[param(default = 100)]
+    #[param(default = 100, minimum = 1, maximum = 1000)]
     pub limit: u32,
 }
 
@@ -60,6 +60,7 @@ pub struct FileChange {
     pub replace: bool,
     /// New permissions in octal, `0000` to `0777`; not of links.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^0?[0-7]{3}$")]
     pub mode: Option<String>,
 }
 

@@ -39,6 +39,7 @@ impl Serialize for NotYet {
 pub struct SessionSpec {
     /// 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     pub id: Option<String>,
     /// Name of a configured environment; `default` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,6 +197,7 @@ pub struct ExecuteRequest {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "super::object::list"
     )]
+    #[schema(max_items = 256)]
     pub outputs: Vec<OutputSpec>,
     /// The most characters of each text that the answer tells: stdout, stderr, the result's and a
     /// display's plain text, an exception's message and traceback. Other text forms that are longer
@@ -241,6 +243,7 @@ pub struct RunRequest {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "super::object::strings"
     )]
+    #[schema(min_items = 1)]
     pub argv: Option<Vec<String>>,
     /// A command line for `/bin/sh -c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -267,6 +270,7 @@ pub struct RunRequest {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "super::object::list"
     )]
+    #[schema(max_items = 256)]
     pub outputs: Vec<OutputSpec>,
     /// Limits tighter than the configured ones.
     #[serde(
@@ -324,7 +328,7 @@ pub struct RunRequest {
 #[into_params(parameter_in = Query)]
 pub struct Page {
     /// At most this many, 1 to 1000.
-    #[param(default = 100)]
+    #[param(default = 100, minimum = 1, maximum = 1000)]
     pub limit: usize,
     /// The `next` of the previous part.
     #[serde(skip_serializing_if = "Option::is_none")]

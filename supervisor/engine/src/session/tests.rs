@@ -306,7 +306,11 @@ async fn messages_out_of_turn_end_the_session() {
     bench.agent.done(execution + 1, Completion::Ok).await;
     let outcome = outcome(reply).await;
     assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Protocol), State::Lost));
-    assert!(outcome.detail.contains("the agent said done while execution 1 runs"), "{}", outcome.detail);
+    assert!(
+        outcome.detail.contains("the agent said done while execution 1 runs"),
+        "{}",
+        outcome.detail
+    );
     bench.is_gone().await;
 }
 

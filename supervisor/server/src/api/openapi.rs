@@ -13,6 +13,7 @@ use vivarium_api_types::{
 
 use super::{problem, routes};
 
+mod examples;
 mod properties;
 
 #[derive(OpenApi)]
@@ -142,6 +143,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     Problems.modify(&mut document);
     Descriptions.modify(&mut document);
     properties::describe(&mut document);
+    examples::add(&mut document);
     document
 }
 
