@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 40] = [
+const ROUTES: [(&str, &str); 41] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -36,6 +36,7 @@ const ROUTES: [(&str, &str); 40] = [
     ("get", "/openapi.json"),
     ("patch", "/v1/sessions/{id}"),
     ("get", "/v1/sessions/{id}/executions"),
+    ("get", "/v1/sessions/{id}/executions/{execution_id}/outputs/{part}"),
     ("post", "/v1/sessions/{id}/executions/{execution_id}/signal"),
     ("post", "/v1/sessions/{id}/executions/{execution_id}/resize"),
     ("post", "/v1/sessions/{id}/executions/{execution_id}/stdin"),

@@ -70,6 +70,7 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("PUT", "/files/file", Some(json!("overwritten"))),
         ("GET", "/executions", None),
         ("GET", "/executions/1", None),
+        ("GET", "/executions/1/outputs/stdout", None),
         ("POST", "/executions/1/signal", Some(json!({"signal": "SIGTERM"}))),
         ("POST", "/executions/1/resize", Some(json!({"columns": 80, "rows": 24}))),
         ("POST", "/executions/1/stdin", Some(json!("typed"))),
@@ -106,6 +107,7 @@ fn every_call_of_the_api_is_tried() {
         let Some(rest) = path.strip_prefix("/v1/sessions/{id}") else { continue };
         let rest = rest.replace("{path}", "file").replace("{execution_id}", "1");
         let rest = rest.replace("{port}", "8000").replace("{context}", "other");
+        let rest = rest.replace("{part}", "stdout");
         for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             // A tar archive into the workdir goes by its own media type; a watch has no end.
             let elsewhere = [("put", "/files"), ("get", "/watch")];
