@@ -37,7 +37,7 @@ pub enum DaemonError {
 pub(super) struct Daemon {
     child: Child,
     /// On loopback.
-    tcp: Url,
+    tcp: SocketAddr,
     /// In its runtime directory.
     unix: Url,
     program: PathBuf,
@@ -58,22 +58,21 @@ impl Daemon {
             path.display()
         );
         std::fs::write(&file, text).map_err(prepare(&file))?;
-        let tcp = ListenAddr::Tcp(free_address().map_err(prepare(path))?);
+        let tcp = free_address().map_err(prepare(path))?;
         let unix = ListenAddr::Unix(path.join("run/api.sock"));
         let own = std::env::current_exe().map_err(prepare(path))?;
         let program = own.with_file_name("vivarium");
         let child = Command::new(&program)
             .args(["serve", "--config"])
             .arg(&file)
-            .args(["--listen", &tcp.to_string(), "--listen", &unix.to_string()])
+            .args(["--listen", &ListenAddr::Tcp(tcp).to_string(), "--listen", &unix.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .env("VIVARIUM_LOG", "error")
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| DaemonError::Run { program: program.clone(), source })?;
-        let (tcp, unix) = (Url::from(&tcp), Url::from(&unix));
-        let daemon = Self { child, tcp, unix, program, _directory: directory };
+        let daemon = Self { child, tcp, unix: Url::from(&unix), program, _directory: directory };
         let ready = tokio::time::timeout(START_TIMEOUT, daemon.ready()).await;
         ready.map_err(|_| DaemonError::NotReady(START_TIMEOUT))?;
         Ok(daemon)
@@ -81,7 +80,12 @@ impl Daemon {
 
     /// A new connection to it, over loopback.
     pub(super) fn client(&self) -> Client {
-        Client::new(self.tcp.clone())
+        Client::new(Url::from(&ListenAddr::Tcp(self.tcp)))
+    }
+
+    /// Its address on loopback.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.tcp
     }
 
     /// A new connection to it, over its Unix socket.

@@ -48,6 +48,12 @@ pub struct Plan {
     pub growth: &'static [usize],
     /// Idle sessions whose own memory is measured: more each time.
     pub idle_for_size: &'static [usize],
+    /// Commands of each kind.
+    pub commands: usize,
+    /// Requests to a server in a session, and to one outside.
+    pub port_requests: usize,
+    /// Keystrokes of each kind.
+    pub keystrokes: usize,
     /// Prints whose way to the client is timed.
     pub prints: usize,
     /// Executions that print much.
@@ -72,6 +78,9 @@ impl Plan {
         idle_for_memory: 100,
         growth: &[1, 10, 100, 1000],
         idle_for_size: &[100, 1000],
+        commands: 200,
+        port_requests: 500,
+        keystrokes: 500,
         prints: 500,
         streams: 10,
         stream_bytes: 100_000_000,
@@ -89,6 +98,9 @@ impl Plan {
         idle_for_memory: 10,
         growth: &[1, 10],
         idle_for_size: &[10],
+        commands: 20,
+        port_requests: 50,
+        keystrokes: 50,
         prints: 50,
         streams: 3,
         stream_bytes: 20_000_000,

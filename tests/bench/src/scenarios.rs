@@ -4,6 +4,7 @@
 //! it is not measured beside what another has left behind.
 
 mod burst;
+mod commands;
 mod concurrent;
 mod environment;
 mod files;
@@ -11,6 +12,7 @@ mod first_output;
 mod growth;
 mod idle;
 mod image;
+mod ports;
 mod ready;
 mod requests;
 mod reset;
@@ -18,6 +20,7 @@ mod size;
 mod starts;
 mod stdout;
 mod sustained;
+mod terminal;
 
 use super::daemon::Daemon;
 use super::{BenchError, Machine, Plan, Report};
@@ -41,6 +44,9 @@ pub(super) async fn measure(plan: Plan) -> Result<Report, BenchError> {
     report.take("growth", growth::measure(&context).await);
     report.take("size", size::measure(&context).await);
     report.take("first_output", first_output::measure(&context).await);
+    report.take("commands", commands::measure(&context).await);
+    report.take("terminal", terminal::measure(&context).await);
+    report.take("ports", ports::measure(&context).await);
     report.take("stdout", stdout::measure(&context).await);
     report.take("image", image::measure(&context).await);
     report.take("files", files::measure(&context).await);

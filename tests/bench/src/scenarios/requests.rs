@@ -86,6 +86,30 @@ pub(super) async fn follow(
     Err(unexpected(what, &"no end"))
 }
 
+/// Starts a command, and follows its events.
+pub(super) async fn command(
+    client: Client,
+    session: &str,
+    command: &Value,
+) -> Result<Execution, BenchError> {
+    let path = format!("/v1/sessions/{session}/commands");
+    Ok(Execution::start(client, path, command.to_string().into_bytes()).await?)
+}
+
+/// What an execution prints next.
+pub(super) async fn printed(
+    execution: &mut Execution,
+    what: &'static str,
+) -> Result<String, BenchError> {
+    loop {
+        match execution.next().await? {
+            Some(Event::Started(_)) => {}
+            Some(Event::Stdout(text)) => return Ok(text),
+            other => return Err(unexpected(what, &other)),
+        }
+    }
+}
+
 /// Whether a session's kernel was forked from a template.
 pub(super) async fn is_forked(client: &mut Client, session: &str) -> Result<bool, BenchError> {
     let path = format!("/v1/sessions/{session}");
