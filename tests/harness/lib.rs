@@ -27,6 +27,7 @@ pub mod program;
 mod remains;
 pub mod session;
 pub mod start_mode;
+pub mod tenants;
 pub mod terminal;
 pub mod wait;
 

@@ -1,9 +1,8 @@
 //! Signals and input that are refused.
 
 use serde_json::{Value, json};
+use vivarium_tests::tenants::{Token, entry, two};
 use vivarium_tests::{Daemon, Setup};
-
-use crate::tenants::{Token, entry, two};
 
 #[test]
 fn nonsense_is_refused_by_name() {

@@ -4,9 +4,8 @@
 use serde_json::{Value, json};
 use vivarium_tests::events::{Events, names};
 use vivarium_tests::http::{Client, Response};
+use vivarium_tests::tenants::{Token, entry, two};
 use vivarium_tests::{Daemon, Setup, wait};
-
-use super::tenants::{Token, entry, two};
 
 /// A daemon with two tenants, the first of which has a session `mine` with a file and a finished
 /// execution, and one that runs.

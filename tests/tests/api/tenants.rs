@@ -7,71 +7,11 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::{Value, json};
-use vivarium_tests::http::{Client, Endpoint, Response};
+use serde_json::json;
+use vivarium_tests::http::{Client, Endpoint};
 use vivarium_tests::program::{self, Runner};
-use vivarium_tests::{Daemon, Setup, wait};
-
-/// A token and its hash, as the command line makes them.
-pub(crate) struct Token {
-    pub(crate) text: String,
-    hash: String,
-}
-
-impl Token {
-    pub(crate) fn new() -> Self {
-        let made = program::run(&["tenant", "token", "--json"]).expect_code(0).stdout();
-        let made: Value = serde_json::from_str(&made).unwrap();
-        let text = |key: &str| made[key].as_str().unwrap().to_owned();
-        Self { text: text("token"), hash: text("token_sha256") }
-    }
-
-    pub(crate) fn ask(
-        &self,
-        at: &Endpoint,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Response {
-        ask(at, &format!("Bearer {}", self.text), method, path, body)
-    }
-
-    fn execute(&self, at: &Endpoint, session: &str, code: &str) -> Value {
-        let path = format!("/v1/sessions/{session}/execute");
-        self.ask(at, "POST", &path, Some(&json!({ "code": code }))).expect_success()
-    }
-}
-
-fn ask(
-    at: &Endpoint,
-    authorization: &str,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> Response {
-    let body = body.map(|body| body.to_string().into_bytes());
-    let headers = [("Authorization", authorization)];
-    Client::connect(at).send(method, path, &headers, body.as_deref())
-}
-
-/// An entry of the configuration, without its header.
-pub(crate) fn entry(name: &str, token: &Token, more: &str) -> String {
-    format!("name = {name:?}\ntoken_sha256 = [{:?}]\n{more}\n", token.hash)
-}
-
-/// The entries of two tenants.
-pub(crate) fn two(one: &str, two: &str) -> String {
-    format!("{one}[[tenant]]\n{two}")
-}
-
-fn reload(daemon: &Daemon, text: &str, said: &str) {
-    fs::write(daemon.dir().join("vivarium.toml"), text).unwrap();
-    let before = daemon.log().matches(said).count();
-    daemon.signal(Signal::SIGHUP);
-    wait::until_true(said, || daemon.log().matches(said).count() > before);
-}
-
-const RELOADED: &str = "configuration reloaded";
+use vivarium_tests::tenants::{RELOADED, Token, ask, entry, reload, two};
+use vivarium_tests::{Setup, wait};
 
 #[test]
 fn a_request_without_a_tenants_token_is_refused() {

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use vivarium_tests::Setup;
 use vivarium_tests::http::{Client, Endpoint};
-
-use crate::tenants::{Token, entry, two};
+use vivarium_tests::tenants::{Token, entry, two};
 
 fn usage(at: &Endpoint) -> Value {
     Client::connect(at).json("GET", "/metrics/tenants", None).expect_success()
