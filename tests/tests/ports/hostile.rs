@@ -68,7 +68,7 @@ fn departed_client_ends_an_endless_answer() {
 }
 
 /// A server that never stops.
-fn endless(head: &str, flood: &str) -> String {
+pub(crate) fn endless(head: &str, flood: &str) -> String {
     format!(
         "
 def endless(peer):

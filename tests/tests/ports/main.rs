@@ -4,6 +4,7 @@
 
 mod bodies;
 mod browser;
+mod framing;
 mod headers;
 mod hostile;
 mod preview;

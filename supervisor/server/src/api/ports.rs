@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Version, header};
 use axum::response::Response;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use vivarium_engine::session::port::PortStream;
 
 use super::Problem;
 use super::connections::Activity;
@@ -48,7 +48,7 @@ const MAX_READ_BYTES: usize = 256 << 10;
 /// # Errors
 /// 502 and 504 if the server does not answer with HTTP, or not in time.
 pub(super) async fn forward(
-    stream: PortStream,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     mut request: Request,
     front: &Front,
     tenant: &str,
@@ -84,6 +84,9 @@ pub(super) async fn forward(
         }
     };
     answered.set();
+    // The version is that of a connection (RFC 9110, 6.2): in HTTP/1.0 an answer without a length would
+    // end the client's.
+    *answer.version_mut() = Version::HTTP_11;
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         let theirs = hyper::upgrade::on(&mut answer);
         let (Some(ours), Some(activity), true) = (upgrade, activity, is_websocket(&answer)) else {
@@ -169,3 +172,6 @@ impl HttpBody for Relayed {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;
