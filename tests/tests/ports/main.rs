@@ -4,6 +4,7 @@
 
 mod bodies;
 mod browser;
+mod clients;
 mod framing;
 mod headers;
 mod hostile;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use axum::extract::Request;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
+use hyper::body::Body as _;
 
 use crate::api::connections::Peer;
 
@@ -86,7 +87,8 @@ const FORWARDED: [HeaderName; 5] = [
     HeaderName::from_static("x-real-ip"),
 ];
 
-/// Whether a request asks to switch to `WebSocket` (RFC 6455, 4.1), and to nothing else.
+/// Whether a request asks to switch to `WebSocket` (RFC 6455, 4.1), and to nothing else. It has no body:
+/// a server could switch before the end of one, and nobody would know where the messages begin.
 pub(super) fn wants_websocket(request: &Request) -> bool {
     let headers = request.headers();
     let mut upgrades = headers.get_all(header::UPGRADE).iter();
@@ -94,6 +96,7 @@ pub(super) fn wants_websocket(request: &Request) -> bool {
         upgrades.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
     request.method() == Method::GET
         && request.version() == Version::HTTP_11
+        && request.body().is_end_stream()
         && is_websocket
         && upgrades.next().is_none()
         && options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"))
@@ -311,6 +314,9 @@ mod tests {
         let mut posted = request(&both);
         *posted.method_mut() = Method::POST;
         assert!(!wants_websocket(&posted));
+        let mut full = request(&both);
+        *full.body_mut() = Body::from("body");
+        assert!(!wants_websocket(&full));
         let mut old = request(&both);
         *old.version_mut() = Version::HTTP_10;
         assert!(!wants_websocket(&old));
