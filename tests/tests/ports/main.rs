@@ -9,6 +9,7 @@ mod framing;
 mod headers;
 mod hostile;
 mod preview;
+mod preview_tenants;
 mod refusals;
 mod servers;
 mod websocket;

@@ -15,26 +15,36 @@ fn daemon_with(more: &str) -> Daemon {
 
 /// A preview as a browser has it: its host, and the token that opens it.
 #[derive(Debug, Clone, PartialEq)]
-struct Preview {
-    host: String,
-    token: String,
+pub(crate) struct Preview {
+    pub(crate) host: String,
+    pub(crate) token: String,
 }
 
 #[track_caller]
 fn preview(session: &Session<'_>) -> Preview {
     let made = session.request("POST", "/previews", Some(&json!({"port": 8000}))).expect_success();
-    let url = made["url"].as_str().unwrap().strip_prefix("https://").unwrap();
-    let (host, token) = url.split_once("/?vivarium-preview=").unwrap();
-    Preview { host: host.to_owned(), token: token.to_owned() }
+    Preview::at(made["url"].as_str().unwrap())
 }
 
 impl Preview {
-    fn ask(&self, daemon: &Daemon, path: &str, headers: &[(&str, &str)]) -> Response {
+    #[track_caller]
+    pub(crate) fn at(url: &str) -> Self {
+        let url = url.strip_prefix("https://").unwrap();
+        let (host, token) = url.split_once("/?vivarium-preview=").unwrap();
+        Self { host: host.to_owned(), token: token.to_owned() }
+    }
+
+    pub(crate) fn ask(&self, daemon: &Daemon, path: &str, headers: &[(&str, &str)]) -> Response {
         let host = [("Host", self.host.as_str())];
         Client::connect(&daemon.tcp()).send("GET", path, &[&host, headers].concat(), None)
     }
 
-    fn ask_with_cookie(&self, daemon: &Daemon, path: &str, headers: &[(&str, &str)]) -> Response {
+    pub(crate) fn ask_with_cookie(
+        &self,
+        daemon: &Daemon,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response {
         let cookie = format!("a=1; {COOKIE}={}; b=2", self.token);
         let cookie = [("Cookie", cookie.as_str())];
         self.ask(daemon, path, &[&cookie, headers].concat())

@@ -130,10 +130,13 @@ async fn answer(api: &Shared, mut request: Request) -> Result<Response, Problem>
     let label = label(host, url).filter(|label| !label.is_empty()).ok_or_else(no_preview)?;
     let origin = origin(url, label);
     let key = &api.preview.key;
-    // Only what is for this very host opens it.
+    let tenants = &api.engine.settings().tenants;
+    // Only what is for this very host opens it, and as long as its tenant may ask for more.
     let opens = |text: &str| {
         let token = key.verify(text)?;
-        (token.expires_at > Timestamp::now() && key.label(&token) == label).then_some(token)
+        let is_open = token.expires_at > Timestamp::now()
+            && (tenants.is_empty() || tenants.contains_key(&token.tenant));
+        (is_open && key.label(&token) == label).then_some(token)
     };
     let (given, rest) = take_parameter(request.uri().query().unwrap_or_default());
     if let Some(given) = given {
