@@ -44,6 +44,10 @@ pub enum Requirement {
     Ipykernel,
     /// `chromium`, as Debian's package `chromium` has it.
     Chromium,
+    /// Flask for the host's /usr/bin/python3, as Debian's package `python3-flask` has it.
+    Flask,
+    /// Streamlit, for the `python` of that directory: by hand, as docs/testing.md says.
+    Streamlit,
     /// `node`, as Debian's package `nodejs` has it.
     Node,
     /// `bash`, `zsh` and `fish`.
@@ -70,6 +74,8 @@ impl Requirement {
             Self::FileWatchers => "file-watchers",
             Self::Ipykernel => "ipykernel",
             Self::Chromium => "chromium",
+            Self::Flask => "flask",
+            Self::Streamlit => "streamlit",
             Self::Node => "node",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
@@ -98,6 +104,8 @@ impl Requirement {
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
             Self::Ipykernel => ipykernel().is_some(),
             Self::Chromium => Path::new("/usr/bin/chromium").exists(),
+            Self::Flask => host_has_modules("flask"),
+            Self::Streamlit => tools_have_modules("streamlit"),
             Self::Node => Path::new("/usr/bin/node").exists(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),

@@ -9,7 +9,7 @@ use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::Endpoint;
 use vivarium_tests::{Daemon, Session, Setup, program, wait};
 
-use crate::session_with;
+use crate::{chromium, session_with};
 
 /// Serves `pages` by path, and anything else as what a victim would not want known.
 const SITE: &str = r"
@@ -61,13 +61,9 @@ const run = {...post, body: JSON.stringify({code: "1"})};
 
 /// Chromium, on its way to a page.
 fn browser(daemon: &Daemon, profile: &Path, url: &str) -> Command {
-    let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!() };
-    let mut command = Command::new("/usr/bin/chromium");
+    let mut command = Command::new(chromium::PROGRAM);
     command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .arg("--no-first-run")
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--host-resolver-rules=MAP *.preview.localhost 127.0.0.1:{port}"))
+        .args(chromium::arguments(daemon, profile))
         .arg(url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -102,7 +98,7 @@ fn hostile_page_can_drive_neither_the_api_nor_another_session() {
     if !host::has(&[Requirement::Chromium]) {
         return;
     }
-    let daemon = Setup::default().config("preview", "url = \"http://preview.localhost\"").start();
+    let daemon = Setup::default().config("preview", chromium::PREVIEWS).start();
     let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!() };
     let api = format!("http://localhost:{port}");
     let (victim, hostile) = (session_with(&daemon, SITE), session_with(&daemon, SITE));

@@ -4,7 +4,9 @@
 
 mod bodies;
 mod browser;
+mod chromium;
 mod clients;
+mod frameworks;
 mod framing;
 mod headers;
 mod hostile;
