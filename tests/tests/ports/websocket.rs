@@ -24,7 +24,7 @@ def echo(peer):
 ended = threading.Event()
 serve(8000, echo)";
 
-fn open(daemon: &Daemon, path: &str) -> Client {
+fn asks(daemon: &Daemon, path: &str) -> Client {
     let mut client = Client::connect(&daemon.tcp());
     let headers = [
         ("Connection", "keep-alive, Upgrade"),
@@ -35,6 +35,11 @@ fn open(daemon: &Daemon, path: &str) -> Client {
         ("Authorization", "Bearer secret"),
     ];
     client.ask("GET", path, &headers, None);
+    client
+}
+
+fn open(daemon: &Daemon, path: &str) -> Client {
+    let mut client = asks(daemon, path);
     let head = client.receive_head().unwrap();
     assert_eq!(head.status, 101);
     assert_eq!(head.header("upgrade"), Some("websocket"));
@@ -110,5 +115,54 @@ fn open_sockets_hold_their_connections() {
     says(&mut client, b"still here");
     assert_eq!(hears(&mut client), b"STILL HERE");
     drop(idle);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn switch_to_another_protocol_is_a_problem() {
+    let daemon = Daemon::start();
+    for upgrade in [
+        "",
+        "Upgrade: h2c\\r\\n",
+        "Upgrade: websocket, h2c\\r\\n",
+        "Upgrade: websocket\\r\\nUpgrade: h2c\\r\\n",
+    ] {
+        let code = format!(
+            "serve(8000, b'HTTP/1.1 101 Switching\\r\\nConnection: upgrade\\r\\n{upgrade}\\r\\nsmuggled')"
+        );
+        let session = session_with(&daemon, &code);
+        let mut client = asks(&daemon, &path(&session, "/"));
+        client.receive().unwrap().expect_problem(502, "bad_port_answer");
+        assert_eq!(client.json("GET", "/healthz", None).status, 200, "{upgrade}");
+    }
+    daemon.stop_and_check();
+}
+
+/// What nobody reads stays in the server, but for what sockets hold.
+#[test]
+fn flood_into_a_socket_that_nobody_reads_stops() {
+    const MAX_BYTES: u64 = 32 << 20;
+    let daemon = Daemon::start();
+    let code = "
+def flood(peer):
+    global sent
+    peer.sendall(b'HTTP/1.1 101 Switching\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n')
+    try:
+        while True: sent += peer.send(b'x' * 65536)
+    except OSError: ended.set()
+sent, ended = 0, threading.Event()
+serve(8000, flood)";
+    let session = session_with(&daemon, code);
+    let mut client = asks(&daemon, &path(&session, "/"));
+    assert_eq!(client.receive_head().unwrap().status, 101);
+    let mut before = 0;
+    wait::until_true("no more", || {
+        let sent = session.value("sent").parse::<u64>().unwrap();
+        assert!(sent < MAX_BYTES, "{sent}");
+        std::mem::replace(&mut before, sent) == sent && sent > 0
+    });
+    assert_eq!(daemon.request("GET", "/healthz", None).status, 200);
+    drop(client);
+    assert_eq!(session.value("ended.wait(20)"), "True");
     daemon.stop_and_check();
 }
