@@ -93,6 +93,15 @@ impl ClientError {
         matches!(self, Self::Connect { .. } | Self::Http { .. } | Self::Body { .. })
     }
 
+    /// How much of a write to standard input was taken before the command stopped reading it
+    /// (`stdin_full`); the rest may be sent again.
+    #[must_use]
+    pub fn written_bytes(&self) -> Option<usize> {
+        let Self::Problem { code, detail, .. } = self else { return None };
+        let number = detail.strip_suffix(" bytes were written")?.rsplit(' ').next()?;
+        (code == "stdin_full").then(|| number.parse().ok()).flatten()
+    }
+
     /// The code of the daemon's refusal, if it refused.
     #[must_use]
     pub fn code(&self) -> Option<&str> {

@@ -42,7 +42,7 @@ pub(super) fn read(event: &SseEvent) -> Result<Option<Event>, SseError> {
     }))
 }
 
-fn data<T: DeserializeOwned>(event: &SseEvent) -> Result<T, SseError> {
+pub(super) fn data<T: DeserializeOwned>(event: &SseEvent) -> Result<T, SseError> {
     serde_json::from_slice(&event.data)
         .map_err(|error| SseError::Data { event: event.event.clone(), why: error.to_string() })
 }

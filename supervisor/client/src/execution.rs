@@ -8,11 +8,11 @@ use std::time::Duration;
 use hyper::header::{ACCEPT, HeaderName};
 use hyper::{Method, StatusCode};
 use uuid::Uuid;
-use vivarium_api_types::StartedEvent;
+use vivarium_api_types::{CommandRequest, ExecuteRequest, StartedEvent};
 
 use super::event;
 use super::sse::{Decoder, SseError};
-use super::{ApiRequest, ApiResponse, Client, ClientError, Event};
+use super::{ApiRequest, ApiResponse, Client, ClientError, Event, executions, path};
 
 /// The largest event: a display of `max_result_bytes` in base64, with some room.
 const MAX_EVENT_BYTES: usize = 96 << 20;
@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 6;
 /// The wait before the first new connection; each further one waits twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-const EVENT_STREAM: &str = "text/event-stream";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -62,6 +62,64 @@ impl Execution {
         };
         execution.connect().await?;
         Ok(execution)
+    }
+
+    /// Starts code in a session, which is created if `create` says so and it does not exist.
+    ///
+    /// # Errors
+    /// Any [`ClientError`], such as the refusal of the request.
+    pub async fn of_code(
+        client: Client,
+        session: &str,
+        request: &ExecuteRequest,
+        create: bool,
+    ) -> Result<Self, ClientError> {
+        let body = client.body(request)?;
+        Self::start(client, executions::execute_path(session, create), body).await
+    }
+
+    /// Starts a command in a session.
+    ///
+    /// # Errors
+    /// Any [`ClientError`], such as the refusal of the request.
+    pub async fn of_command(
+        client: Client,
+        session: &str,
+        request: &CommandRequest,
+    ) -> Result<Self, ClientError> {
+        let body = client.body(request)?;
+        Self::start(client, executions::commands_path(session), body).await
+    }
+
+    /// Follows an execution that runs or has run: after this event, or from the first that is kept.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; of code `events_gone` if the event after that one is no longer kept.
+    pub async fn attach(
+        client: Client,
+        session: &str,
+        id: &str,
+        after: Option<&str>,
+    ) -> Result<Self, ClientError> {
+        let mut execution = Self {
+            client,
+            path: String::new(),
+            body: Vec::new(),
+            key: String::new(),
+            resource: Some(path::execution(session, id)),
+            last_id: after.unwrap_or_default().to_owned(),
+            stream: None,
+            attempts: 0,
+            is_done: false,
+        };
+        execution.connect().await?;
+        Ok(execution)
+    }
+
+    /// The id of the last event, to go on after; empty before the first.
+    #[must_use]
+    pub fn last_id(&self) -> &str {
+        &self.last_id
     }
 
     /// The next event; none after [`Event::Done`].
@@ -105,8 +163,7 @@ impl Execution {
     fn track(&mut self, event: &Event) {
         match event {
             Event::Started(StartedEvent { execution_id, session_id }) => {
-                self.resource =
-                    Some(format!("/v1/sessions/{session_id}/executions/{execution_id}"));
+                self.resource = Some(path::execution(session_id, execution_id));
                 // Never sent again from now on.
                 self.body = Vec::new();
             }

@@ -1,5 +1,7 @@
 //! A small HTTP client of the daemon's API, over TCP or a Unix socket, with one request at a time
 //! on one keep-alive connection. For the command line and the benchmark.
+//!
+//! [`Client`] has a method for each route; [`Execution`] follows what runs, across broken connections.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -8,7 +10,11 @@ mod connection;
 mod error;
 mod event;
 mod execution;
+mod executions;
+mod files;
+mod path;
 mod request;
+mod sessions;
 mod sse;
 mod url;
 
@@ -25,6 +31,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 pub use error::ClientError;
 pub use event::Event;
 pub use execution::Execution;
+pub use files::{FileWatch, FileWatchEvent, UploadKind};
 pub use request::ApiRequest;
 pub use sse::{Decoder, SseError, SseEvent};
 pub use url::{Transport, Url, UrlError};
@@ -32,6 +39,9 @@ pub use url::{Transport, Url, UrlError};
 use vivarium_api_types::Token;
 
 use request::Body;
+
+/// The most entries of one page of a list.
+const PAGE: usize = 1000;
 
 /// The largest body that is read as a whole. More than any outcome can have.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
@@ -169,7 +179,7 @@ impl Client {
         let request = ApiRequest::new(method, path);
         let request = match body {
             None => request,
-            Some(body) => request.json(body).map_err(|error| self.invalid(error.to_string()))?,
+            Some(body) => request.json_bytes(self.body(body)?),
         };
         self.call(request).await
     }
@@ -227,6 +237,10 @@ impl Client {
         let collected = collected
             .map_err(|error| ClientError::Body { url: self.url.clone(), why: error.to_string() })?;
         Ok(collected.to_bytes())
+    }
+
+    fn body(&self, value: &(impl Serialize + Sync)) -> Result<Vec<u8>, ClientError> {
+        serde_json::to_vec(value).map_err(|error| self.invalid(error.to_string()))
     }
 
     fn invalid(&self, why: String) -> ClientError {

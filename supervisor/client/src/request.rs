@@ -10,7 +10,6 @@ use hyper::body::{Bytes, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderName};
 use hyper::http::request::Builder;
 use hyper::{Method, Request};
-use serde::Serialize;
 use tokio::io::{AsyncRead, ReadBuf};
 
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
@@ -53,14 +52,6 @@ impl ApiRequest {
         let mut request = self.header(CONTENT_TYPE, "application/json");
         request.body = bytes(json);
         request
-    }
-
-    /// Sets the body to `value` as JSON.
-    ///
-    /// # Errors
-    /// [`serde_json::Error`] if `value` cannot be written as JSON.
-    pub fn json(self, value: &(impl Serialize + Sync)) -> Result<Self, serde_json::Error> {
-        Ok(self.json_bytes(serde_json::to_vec(value)?))
     }
 
     /// Sets a body that is read from `reader` while it is sent; `length_bytes` if that is known.

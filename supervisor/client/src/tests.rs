@@ -131,3 +131,120 @@ fn a_failed_connection_is_reported_with_the_url() {
     let answer = block_on(Client::new(url.clone()).send(Method::GET, "/", vec![]));
     assert_eq!(answer.unwrap_err().to_string(), format!("cannot connect to {url}"));
 }
+
+/// The request lines of what is asked, and the bodies.
+fn asked(ask: impl AsyncFnOnce(Client)) -> Vec<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let seen = std::thread::spawn(move || {
+        let mut reader = BufReader::new(listener.accept().unwrap().0);
+        let mut seen = Vec::new();
+        loop {
+            let (mut line, mut length) = (String::new(), 0);
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return seen;
+            }
+            let first = line.trim_end_matches(" HTTP/1.1\r\n").to_owned();
+            line.clear();
+            while reader.read_line(&mut line).unwrap() > 2 {
+                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            let body = String::from_utf8(body).unwrap();
+            seen.push(format!("{first} {body}").trim_end().to_owned());
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nnull";
+            reader.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    block_on(ask(Client::new(url)));
+    seen.join().unwrap()
+}
+
+#[test]
+fn every_route_has_its_method() {
+    use vivarium_api_types::{Change, FileChange, FilePage, Page, PtySize, SessionQuery};
+    use vivarium_api_types::{CompleteReply, ProbeRequest, SessionPatch, SessionState};
+    let seen = asked(async |mut client| {
+        // None of the answers is the route's: only what is asked counts here.
+        let c = &mut client;
+        drop(c.host().await);
+        drop(c.tenants().await);
+        drop(c.create_session(&Default::default()).await);
+        drop(c.session("s").await);
+        let query = SessionQuery {
+            page: Page { limit: 5, after: Some("a b".into()) },
+            state: vec![SessionState::Idle, SessionState::Running],
+            metadata: [("for".into(), "a test".into())].into(),
+        };
+        drop(c.list_sessions(&query).await);
+        let patch = SessionPatch { idle_timeout_ms: Change::Remove, ..Default::default() };
+        drop(c.update_session("s", &patch).await);
+        c.delete_session("s").await.unwrap();
+        drop(c.interrupt("s").await);
+        drop(c.reset("s").await);
+        drop(c.keepalive("s").await);
+        drop(c.create_preview("s", 80).await);
+        let probe = ProbeRequest { code: "a".into(), cursor: None };
+        drop(c.assist::<CompleteReply>("s", &probe).await);
+        drop(c.execute("s", &Default::default(), true).await);
+        drop(c.command("s", &Default::default()).await);
+        drop(c.run(&Default::default()).await);
+        drop(c.list_executions("s", &Page { limit: 2, after: Some("9".into()) }).await);
+        drop(c.execution("s", "3").await);
+        c.signal("s", "3", "SIGTERM").await.unwrap();
+        c.resize("s", "3", PtySize { columns: 80, rows: 24 }).await.unwrap();
+        drop(c.write_stdin("s", "3", b"typed".to_vec(), true).await);
+        drop(c.list_files("s", &FilePage::default()).await);
+        drop(c.stat_file("s", "/tmp/a").await);
+        drop(c.write_file("s", "a", UploadKind::File, &b"text"[..], Some(4)).await);
+        drop(c.write_file("s", "", UploadKind::Archive, &b"tar"[..], Some(3)).await);
+        drop(c.make_directory("s", "d").await);
+        let change = FileChange { move_to: Some("b".into()), ..Default::default() };
+        drop(c.change_file("s", "a", &change).await);
+        c.delete_file("s", "a").await.unwrap();
+    });
+    let wanted = [
+        "GET /v1/host",
+        "GET /metrics/tenants",
+        "POST /v1/sessions {}",
+        "GET /v1/sessions/s",
+        "GET /v1/sessions?limit=5&after=a%20b&state=idle&state=running&metadata%5Bfor%5D=a%20test",
+        "PATCH /v1/sessions/s {\"idle_timeout_ms\":null}",
+        "DELETE /v1/sessions/s",
+        "POST /v1/sessions/s/interrupt",
+        "POST /v1/sessions/s/reset",
+        "POST /v1/sessions/s/keepalive",
+        "POST /v1/sessions/s/previews {\"port\":80}",
+        "POST /v1/sessions/s/complete {\"code\":\"a\"}",
+        "POST /v1/sessions/s/execute?create=true {\"code\":\"\"}",
+        "POST /v1/sessions/s/commands {}",
+        "POST /v1/run {}",
+        "GET /v1/sessions/s/executions?limit=2&after=9",
+        "GET /v1/sessions/s/executions/3",
+        "POST /v1/sessions/s/executions/3/signal {\"signal\":\"SIGTERM\"}",
+        "POST /v1/sessions/s/executions/3/resize {\"columns\":80,\"rows\":24}",
+        "POST /v1/sessions/s/executions/3/stdin?close=true typed",
+        "GET /v1/sessions/s/files?path=&recursive=false&limit=100",
+        "GET /v1/sessions/s/files/%2Ftmp/a?info=true",
+        "PUT /v1/sessions/s/files/a text",
+        "PUT /v1/sessions/s/files?unpack=true tar",
+        "PUT /v1/sessions/s/files/d?directory=true",
+        "PATCH /v1/sessions/s/files/a {\"move_to\":\"b\",\"replace\":false}",
+        "DELETE /v1/sessions/s/files/a",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn a_write_that_was_given_up_tells_how_much_was_taken() {
+    let problem = "{\"code\": \"stdin_full\", \"detail\": \"the command has read nothing for \
+                   30 s; 131072 bytes were written\"}";
+    let server = server("429 Too Many Requests", problem, 1);
+    let mut client = Client::new(server.url);
+    let error = block_on(client.write_stdin("s", "3", vec![0; 200_000], false)).unwrap_err();
+    assert_eq!(error.written_bytes(), Some(131_072), "{error}");
+}
