@@ -1,5 +1,6 @@
 //! `vivarium shell`: a shell, or another program, on a terminal in a session of a daemon.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
@@ -7,13 +8,13 @@ use ratatui::crossterm::terminal::size;
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use vivarium_api_types::{CommandRequest, PtySize, SessionSpec, StdinReply};
-use vivarium_client::{ApiRequest, Client, Event, Execution, Method, Remote};
+use vivarium_api_types::{CommandRequest, PtySize, SessionSpec};
+use vivarium_client::{Client, Event, Execution, Remote};
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;
 use super::outcome::OutcomeSummary;
-use super::target::{self, Target, session_path};
+use super::target::{self, Target};
 use super::terminal::{ScreenFilter, escape};
 
 /// What runs if nothing else is named: the better shell of those that most systems have.
@@ -80,10 +81,8 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
             cancel_on_disconnect: true,
             ..CommandRequest::default()
         };
-        let body = serde_json::to_vec(&request)
-            .map_err(|error| Failure::says(Exit::Error, error.to_string()))?;
-        let path = format!("{}/commands", session_path(&args.session));
-        let execution = Execution::start(Client::new(remote.clone()), path, body).await?;
+        let client = Client::new(remote.clone());
+        let execution = Execution::of_command(client, &args.session, &request).await?;
         let raw = RawMode::enter()?;
         let ended = attach(execution, &remote).await;
         drop(raw);
@@ -130,14 +129,10 @@ async fn attach(mut execution: Execution, remote: &Remote) -> Result<Exit, Failu
         tokio::select! {
             event = execution.next() => match event? {
                 Some(Event::Started(started)) => {
-                    let path = format!(
-                        "{}/executions/{}",
-                        session_path(&started.session_id),
-                        started.execution_id
-                    );
+                    let ids = [started.session_id, started.execution_id].map(Cow::into_owned);
                     let (_, receiver) = mpsc::channel(1);
                     let input = std::mem::replace(&mut input, receiver);
-                    sender = Some(tokio::spawn(send(Client::new(remote.clone()), path, input)));
+                    sender = Some(tokio::spawn(send(Client::new(remote.clone()), ids, input)));
                 }
                 Some(Event::Stdout(text) | Event::Stderr(text)) => {
                     let mut shown = String::with_capacity(text.len());
@@ -177,7 +172,7 @@ fn show(text: &str) -> Result<(), Failure> {
 
 /// Sends what is typed in its order. What the daemon refuses is lost: the program is about to end, or
 /// reads nothing.
-async fn send(mut client: Client, path: String, mut input: mpsc::Receiver<Input>) {
+async fn send(mut client: Client, [session, id]: [String; 2], mut input: mpsc::Receiver<Input>) {
     let mut next = input.recv().await;
     while let Some(first) = next.take() {
         let sent = match first {
@@ -192,12 +187,9 @@ async fn send(mut client: Client, path: String, mut input: mpsc::Receiver<Input>
                         }
                     }
                 }
-                let request = ApiRequest::new(Method::POST, &format!("{path}/stdin")).bytes(keys);
-                client.call::<StdinReply>(request).await.map(drop)
+                client.write_stdin(&session, &id, keys, false).await.map(drop)
             }
-            Input::Size(size) => {
-                client.json(Method::POST, &format!("{path}/resize"), Some(&size)).await
-            }
+            Input::Size(size) => client.resize(&session, &id, size).await,
         };
         if let Err(error) = sent {
             tracing::debug!(%error, "what was typed was not taken");

@@ -3,11 +3,12 @@
 use clap::Args;
 use jiff::Timestamp;
 use vivarium_api_types::FileInfo;
+use vivarium_client::UploadKind;
 use vivarium_protocol::message::FileKind;
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;
-use super::target::{self, Target, UploadKind};
+use super::target::{self, Target};
 use super::terminal::{Terminals, escape};
 use super::{human, print, transfer};
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Value;
-use vivarium_api_types::{SessionInfo, SessionSpec};
-use vivarium_client::{Client, Method};
+use serde::Serialize;
+use serde_json::{Value, json};
+use vivarium_api_types::{SessionQuery, SessionSpec};
+use vivarium_client::Client;
 use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
@@ -81,19 +82,23 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     | Command::Interrupt(One { daemon, .. })
     | Command::Delete(One { daemon, .. })
     | Command::Keepalive(One { daemon, .. })) = command;
-    let mut client = Client::new(daemon.url.or_configured()?);
+    let client = &mut Client::new(daemon.url.or_configured()?);
     target::runtime()?.block_on(async {
         match command {
-            Command::Create(args) => create(&mut client, args).await,
-            Command::List(daemon) => list(&mut client, daemon.json).await,
-            Command::Show(one) => show(&mut client, one).await,
-            Command::Reset(one) => post(&mut client, one, "reset").await,
-            Command::Interrupt(one) => post(&mut client, one, "interrupt").await,
-            Command::Keepalive(one) => post(&mut client, one, "keepalive").await,
+            Command::Create(args) => create(client, args).await,
+            Command::List(daemon) => list(client, daemon.json).await,
+            Command::Show(one) => show(client, one).await,
+            Command::Reset(one) => confirm(one, &client.reset(&one.session).await?, "reset"),
+            Command::Interrupt(one) => {
+                let reply = client.interrupt(&one.session).await?;
+                confirm(one, &reply, &reply.detail)
+            }
+            Command::Keepalive(one) => {
+                confirm(one, &client.keepalive(&one.session).await?, "kept alive")
+            }
             Command::Delete(one) => {
-                let path = target::session_path(&one.session);
-                let answer: Value = target::request(&mut client, Method::DELETE, &path).await?;
-                confirm(&answer, one, "deleted")
+                client.delete_session(&one.session).await?;
+                confirm(one, &json!({"session_id": one.session}), "deleted")
             }
         }
     })?;
@@ -107,7 +112,7 @@ async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
         metadata: pairs("--metadata", &args.metadata)?,
         ..args.options.spec()?
     };
-    let session: SessionInfo = client.json(Method::POST, "/v1/sessions", Some(&spec)).await?;
+    let session = client.create_session(&spec).await?;
     if args.daemon.json {
         print::json(&session)
     } else {
@@ -116,7 +121,7 @@ async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
 }
 
 async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
-    let sessions = target::list_sessions(client, usize::MAX).await?;
+    let sessions = client.all_sessions(SessionQuery::default(), usize::MAX).await?;
     if json {
         return print::json(&sessions);
     }
@@ -138,8 +143,7 @@ async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
 }
 
 async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
-    let path = target::session_path(&one.session);
-    let session: SessionInfo = target::request(client, Method::GET, &path).await?;
+    let session = client.session(&one.session).await?;
     if one.daemon.json {
         return print::json(&session);
     }
@@ -170,29 +174,16 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     print::out(print::table(&rows, &[]).as_bytes())
 }
 
-async fn post(client: &mut Client, one: &One, action: &str) -> Result<(), Failure> {
-    let path = format!("{}/{action}", target::session_path(&one.session));
-    let answer: Value = target::request(client, Method::POST, &path).await?;
-    let done = match action {
-        "reset" => "reset",
-        "interrupt" => "interrupt asked for",
-        _ => "kept alive",
-    };
-    confirm(&answer, one, answer.get("detail").and_then(Value::as_str).unwrap_or(done))
-}
-
-fn confirm(answer: &Value, one: &One, done: &str) -> Result<(), Failure> {
-    if one.daemon.json && !answer.is_null() {
-        print::json(answer)
-    } else if one.daemon.json {
-        print::json(&serde_json::json!({"session_id": one.session}))
+fn confirm(one: &One, reply: &impl Serialize, done: &str) -> Result<(), Failure> {
+    if one.daemon.json {
+        print::json(reply)
     } else {
         print::out(format!("{}: {done}\n", one.session).as_bytes())
     }
 }
 
 /// A value's name in the API.
-fn word(value: &impl serde::Serialize) -> String {
+fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
         _ => "?".to_owned(),

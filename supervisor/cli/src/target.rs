@@ -8,17 +8,15 @@ mod files;
 mod interactive;
 
 use tokio::runtime::{Builder, Runtime};
-use vivarium_api_types::{InterruptReply, SessionInfo, SessionSpec};
-use vivarium_client::{ApiRequest, Client, Method, Remote};
+use vivarium_api_types::{SessionInfo, SessionSpec};
+use vivarium_client::{Client, Remote};
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
 
 use super::exit::{Exit, Failure};
 use super::print;
 
-pub(super) use daemon::{list_sessions, request, session_path};
 pub(super) use events::EventStream;
 pub(super) use execution::ExecutionRequest;
-pub(super) use files::UploadKind;
 
 #[derive(Debug, Clone)]
 pub(super) enum Target {
@@ -30,7 +28,7 @@ impl Target {
     pub(super) async fn create(&self, spec: SessionSpec) -> Result<SessionInfo, Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.create(DEFAULT_TENANT, spec).await?),
-            Self::Daemon(remote) => daemon::post(remote, "/v1/sessions", &spec).await,
+            Self::Daemon(remote) => Ok(client(remote).create_session(&spec).await?),
         }
     }
 
@@ -40,13 +38,10 @@ impl Target {
                 Err(EngineError::UnknownSession(_)) => Ok(None),
                 found => Ok(Some(found?)),
             },
-            Self::Daemon(remote) => {
-                let mut client = Client::new(remote.clone());
-                match client.call(ApiRequest::new(Method::GET, &session_path(session))).await {
-                    Err(error) if error.code() == Some("unknown_session") => Ok(None),
-                    found => Ok(Some(found?)),
-                }
-            }
+            Self::Daemon(remote) => match client(remote).session(session).await {
+                Err(error) if error.code() == Some("unknown_session") => Ok(None),
+                found => Ok(Some(found?)),
+            },
         }
     }
 
@@ -75,12 +70,9 @@ impl Target {
     /// Interrupts the running execution. Returns whether it has ended, at the latest after the
     /// grace.
     pub(super) async fn interrupt(&self, session: &str) -> Result<bool, Failure> {
-        let reply: InterruptReply = match self {
+        let reply = match self {
             Self::Embedded(engine) => engine.interrupt(DEFAULT_TENANT, session, None).await?,
-            Self::Daemon(remote) => {
-                let path = format!("{}/interrupt", session_path(session));
-                request(&mut Client::new(remote.clone()), Method::POST, &path).await?
-            }
+            Self::Daemon(remote) => client(remote).interrupt(session).await?,
         };
         Ok(reply.interrupted)
     }
@@ -88,9 +80,14 @@ impl Target {
     pub(super) async fn delete(&self, session: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.delete(DEFAULT_TENANT, session).await?),
-            Self::Daemon(remote) => daemon::act(remote, Method::DELETE, session, "").await,
+            Self::Daemon(remote) => Ok(client(remote).delete_session(session).await?),
         }
     }
+}
+
+/// A client of its own, as a client has one request at a time.
+fn client(remote: &Remote) -> Client {
+    Client::new(remote.clone())
 }
 
 /// One thread is enough to wait for responses.
@@ -131,8 +128,7 @@ impl From<EngineError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::de::IgnoredAny;
-    use vivarium_api_types::ListenAddr;
+    use vivarium_api_types::{ListenAddr, SessionQuery};
     use vivarium_client::Url;
     use vivarium_engine::testing::{echoing, settings};
     use vivarium_server::{api, listen};
@@ -169,9 +165,9 @@ mod tests {
         for url in urls {
             live(&Target::Daemon(url.clone().into())).await;
             let mut client = Client::new(url);
-            assert_eq!(list_sessions(&mut client, usize::MAX).await.unwrap().len(), 1);
-            let _: IgnoredAny =
-                request(&mut client, Method::DELETE, "/v1/sessions/made").await.unwrap();
+            let sessions = client.all_sessions(SessionQuery::default(), usize::MAX).await;
+            assert_eq!(sessions.unwrap().len(), 1);
+            client.delete_session("made").await.unwrap();
         }
         drop(stop);
         server.await.unwrap().unwrap();

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::Builder;
 use tokio::fs::File;
+use vivarium_client::UploadKind;
 
 use super::exit::{Exit, Failure};
-use super::target::{Target, UploadKind};
+use super::target::Target;
 
 /// The name of standard input and output.
 const STANDARD: &str = "-";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use vivarium_api_types::{AssistReply, ExecuteRequest, InspectReply, ProbeRequest};
-use vivarium_client::Event;
+use vivarium_client::{Event, UploadKind};
 use vivarium_protocol::outcome::Exception;
 
 use super::editor::{EditorEvent, LineEditor};
@@ -15,7 +15,7 @@ use super::input::{HELP, Input, parse};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure};
 use crate::inputs::milliseconds;
-use crate::target::{EventStream, ExecutionRequest, Target, UploadKind};
+use crate::target::{EventStream, ExecutionRequest, Target};
 use crate::{files, human, outcome, transfer};
 
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome};
-use vivarium_client::{ApiRequest, Client, Execution, Method};
+use vivarium_client::Execution;
 use vivarium_engine::{DEFAULT_TENANT, Engine, ExecutionHandle, ExecutionOptions, ResponseMode};
 
 use super::events::{EmbeddedEvents, EventStream};
-use super::{Target, session_path};
-use crate::exit::{Exit, Failure};
+use super::{Target, client};
+use crate::exit::Failure;
 
 #[derive(Debug, Clone)]
 pub(crate) enum ExecutionRequest {
@@ -21,21 +21,6 @@ impl ExecutionRequest {
     #[cfg(test)]
     pub(crate) fn code(code: String) -> Self {
         Self::Code(ExecuteRequest { code, ..ExecuteRequest::default() })
-    }
-
-    /// The last component of its path.
-    const fn route(&self) -> &'static str {
-        match self {
-            Self::Code(_) => "execute",
-            Self::Command(_) => "commands",
-        }
-    }
-
-    fn json(&self) -> Result<Vec<u8>, serde_json::Error> {
-        match self {
-            Self::Code(code) => serde_json::to_vec(code),
-            Self::Command(command) => serde_json::to_vec(command),
-        }
     }
 }
 
@@ -52,13 +37,14 @@ impl Target {
                 let ticket = start_embedded(engine, session, request, create, false).await?;
                 Ok(Arc::unwrap_or_clone(ticket.outcome().await?))
             }
-            Self::Daemon(remote) => {
-                let (path, body) = daemon_request(session, &request, create)?;
-                let mut client = Client::new(remote.clone());
-                let answer =
-                    client.call(ApiRequest::new(Method::POST, &path).json_bytes(body)).await;
-                Ok(answer?)
-            }
+            Self::Daemon(remote) => Ok(match &request {
+                ExecutionRequest::Code(code) => {
+                    client(remote).execute(session, code, create).await?
+                }
+                ExecutionRequest::Command(command) => {
+                    client(remote).command(session, command).await?
+                }
+            }),
         }
     }
 
@@ -77,24 +63,19 @@ impl Target {
                 Ok(EventStream::Embedded(Box::new(events)))
             }
             Self::Daemon(remote) => {
-                let (path, body) = daemon_request(session, &request, create)?;
-                let execution = Execution::start(Client::new(remote.clone()), path, body).await?;
+                let client = client(remote);
+                let execution = match &request {
+                    ExecutionRequest::Code(code) => {
+                        Execution::of_code(client, session, code, create).await?
+                    }
+                    ExecutionRequest::Command(command) => {
+                        Execution::of_command(client, session, command).await?
+                    }
+                };
                 Ok(EventStream::Daemon(Box::new(execution)))
             }
         }
     }
-}
-
-/// The path and the body of the request that starts an execution.
-fn daemon_request(
-    session: &str,
-    request: &ExecutionRequest,
-    create: bool,
-) -> Result<(String, Vec<u8>), Failure> {
-    let query = if create { "?create=true" } else { "" };
-    let path = format!("{}/{}{query}", session_path(session), request.route());
-    let body = request.json().map_err(|error| Failure::new(Exit::Error, &error))?;
-    Ok((path, body))
 }
 
 async fn start_embedded(

@@ -2,14 +2,12 @@
 
 use std::io;
 
-use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use vivarium_api_types::{FileInfo, FileList, FilePage};
-use vivarium_client::{ApiRequest, Client, Method};
+use vivarium_client::UploadKind;
 use vivarium_engine::{DEFAULT_TENANT, Engine};
 
-use super::daemon::{act, percent_encode};
-use super::{Target, request, session_path};
+use super::{Target, client};
 use crate::exit::{Exit, Failure};
 
 /// The entries of one page of a list.
@@ -17,13 +15,6 @@ const PAGE: u32 = 1000;
 
 /// The size of a chunk that is sent to an engine in this process.
 const CHUNK_BYTES: usize = 256 << 10;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UploadKind {
-    File,
-    /// A tar archive, unpacked into a directory.
-    Archive,
-}
 
 impl Target {
     /// The entries of a directory, or of the whole tree below it.
@@ -54,16 +45,7 @@ impl Target {
     async fn files_page(&self, session: &str, page: FilePage) -> Result<FileList, Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.list_files(DEFAULT_TENANT, session, page).await?),
-            Self::Daemon(remote) => {
-                let FilePage { path, recursive, after, limit } = page;
-                let after = after
-                    .map_or_else(String::new, |name| format!("&after={}", percent_encode(&name)));
-                let session = session_path(session);
-                let query =
-                    format!("path={}&recursive={recursive}&limit={limit}", percent_encode(&path));
-                let path = format!("{session}/files?{query}{after}");
-                request(&mut Client::new(remote.clone()), Method::GET, &path).await
-            }
+            Self::Daemon(remote) => Ok(client(remote).list_files(session, &page).await?),
         }
     }
 
@@ -77,10 +59,7 @@ impl Target {
         match self {
             Self::Embedded(engine) => copy(engine, session, name, to).await,
             Self::Daemon(remote) => {
-                let path = format!("{}{}", session_path(session), file_path(name));
-                let request = ApiRequest::new(Method::GET, &path);
-                let mut client = Client::new(remote.clone());
-                Ok(client.open(request).await?.copy_to(to).await?)
+                Ok(client(remote).read_file(session, name).await?.copy_to(to).await?)
             }
         }
     }
@@ -94,26 +73,19 @@ impl Target {
         from: impl AsyncRead + Send + Unpin + 'static,
         length_bytes: Option<u64>,
     ) -> Result<(), Failure> {
-        let remote = match self {
-            Self::Embedded(engine) => {
-                return send(engine, session, name, kind, from, length_bytes).await;
+        match self {
+            Self::Embedded(engine) => send(engine, session, name, kind, from, length_bytes).await,
+            Self::Daemon(remote) => {
+                let sent = client(remote).write_file(session, name, kind, from, length_bytes).await;
+                Ok(sent.map(drop)?)
             }
-            Self::Daemon(remote) => remote,
-        };
-        let (query, content_type) = match kind {
-            UploadKind::File => ("", "application/octet-stream"),
-            UploadKind::Archive => ("?unpack=true", "application/x-tar"),
-        };
-        let path = format!("{}{}{query}", session_path(session), file_path(name));
-        let request = ApiRequest::new(Method::PUT, &path).stream(content_type, from, length_bytes);
-        let answer = Client::new(remote.clone()).call(request).await;
-        Ok(answer.map(|_: IgnoredAny| ())?)
+        }
     }
 
     pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.delete_file(DEFAULT_TENANT, session, name).await?),
-            Self::Daemon(remote) => act(remote, Method::DELETE, session, &file_path(name)).await,
+            Self::Daemon(remote) => Ok(client(remote).delete_file(session, name).await?),
         }
     }
 }
@@ -158,27 +130,4 @@ async fn send(
 
 fn broken(name: &str, error: &io::Error) -> Failure {
     Failure::says(Exit::Error, format!("{name}: {error}"))
-}
-
-/// The path of a file below its session's; without a name, of all files.
-fn file_path(name: &str) -> String {
-    if name.is_empty() {
-        return "/files".to_owned();
-    }
-    // The first slash of an absolute path is escaped: proxies merge two that follow each other.
-    let (root, rest) = name.strip_prefix('/').map_or(("", name), |rest| ("%2F", rest));
-    let parts: Vec<String> = rest.split('/').map(percent_encode).collect();
-    format!("/files/{root}{}", parts.join("/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_become_paths_that_proxies_leave_alone() {
-        assert_eq!(file_path(""), "/files");
-        assert_eq!(file_path("a/b c"), "/files/a/b%20c");
-        assert_eq!(file_path("/tmp/a"), "/files/%2Ftmp/a");
-    }
 }

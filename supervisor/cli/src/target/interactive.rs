@@ -1,10 +1,9 @@
 //! The operations that only repl uses.
 
 use vivarium_api_types::AssistReply;
-use vivarium_client::Method;
 use vivarium_engine::DEFAULT_TENANT;
 
-use super::{Target, daemon, session_path};
+use super::{Target, client};
 use crate::exit::Failure;
 
 impl Target {
@@ -14,7 +13,7 @@ impl Target {
             Self::Embedded(engine) => {
                 Ok(engine.reset(DEFAULT_TENANT, session, None).await.map(drop)?)
             }
-            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/reset").await,
+            Self::Daemon(remote) => Ok(client(remote).reset(session).await.map(drop)?),
         }
     }
 
@@ -22,7 +21,7 @@ impl Target {
     pub(crate) async fn keepalive(&self, session: &str) -> Result<(), Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.keepalive(DEFAULT_TENANT, session).map(drop)?),
-            Self::Daemon(remote) => daemon::act(remote, Method::POST, session, "/keepalive").await,
+            Self::Daemon(remote) => Ok(client(remote).keepalive(session).await.map(drop)?),
         }
     }
 
@@ -34,10 +33,7 @@ impl Target {
     ) -> Result<T, Failure> {
         match self {
             Self::Embedded(engine) => Ok(engine.assist(DEFAULT_TENANT, session, request).await?),
-            Self::Daemon(remote) => {
-                let path = format!("{}/{}", session_path(session), <&str>::from(T::KIND));
-                daemon::post(remote, &path, &request).await
-            }
+            Self::Daemon(remote) => Ok(client(remote).assist(session, &request).await?),
         }
     }
 }

@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
-use vivarium_api_types::{HostInfo, SessionInfo, TenantInfo, TenantList};
-use vivarium_client::{ApiRequest, Client, ClientError, Method, Remote};
+use vivarium_api_types::{HostInfo, SessionInfo, SessionQuery, TenantInfo, TenantList};
+use vivarium_client::{Client, ClientError, Remote};
 use vivarium_protocol::error_chain;
 
 use super::view::Pane;
 use crate::exit::Failure;
-use crate::target;
 
 /// The most sessions that are fetched.
 const MAX_SESSIONS: usize = 5000;
@@ -35,10 +34,10 @@ pub(super) async fn fetch(
     wants_sessions: bool,
     wants_tenants: bool,
 ) -> Result<Snapshot, ClientError> {
-    let host = client.call(ApiRequest::new(Method::GET, "/v1/host")).await?;
+    let host = client.host().await?;
     let at = Instant::now();
     let sessions = match wants_sessions {
-        true => Some(target::list_sessions(client, MAX_SESSIONS).await?),
+        true => Some(client.all_sessions(SessionQuery::default(), MAX_SESSIONS).await?),
         false => None,
     };
     let tenants = if wants_tenants { Some(tenants(client).await?) } else { None };
@@ -47,7 +46,7 @@ pub(super) async fn fetch(
 
 /// A proxy may hide this route, as it may hide the metrics: the rest is shown then.
 async fn tenants(client: &mut Client) -> Result<Result<Vec<TenantInfo>, String>, ClientError> {
-    match client.call(ApiRequest::new(Method::GET, "/metrics/tenants")).await {
+    match client.tenants().await {
         Ok(TenantList { tenants }) => Ok(Ok(tenants)),
         Err(ClientError::Problem { status, .. } | ClientError::Malformed { status, .. }) => {
             Ok(Err(format!("the daemon does not show its tenants to you ({status})")))
