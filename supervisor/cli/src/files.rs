@@ -1,9 +1,12 @@
-//! `vivarium files`: between this host and sessions of a daemon.
+//! `vivarium files`: the files of a daemon's sessions.
+
+mod entries;
+mod watch;
 
 use clap::Args;
 use jiff::Timestamp;
 use vivarium_api_types::FileInfo;
-use vivarium_client::UploadKind;
+use vivarium_client::{Client, UploadKind};
 use vivarium_protocol::message::FileKind;
 
 use super::exit::{Exit, Failure};
@@ -11,6 +14,8 @@ use super::options::UrlOption;
 use super::target::{self, Target};
 use super::terminal::{Terminals, escape};
 use super::{human, print, transfer};
+use entries::{ChmodArgs, MkdirArgs, MvArgs, StatArgs};
+use watch::WatchArgs;
 
 /// What to do with files of a session.
 #[derive(Debug, clap::Subcommand)]
@@ -21,8 +26,18 @@ pub(super) enum Command {
     Get(GetArgs),
     /// Lists a directory of a session.
     List(ListArgs),
+    /// Shows a file, directory or link of a session.
+    Stat(StatArgs),
+    /// Makes directories, and those they lie in.
+    Mkdir(MkdirArgs),
+    /// Moves a file, directory or link within a session.
+    Mv(MvArgs),
+    /// Changes the permissions of files and directories.
+    Chmod(ChmodArgs),
     /// Deletes files, and directories with everything in them.
     Rm(RmArgs),
+    /// Prints the changes below a directory of a session as they happen.
+    Watch(WatchArgs),
 }
 
 #[derive(Debug, Args)]
@@ -103,8 +118,15 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     let (Command::Put(PutArgs { url, .. })
     | Command::Get(GetArgs { url, .. })
     | Command::List(ListArgs { url, .. })
-    | Command::Rm(RmArgs { url, .. })) = command;
-    let target = Target::Daemon(url.or_configured()?);
+    | Command::Stat(StatArgs { url, .. })
+    | Command::Mkdir(MkdirArgs { url, .. })
+    | Command::Mv(MvArgs { url, .. })
+    | Command::Chmod(ChmodArgs { url, .. })
+    | Command::Rm(RmArgs { url, .. })
+    | Command::Watch(WatchArgs { url, .. })) = command;
+    let remote = url.or_configured()?;
+    let client = &mut Client::new(remote.clone());
+    let target = Target::Daemon(remote);
     target::block_on(async {
         match command {
             Command::Put(args) => {
@@ -129,9 +151,14 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
                     print::out(table(&files, Terminals::look().stdout).as_bytes())?;
                 }
             }
+            Command::Stat(args) => entries::stat(client, args).await?,
+            Command::Mkdir(args) => entries::mkdir(client, args).await?,
+            Command::Mv(args) => entries::mv(client, args).await?,
+            Command::Chmod(args) => entries::chmod(client, args).await?,
+            Command::Watch(args) => watch::watch(client, args).await?,
             Command::Rm(args) => {
                 for name in &args.names {
-                    target.delete_file(&args.session, name).await?;
+                    client.delete_file(&args.session, name).await?;
                 }
             }
         }

@@ -100,7 +100,7 @@ enum Command {
     /// Watches a daemon.
     #[cfg(feature = "interactive")]
     Top(top::Args),
-    /// Moves files between this host and a daemon's sessions.
+    /// Manages the files of a daemon's sessions.
     #[command(subcommand)]
     Files(files::Command),
     /// Says which layers of the sandbox this host offers, and how to get the others.

@@ -1,8 +1,9 @@
 //! `vivarium files`.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use vivarium_tests::program::{self, Finished};
 use vivarium_tests::{Daemon, Session};
@@ -80,5 +81,53 @@ fn an_archive_is_unpacked_there() {
     assert_eq!(Session::named(&daemon, "demo").value(read), "True");
     let directory = files(&daemon, &["put", "demo", "tree"], "").expect_code(2);
     assert!(directory.stderr().contains("--unpack"), "{}", directory.stderr());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn entries_are_made_described_moved_and_given_permissions() {
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&serde_json::json!({"id": "demo"}));
+    let ok = |arguments: &[&str]| files(&daemon, arguments, "").expect_code(0).stdout();
+    let _made = ok(&["mkdir", "demo", "a/b", "c", "c"]);
+    let _put = files(&daemon, &["put", "demo", "-", "run.sh"], "echo hi\n").expect_code(0);
+    let _moved = ok(&["mv", "demo", "run.sh", "a/b/"]);
+    let _changed = ok(&["chmod", "demo", "755", "a/b/run.sh"]);
+    let shown = ok(&["stat", "demo", "a/b/run.sh"]);
+    assert!(shown.contains("8 B (8 bytes)") && shown.contains("0755"), "{shown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&ok(&["stat", "--json", "demo", "c"])).unwrap();
+    assert_eq!((&json["path"], &json["kind"]), (&"c".into(), &"directory".into()));
+    assert_eq!(session.value("__import__('os').access('a/b/run.sh', 1)"), "True");
+    let _put = files(&daemon, &["put", "demo", "-", "taken"], "").expect_code(0);
+    let taken = files(&daemon, &["mv", "demo", "taken", "a/b/run.sh"], "").expect_code(1);
+    assert!(taken.stderr().contains("--force"), "{}", taken.stderr());
+    let _moved = ok(&["mv", "--force", "demo", "taken", "a/b/run.sh"]);
+    let mode = files(&daemon, &["chmod", "demo", "u+x", "a"], "").expect_code(2);
+    assert!(mode.stderr().contains("octal"), "{}", mode.stderr());
+    daemon.stop_and_check();
+}
+
+#[test]
+fn changes_are_printed_as_they_happen_until_the_session_is_gone() {
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&serde_json::json!({"id": "demo"}));
+    let mut command = vivarium(daemon.dir(), &["files", "watch", "--url", &url(&daemon), "--json"]);
+    let mut watch = command.arg("demo").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next =
+        || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next(), serde_json::json!({"event": "ready"}));
+    let _made = session.execute("__import__('os').mkdir('sub')").ok();
+    let made = serde_json::json!({"event": "created", "path": "sub", "directory": true});
+    assert_eq!(next(), made);
+    let _moved = session.execute("__import__('os').rename('sub', 'else')").ok();
+    let moved = serde_json::json!(
+        {"event": "moved", "path": "else", "from": "sub", "directory": true}
+    );
+    assert_eq!(next(), moved);
+    let delete = ["sessions", "delete", "--url", &url(&daemon), "demo"];
+    let _deleted = program::finish(&mut vivarium(daemon.dir(), &delete), "").expect_code(0);
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
     daemon.stop_and_check();
 }

@@ -81,13 +81,6 @@ impl Target {
             }
         }
     }
-
-    pub(crate) async fn delete_file(&self, session: &str, name: &str) -> Result<(), Failure> {
-        match self {
-            Self::Embedded(engine) => Ok(engine.delete_file(DEFAULT_TENANT, session, name).await?),
-            Self::Daemon(remote) => Ok(client(remote).delete_file(session, name).await?),
-        }
-    }
 }
 
 async fn copy(
