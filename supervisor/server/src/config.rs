@@ -191,6 +191,11 @@ impl Merge {
                 self.errors.push(ConfigError { origin, message });
             }
         }
+        // What is wrong with a line is found in several passes, and a table of TOML has no order.
+        self.errors.sort_by_key(|error| match error.origin {
+            Origin::File { line, .. } => line,
+            _ => usize::MAX,
+        });
         if self.errors.is_empty() {
             Ok(Config { settings: self.settings, entries: self.entries, warnings: self.warnings })
         } else {

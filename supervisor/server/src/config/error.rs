@@ -35,7 +35,7 @@ pub struct ConfigError {
     pub message: String,
 }
 
-/// Everything wrong, in the order of the sources.
+/// Everything wrong: in the file, by line; then in variables and flags.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 

@@ -51,11 +51,6 @@ pub(crate) fn read(file: &File) -> ParsedSource {
         reader.error(at, format!("not TOML: {}", error.message()));
     }
     reader.root(table.get_ref());
-    // A table is a map, so sort the errors by line.
-    reader.parsed.errors.sort_by_key(|error| match error.origin {
-        Origin::File { line, .. } => line,
-        _ => 0,
-    });
     reader.parsed
 }
 

@@ -158,7 +158,7 @@ fn every_key_is_documented_once_and_its_default_fits() {
 }
 
 #[test]
-fn all_errors_are_reported_at_once_with_their_lines() {
+fn all_errors_are_reported_at_once_in_the_order_of_their_lines() {
     let text = "[server]\nlisten = 5\nstate = \"/x\"\n[sandbox]\nmax_procs = 0\n\
                 max_memory = 5\n[session]\nexec_timeout = \"soon\"\n[sesion]\n";
     let mut sources = file(text);
@@ -166,19 +166,19 @@ fn all_errors_are_reported_at_once_with_their_lines() {
     sources.flags.extend(flag("--sb-max-memory-mb", &["lots".into()]));
     let errors = errors(&sources);
     let wanted = [
-        "/etc/v.toml:3: server.state: no such key",
-        "/etc/v.toml:6: sandbox.max_memory: no such key (did you mean \"max_memory_mb\"?)",
-        "/etc/v.toml:9: sesion: no such section (did you mean \"session\"?)",
         "/etc/v.toml:2: server.listen: wants a list of strings, not the integer 5",
+        "/etc/v.toml:3: server.state: no such key",
         "/etc/v.toml:5: sandbox.max_procs: 0 is not a limit",
+        "/etc/v.toml:6: sandbox.max_memory: no such key (did you mean \"max_memory_mb\"?)",
         "/etc/v.toml:8: session.exec_timeout: \"soon\" is not a duration",
+        "/etc/v.toml:9: sesion: no such section (did you mean \"session\"?)",
         "VIVARIUM_SANDBOX: sandbox.mode: \"maybe\" is not one of",
         "--sb-max-memory-mb: sandbox.max_memory_mb: \"lots\" is neither",
     ];
-    for wanted in wanted {
-        assert!(errors.iter().any(|error| error.starts_with(wanted)), "{wanted}: {errors:#?}");
-    }
     assert_eq!(errors.len(), wanted.len(), "{errors:#?}");
+    for (error, wanted) in errors.iter().zip(wanted) {
+        assert!(error.starts_with(wanted), "{wanted}: {errors:#?}");
+    }
 }
 
 #[test]
