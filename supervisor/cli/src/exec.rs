@@ -1,19 +1,23 @@
 //! `vivarium exec`: runs code, or a command, in a session of a daemon.
 
-use vivarium_api_types::SessionSpec;
+use vivarium_api_types::{BackgroundReply, CommandRequest, SessionSpec};
 
 use super::exit::{Exit, Failure};
-use super::inputs::{CodeOptions, Inputs};
+use super::input::Reader;
+use super::inputs::{CodeOptions, CommandInput, Input, Inputs};
 use super::invocation::{IfUnresponsive, Invocation};
 use super::options::{SessionOptions, UrlOption};
 use super::outcome::check_setup;
+use super::output_dir::OutputDir;
+use super::print;
 use super::target::{self, ExecutionRequest, Target};
 
 const EXAMPLES: &str = "\
 Examples:
   vivarium exec --create demo -c 'x = 6 * 7'
   vivarium exec --value demo -c x
-  vivarium exec demo --argv ls -l";
+  vivarium exec --env TZ=UTC --cwd logs demo --shell 'date >>times'
+  id=$(vivarium exec --background demo --argv python3 -m http.server 8000)";
 
 /// What is run, and where.
 #[derive(Debug, clap::Args)]
@@ -28,6 +32,12 @@ pub(super) struct Args {
     /// Creates the session if it does not exist, with the options of a new one
     #[arg(long)]
     create: bool,
+    /// Starts a command beside the session's code, prints its id and leaves it running
+    #[arg(long, conflicts_with_all = ["code", "output_dir", "outputs", "value"])]
+    background: bool,
+    /// Leaves the standard input of a command in the background open, for `vivarium executions`
+    #[arg(short, long, requires = "background")]
+    interactive: bool,
     #[command(flatten)]
     code: CodeOptions,
     #[command(flatten)]
@@ -44,41 +54,83 @@ impl Args {
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    let spec = args.new_session.spec()?;
+    let spec = args.new_session.spec();
     let is_plain = spec == SessionSpec::default();
     if !is_plain && !args.create {
-        let why = "--env, --network, --environment and limits are a new session's: add --create, \
-                   which creates the session if there is none";
+        let why = "--network, --environment and limits are a new session's: add --create, which \
+                   creates the session if there is none";
         return Err(Failure::says(Exit::Usage, why));
     }
+    if args.background && args.code.shell.is_none() && !args.code.argv {
+        let why = "--background is for commands: give --shell COMMAND or --argv PROGRAM";
+        return Err(Failure::says(Exit::Usage, why));
+    }
+    let command_input = match (args.background, args.interactive) {
+        (false, _) => CommandInput::Passed,
+        (true, false) => CommandInput::ReadFirst,
+        (true, true) => CommandInput::LeftOpen,
+    };
     // The session goes on: its threads and exit functions do too.
-    let Inputs { setup, request, end: _ } = args.code.read(&args.rest)?;
+    let mut inputs = args.code.read(&args.rest, command_input)?;
+    inputs.request.set_env(args.code.env.read()?);
     let output_dir = args.code.output_dir()?;
     let target = Target::Daemon(args.url.or_configured()?);
     target::block_on(async {
         let (session, mut create) = (args.session.as_str(), args.create);
-        let (mut setup_outcome, mut is_new) = (None, false);
+        let mut is_new = false;
         // The route of code creates sessions without options, that of commands none.
-        if create && (!is_plain || matches!(request, ExecutionRequest::Command(_))) {
+        let is_code = matches!(inputs.request, ExecutionRequest::Code(_));
+        if create && !(is_plain && is_code && inputs.input == Input::None) {
             (_, is_new) = target.find_or_create(session, spec).await?;
             create = false;
         }
-        if let Some(setup) = setup {
-            let outcome = target.execute(session, setup, create).await?;
-            check_setup(&outcome)?;
-            is_new |= outcome.session_created;
-            setup_outcome = Some(outcome);
-            create = false;
+        if let (true, ExecutionRequest::Command(command)) = (args.background, &inputs.request) {
+            return start_background(&target, args, command).await;
         }
-        let invocation = Invocation {
-            target: &target,
-            session,
-            request,
-            create,
-            is_new,
-            setup: setup_outcome,
-            end: None,
-        };
-        invocation.perform(&args.code, output_dir, IfUnresponsive::Leave).await
+        let reader = inputs.input.start(&target, session).await?;
+        let ended = perform(&target, args, inputs, output_dir, reader.clone(), create, is_new);
+        let ended = ended.await;
+        if let Reader::Command(id) = reader {
+            // It may have more than the code has read.
+            target.kill(session, &id).await;
+        }
+        ended
     })
+}
+
+async fn perform(
+    target: &Target,
+    args: &Args,
+    inputs: Inputs,
+    output_dir: Option<OutputDir>,
+    reader: Reader,
+    mut create: bool,
+    mut is_new: bool,
+) -> Result<Exit, Failure> {
+    let (session, mut setup) = (args.session.as_str(), None);
+    if let Some(request) = inputs.setup {
+        let outcome = target.execute(session, request, create).await?;
+        check_setup(&outcome)?;
+        is_new |= outcome.session_created;
+        setup = Some(outcome);
+        create = false;
+    }
+    let (request, end) = (inputs.request, None);
+    let invocation = Invocation { target, session, request, create, is_new, setup, reader, end };
+    invocation.perform(&args.code, output_dir, IfUnresponsive::Leave).await
+}
+
+async fn start_background(
+    target: &Target,
+    args: &Args,
+    command: &CommandRequest,
+) -> Result<Exit, Failure> {
+    let command = CommandRequest { background: true, ..command.clone() };
+    let execution_id = target.start_background(&args.session, command).await?;
+    if args.code.json {
+        print::json(&BackgroundReply { session_id: args.session.clone(), execution_id })?;
+    } else {
+        print::out(format!("{execution_id}\n").as_bytes())?;
+    }
+    Ok(Exit::Ok)
 }

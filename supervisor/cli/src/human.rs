@@ -1,6 +1,8 @@
 //! Sizes and times as people read them. `--json` has the exact ones.
 
 use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
 
 /// A size in bytes, of which three digits are enough: `12.3 MiB`.
 pub(super) fn size(bytes: u64) -> String {
@@ -41,6 +43,14 @@ pub(super) fn when(at: Timestamp, now: Timestamp) -> String {
         _ => return at.strftime("%F").to_string(),
     };
     if seconds < 0 { format!("{distance} ago") } else { format!("in {distance}") }
+}
+
+/// A value's name in the API.
+pub(super) fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        _ => "?".to_owned(),
+    }
 }
 
 #[cfg(test)]

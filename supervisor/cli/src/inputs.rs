@@ -1,5 +1,5 @@
 //! The code and files for `run` and `exec`, read before the rights of the user who started us are
-//! given up.
+//! given up, and whether standard input goes to what runs.
 
 mod scripts;
 
@@ -17,9 +17,10 @@ use vivarium_api_types::{CommandRequest, ExecuteRequest, FileSpec, OutputSpec};
 use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
+use super::input::Reader;
+use super::options::EnvOption;
 use super::output_dir::OutputDir;
-use super::print;
-use super::target::ExecutionRequest;
+use super::target::{ExecutionRequest, Target};
 use scripts::Hidden;
 
 /// The largest code or file: more does not fit in a message.
@@ -49,6 +50,11 @@ pub(super) struct CodeOptions {
     /// Writes images, displays and --outputs to this folder; never replaces a file
     #[arg(long, value_name = "DIR")]
     pub(super) output_dir: Option<PathBuf>,
+    /// The working directory, in the session's
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<String>,
+    #[command(flatten)]
+    pub(super) env: EnvOption,
     /// How long the code may run, such as 30s or 1h30m [default: session.exec_timeout]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(super) timeout: Option<Duration>,
@@ -68,9 +74,32 @@ pub(super) struct CodeOptions {
 pub(super) struct Inputs {
     /// Sets a script's arguments and input before it runs.
     pub(super) setup: Option<ExecutionRequest>,
+    pub(super) input: Input,
     pub(super) request: ExecutionRequest,
     /// What Python does when a program is over, for code.
     pub(super) end: Option<ExecutionRequest>,
+}
+
+/// When standard input is read for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandInput {
+    /// While it runs, unless it is answered as a whole.
+    Passed,
+    /// To its end, before it starts.
+    ReadFirst,
+    /// Not now: its own is left open for later.
+    LeftOpen,
+}
+
+/// How standard input gets to what runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Input {
+    /// Not at all, or it was read to its end and is in the request.
+    None,
+    /// The command's own is left open: it is written there as it comes.
+    Open,
+    /// Through a pipe of this name, which the setup opens and a command has to write to.
+    Pipe(String),
 }
 
 #[derive(Debug)]
@@ -83,8 +112,13 @@ struct Script {
 }
 
 impl CodeOptions {
-    /// Reads everything; `rest` is a file or a program, and its arguments.
-    pub(super) fn read(&self, rest: &[String]) -> Result<Inputs, Failure> {
+    /// Reads everything but what standard input passes on later; `rest` is a file or a program, and
+    /// its arguments.
+    pub(super) fn read(
+        &self,
+        rest: &[String],
+        command_input: CommandInput,
+    ) -> Result<Inputs, Failure> {
         if !self.outputs.is_empty() && self.output_dir.is_none() && !self.json {
             return Err(usage("--outputs: say where to, with --output-dir DIR"));
         }
@@ -99,20 +133,30 @@ impl CodeOptions {
             if let (false, Some(more)) = (self.argv, rest.first()) {
                 return Err(usage(format!("{more}: --shell takes one COMMAND, quote it")));
             }
-            let (stdin, stdin_base64) = text_or_base64(piped_input()?);
+            let is_open = match command_input {
+                // One that is answered as a whole has no id before its end.
+                CommandInput::Passed => !self.json && !io::stdin().is_terminal(),
+                CommandInput::ReadFirst => false,
+                CommandInput::LeftOpen => true,
+            };
+            let piped = if is_open { Vec::new() } else { piped_input()? };
+            let (stdin, stdin_base64) = text_or_base64(piped);
             let shell = self.shell.clone();
             let command = CommandRequest {
                 argv,
                 shell,
                 stdin,
                 stdin_base64,
+                stdin_open: is_open,
+                cwd: self.cwd.clone(),
                 timeout_ms,
                 files,
                 outputs,
                 ..CommandRequest::default()
             };
             let request = ExecutionRequest::Command(command);
-            return Ok(Inputs { setup: None, request, end: None });
+            let input = if is_open { Input::Open } else { Input::None };
+            return Ok(Inputs { setup: None, input, request, end: None });
         }
         let (script, arguments) = self.read_script(rest)?;
         let mut filename = None;
@@ -128,18 +172,22 @@ impl CodeOptions {
         } else if self.siblings {
             return Err(usage("--siblings: there is no FILE that has any"));
         }
-        let stdin = if script.name == "-" { None } else { input_for(&script, &files)? };
-        let setup = scripts::setup(&script.name, &arguments, stdin);
+        let input = match script.name != "-" && reads_input(&script, &files) {
+            true => Input::Pipe(format!(".stdin-{}", std::process::id())),
+            false => Input::None,
+        };
+        let setup = scripts::setup(&script.name, &arguments, &input);
         let end = Some(scripts::end(filename.as_deref(), timeout_ms));
         let request = ExecuteRequest {
             code: script.text,
             filename,
+            cwd: self.cwd.clone(),
             timeout_ms,
             files,
             outputs,
             ..ExecuteRequest::default()
         };
-        Ok(Inputs { setup, request: ExecutionRequest::Code(request), end })
+        Ok(Inputs { setup, input, request: ExecutionRequest::Code(request), end })
     }
 
     /// The script, and the part of `rest` that is its arguments.
@@ -175,30 +223,38 @@ impl CodeOptions {
     }
 }
 
+impl Input {
+    /// Where standard input is written; starts the command that writes to the pipe, in a session
+    /// that exists.
+    pub(super) async fn start(&self, target: &Target, session: &str) -> Result<Reader, Failure> {
+        Ok(match self {
+            Self::None => Reader::Nobody,
+            Self::Open => Reader::Itself,
+            Self::Pipe(name) => {
+                let command = scripts::pipe_writer(name);
+                Reader::Command(target.start_background(session, command).await?)
+            }
+        })
+    }
+}
+
 /// A duration of the command line, which is far from too long.
 pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The standard input for code, read to its end first. What comes through a pipe or from a terminal
-/// may have none: so it is read only if something in the code looks like it reads it.
-fn input_for(script: &Script, files: &[FileSpec]) -> Result<Option<Vec<u8>>, Failure> {
+/// Whether standard input is for the code. What comes through a pipe or from a terminal may be meant
+/// for others, as in the body of a loop of a shell: so only if something in the code looks like it
+/// reads it.
+fn reads_input(script: &Script, files: &[FileSpec]) -> bool {
     let stdin = io::stdin();
     let mut texts = files.iter().filter_map(|file| file.text.as_deref()).chain([&*script.text]);
     if stdin.is_terminal() {
-        if !texts.any(scripts::reads_input) {
-            return Ok(None);
-        }
-        print::note("the code reads standard input: type it now, and end it with Ctrl-D");
-        return bounded(&mut stdin.lock(), "standard input").map(Some);
+        return texts.any(scripts::reads_input);
     }
-    let reads = |text: &str| text.contains("input") || text.contains("stdin");
     let is_file = fstat(&stdin)
         .is_ok_and(|stat| stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits());
-    if !is_file && !texts.any(reads) {
-        return Ok(None);
-    }
-    bounded(&mut stdin.lock(), "standard input").map(Some)
+    is_file || texts.any(scripts::may_read_input)
 }
 
 /// Standard input; empty if it is a terminal.

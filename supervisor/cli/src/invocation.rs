@@ -6,6 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use vivarium_api_types::Outcome;
 
 use super::exit::{Exit, Failure};
+use super::input::{self, AtEnd, Reader};
 use super::inputs::CodeOptions;
 use super::outcome::{OutcomeSummary, lost_before};
 use super::output_dir::OutputDir;
@@ -36,6 +37,7 @@ pub(super) struct Invocation<'a> {
     pub(super) is_new: bool,
     /// The outcome of the setup that ran first, which counts as part of this execution.
     pub(super) setup: Option<Outcome>,
+    pub(super) reader: Reader,
     /// What is executed after it, as its end, unless it was stopped.
     pub(super) end: Option<ExecutionRequest>,
 }
@@ -48,8 +50,21 @@ impl Invocation<'_> {
         output_dir: Option<OutputDir>,
         if_unresponsive: IfUnresponsive,
     ) -> Result<Exit, Failure> {
-        let Self { target, session, request, create, is_new, setup, end } = self;
+        let Self { target, session, request, create, is_new, setup, reader, end } = self;
         let mut printer = Printer::new(output_dir, options.value, options.quiet);
+        let started = printer.started();
+        let forwarding = async {
+            let id = match &reader {
+                Reader::Nobody => return Ok(true),
+                Reader::Itself => match started.await {
+                    Ok(id) => id,
+                    // It never began.
+                    Err(_) => return Ok(false),
+                },
+                Reader::Command(id) => id.clone(),
+            };
+            input::forward(target, session, &id, AtEnd::Close).await
+        };
         if !options.json {
             let before = setup.as_ref().and_then(|setup| setup.kernel.as_ref());
             if let Some(lost) = lost_before(before, None) {
@@ -61,6 +76,7 @@ impl Invocation<'_> {
                 let ended = printer.follow(target.start(session, end, false).await?).await?;
                 Ok(if ended.is_by_itself() { exit } else { ended })
             };
+            let execution = input::beside(execution, forwarding);
             return interruptible(target, session, if_unresponsive, execution).await;
         }
         let execution = async {
@@ -71,6 +87,7 @@ impl Invocation<'_> {
             }
             Ok(outcome)
         };
+        let execution = input::beside(execution, forwarding);
         let mut outcome = interruptible(target, session, if_unresponsive, execution).await?;
         outcome.session_created |= is_new;
         if let (Some(kernel), Some(before)) = (&mut outcome.kernel, setup.and_then(|it| it.kernel))

@@ -13,9 +13,11 @@ mod config;
 mod doctor;
 mod embedded;
 mod exec;
+mod executions;
 mod exit;
 mod files;
 mod human;
+mod input;
 mod inputs;
 mod invocation;
 mod options;
@@ -97,6 +99,9 @@ enum Command {
     /// Manages the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
+    /// Manages what runs in a session of a daemon.
+    #[command(subcommand)]
+    Executions(executions::Command),
     /// Watches a daemon.
     #[cfg(feature = "interactive")]
     Top(top::Args),
@@ -138,6 +143,7 @@ pub fn main() -> ExitCode {
         Command::Top(args) => top::main(&args),
         Command::Files(command) => files::main(&command),
         Command::Sessions(command) => sessions::main(&command),
+        Command::Executions(command) => executions::main(&command),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Tenant(command) => tenant::main(&command),

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
 use vivarium_api_types::{DisplayEvent, DoneEvent, MimeBundle, Outcome, OutputFile, Sizes};
 use vivarium_client::Event;
 use vivarium_protocol::error_chain;
@@ -29,6 +30,8 @@ pub(super) struct Printer {
     frames: usize,
     /// The number of images neither shown nor written.
     unseen: usize,
+    /// Is sent the id of the first execution when it begins.
+    started: Option<oneshot::Sender<String>>,
 }
 
 impl Printer {
@@ -42,7 +45,15 @@ impl Printer {
             is_quiet,
             frames: 0,
             unseen: 0,
+            started: None,
         }
+    }
+
+    /// Receives the id of the next execution when it begins.
+    pub(super) fn started(&mut self) -> oneshot::Receiver<String> {
+        let (sender, receiver) = oneshot::channel();
+        self.started = Some(sender);
+        receiver
     }
 
     /// Follows an execution to its end.
@@ -51,7 +62,12 @@ impl Printer {
         while let Some(event) = events.next().await? {
             self.save(&event);
             match event {
-                Event::Started(_) => {}
+                Event::Started(started) => {
+                    if let Some(sender) = self.started.take() {
+                        // Unless nobody wants to know.
+                        sender.send(started.execution_id.into_owned()).unwrap_or_default();
+                    }
+                }
                 Event::Stdout(text) => self.print(&text).await?,
                 Event::Stderr(text) => self.print_error(&text).await,
                 Event::Display(shown) => {

@@ -20,7 +20,7 @@ use vivarium_server::config::duration;
 
 use super::embedded;
 use super::exit::{Exit, Failure};
-use super::options::{ConfigOptions, SessionOptions, UrlOption};
+use super::options::{ConfigOptions, EnvOption, SessionOptions, UrlOption};
 use super::outcome;
 use super::output_dir::OutputDir;
 use super::print;
@@ -66,6 +66,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
+    env: EnvOption,
+    #[command(flatten)]
     url: UrlOption,
     #[command(flatten)]
     session_options: SessionOptions,
@@ -98,7 +100,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         session: args.session.clone(),
         is_kept: args.keep || args.session.is_some(),
         timeout: args.timeout,
-        spec: args.session_options.spec()?,
+        spec: SessionSpec { env: args.env.read()?, ..args.session_options.spec() },
         images: args.images,
         output_dir: args.output_dir.as_deref().map(OutputDir::open).transpose()?,
         history: (!is_piped).then(History::open),

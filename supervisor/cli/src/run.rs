@@ -4,7 +4,7 @@ use vivarium_api_types::SessionSpec;
 
 use super::embedded;
 use super::exit::{Exit, Failure};
-use super::inputs::{CodeOptions, Inputs};
+use super::inputs::{CodeOptions, CommandInput, Inputs};
 use super::invocation::{IfUnresponsive, Invocation};
 use super::options::{ConfigOptions, SessionOptions, UrlOption};
 use super::output_dir::OutputDir;
@@ -66,8 +66,8 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn read(args: &Args) -> Result<Plan, Failure> {
-    let inputs = args.code.read(&args.rest)?;
-    let spec = args.session.spec()?;
+    let inputs = args.code.read(&args.rest, CommandInput::Passed)?;
+    let spec = SessionSpec { env: args.code.env.read()?, ..args.session.spec() };
     Ok(Plan { inputs, output_dir: args.code.output_dir()?, spec })
 }
 
@@ -88,15 +88,16 @@ async fn perform(target: &Target, plan: Plan, options: &CodeOptions) -> Result<E
     {
         print::note(&line);
     }
-    let Inputs { setup, request, end } = inputs;
+    let Inputs { setup, input, request, end } = inputs;
+    let reader = input.start(target, &session.id).await?;
     if let Some(setup) = setup {
         let prepared = target.execute(&session.id, setup, false).await;
         prepared.and_then(|outcome| outcome::check_setup(&outcome))?;
     }
     let (create, is_new) = (false, true);
-    let session_id = &session.id;
+    let (session_id, setup) = (session.id.as_str(), None);
     let invocation =
-        Invocation { target, session: session_id, request, create, is_new, setup: None, end };
+        Invocation { target, session: session_id, request, create, is_new, setup, reader, end };
     let ended = invocation.perform(options, output_dir, IfUnresponsive::Delete).await;
     if let Err(failure) = target.delete(&session.id).await {
         // It may be gone already; a daemon deletes idle sessions in any case.

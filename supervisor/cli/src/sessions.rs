@@ -5,14 +5,14 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use vivarium_api_types::{SessionQuery, SessionSpec};
 use vivarium_client::Client;
 use vivarium_server::config::duration;
 
 use super::exit::{Exit, Failure};
 use super::inputs::milliseconds;
-use super::options::{SessionOptions, UrlOption, pairs};
+use super::options::{EnvOption, SessionOptions, UrlOption, pairs};
 use super::terminal::escape;
 use super::{human, print, target};
 
@@ -55,6 +55,8 @@ pub(super) struct CreateArgs {
     session: Option<String>,
     #[command(flatten)]
     daemon: Daemon,
+    #[command(flatten)]
+    env: EnvOption,
     #[command(flatten)]
     options: Box<SessionOptions>,
     /// Ends the session after this time without use, such as 10m [default: session.idle_timeout]
@@ -109,8 +111,9 @@ async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
     let spec = SessionSpec {
         id: args.session.clone(),
         idle_timeout_ms: args.idle_timeout.map(milliseconds),
+        env: args.env.read()?,
         metadata: pairs("--metadata", &args.metadata)?,
-        ..args.options.spec()?
+        ..args.options.spec()
     };
     let session = client.create_session(&spec).await?;
     if args.daemon.json {
@@ -131,9 +134,9 @@ async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
     for session in &sessions {
         rows.push(vec![
             session.id.clone(),
-            word(&session.state),
+            human::word(&session.state),
             session.environment.clone(),
-            word(&session.network),
+            human::word(&session.network),
             human::when(session.created_at, now),
             human::when(session.expires_at, now),
             session.usage.executions.to_string(),
@@ -151,9 +154,9 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     let time = |at| format!("{at:.0} ({})", human::when(at, now));
     let mut rows: Vec<Vec<String>> = [
         ("id", session.id.clone()),
-        ("state", word(&session.state)),
+        ("state", human::word(&session.state)),
         ("environment", session.environment.clone()),
-        ("network", word(&session.network)),
+        ("network", human::word(&session.network)),
         ("created", time(session.created_at)),
         ("last used", time(session.last_used_at)),
         ("expires", time(session.expires_at)),
@@ -179,13 +182,5 @@ fn confirm(one: &One, reply: &impl Serialize, done: &str) -> Result<(), Failure>
         print::json(reply)
     } else {
         print::out(format!("{}: {done}\n", one.session).as_bytes())
-    }
-}
-
-/// A value's name in the API.
-fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        _ => "?".to_owned(),
     }
 }

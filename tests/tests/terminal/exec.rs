@@ -112,6 +112,72 @@ fn commands_have_their_input_their_output_and_their_exit_code() {
 }
 
 #[test]
+fn variables_and_directory_are_for_one_execution() {
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&serde_json::json!({"id": "demo"}));
+    let _made = session.execute("__import__('os').mkdir('sub')").ok();
+    let url = url(&daemon);
+    let exec = |arguments: &[&str]| {
+        let all = [&["exec", "--url", &url], arguments].concat();
+        program::finish(&mut vivarium(daemon.dir(), &all), "").expect_code(0).stdout()
+    };
+    let code = "import os; print(os.environ.get('GREETING'), os.path.basename(os.getcwd()))";
+    let here = ["--env", "GREETING=hi", "--cwd", "sub", "demo"];
+    assert_eq!(exec(&[&here[..], &["-c", code]].concat()), "hi sub\n");
+    assert_eq!(exec(&["demo", "-c", code]), "None workspace\n");
+    let shell = ["--shell", "echo $GREETING ${PWD##*/}"];
+    assert_eq!(exec(&[&here[..], &shell].concat()), "hi sub\n");
+    assert_eq!(exec(&[&["demo"], &shell[..]].concat()), "workspace\n");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_command_in_the_background_is_listed_written_to_signalled_and_waited_for() {
+    let daemon = Daemon::start();
+    let url = url(&daemon);
+    let cli = |command: &[&str], arguments: &[&str], input: &str| {
+        let all = [command, &["--url", &url], arguments].concat();
+        program::finish(&mut vivarium(daemon.dir(), &all), input)
+    };
+    let start = |arguments: &[&str]| {
+        let id = cli(&["exec"], &[&["--background", "--create"], arguments].concat(), "piped\n");
+        id.expect_code(0).stdout().trim().to_owned()
+    };
+    let adder = "while read n; do echo $((n + 1)); done; exit 4";
+    let id = start(&["--interactive", "demo", "--shell", adder]);
+    let listed = cli(&["executions", "list"], &["demo"], "").expect_code(0).stdout();
+    assert!(listed.contains("command  running  -"), "{listed}");
+    let _written = cli(&["executions", "write"], &["demo", &id], "41\n").expect_code(0);
+    // What it has printed so far, what it prints to what is written now, and its exit code.
+    let attach = cli(&["executions", "attach"], &["--interactive", "demo", &id], "1\n2\n");
+    assert_eq!(attach.expect_code(4).stdout(), "42\n2\n3\n");
+    let late = cli(&["executions", "write"], &["demo", &id], "1\n").expect_code(1);
+    assert!(late.stderr().contains("the command has ended"), "{}", late.stderr());
+    let wait = cli(&["executions", "wait"], &["--json", "demo", &id], "").expect_code(4);
+    let outcome: serde_json::Value = serde_json::from_str(&wait.stdout()).unwrap();
+    assert_eq!((&outcome["exit_code"], &outcome["execution_id"]), (&4.into(), &(*id).into()));
+    // Its input is what was piped, if it is not left open.
+    let cat = start(&["demo", "--argv", "cat"]);
+    assert_eq!(cli(&["executions", "attach"], &["demo", &cat], "").stdout(), "piped\n");
+    let sleeper = start(&["demo", "--argv", "sleep", "1000"]);
+    let _sent = cli(&["executions", "signal"], &["demo", &sleeper, "INT"], "").expect_code(0);
+    let _ended = cli(&["executions", "wait"], &["demo", &sleeper], "").expect_code(137);
+    let running = cli(&["executions", "list"], &["--json", "demo"], "").expect_code(0).stdout();
+    assert_eq!(running, "[]\n");
+    let all = cli(&["executions", "list"], &["--all", "demo"], "").expect_code(0).stdout();
+    assert_eq!(all.lines().count(), 4, "{all}");
+    for (arguments, reason) in [
+        (&["--background", "demo", "-c", "1"][..], "cannot be used with"),
+        (&["--background", "demo", "a.py"], "--shell COMMAND or --argv"),
+        (&["--interactive", "demo", "--shell", "cat"], "--background"),
+    ] {
+        let refused = cli(&["exec"], arguments, "").expect_code(2);
+        assert!(refused.stderr().contains(reason), "{}", refused.stderr());
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
 fn a_command_can_be_run_in_a_sandbox_of_its_own() {
     let dir = program::temp_dir();
     let ran = program::embedded(

@@ -1,6 +1,7 @@
 //! `vivarium run FILE` is `python FILE`, in a sandbox of its own or in a daemon's session.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use vivarium_tests::Daemon;
@@ -123,17 +124,103 @@ print('main', flush=True)
 }
 
 #[test]
-fn what_is_typed_is_a_scripts_input() {
+fn a_script_reads_what_is_typed_while_it_runs() {
     let dir = program::temp_dir();
-    fs::write(dir.path().join("a.py"), "print('hello', input('name? '))").unwrap();
+    let script = "
+import sys
+print('hello', input('name? '))
+print('again', input('more? '))
+try:
+    input('last? ')
+except EOFError:
+    print('no', 'more')
+try:
+    while True:
+        pass
+except KeyboardInterrupt:
+    sys.exit('left')
+";
+    fs::write(dir.path().join("a.py"), script).unwrap();
     let config = program::config(dir.path(), "");
-    let arguments = ["run", "--config", &config, "--quiet", "a.py"];
+    let daemon = Daemon::start();
+    let url = url(&daemon);
+    let path = dir.path().join("a.py").display().to_string();
+    for arguments in [
+        &["run", "--config", &config, "--quiet", &path][..],
+        &["exec", "--url", &url, "--create", "demo", &path],
+    ] {
+        let mut terminal = vivarium_tests::Terminal::run(&vivarium(dir.path(), arguments));
+        terminal.sees("name?");
+        terminal.line("Ada");
+        terminal.sees("hello Ada");
+        terminal.sees("more?");
+        terminal.line("typed");
+        terminal.sees("again typed");
+        terminal.sees("last?");
+        terminal.keys("\x04");
+        terminal.sees("no more");
+        terminal.keys("\x03");
+        terminal.sees("left");
+        assert_eq!(terminal.wait_end().code(), Some(1));
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
+fn ctrl_c_ends_a_script_that_waits_for_input() {
+    let dir = program::temp_dir();
+    let config = program::config(dir.path(), "");
+    let arguments = ["run", "--config", &config, "--quiet", "-c", "input('name? ')"];
     let mut terminal = vivarium_tests::Terminal::run(&vivarium(dir.path(), &arguments));
-    terminal.sees("end it with Ctrl-D");
-    terminal.line("Ada");
-    terminal.keys("\x04");
-    terminal.sees("name? hello Ada");
-    assert_eq!(terminal.wait_end().code(), Some(0));
+    terminal.sees("name?");
+    terminal.keys("\x03");
+    terminal.sees("KeyboardInterrupt");
+    assert_eq!(terminal.wait_end().code(), Some(130));
+}
+
+#[test]
+fn a_pipe_is_passed_on_as_it_comes_to_code_and_to_commands() {
+    let dir = program::temp_dir();
+    let config = program::config(dir.path(), "");
+    let code = "for n, line in enumerate(open(0), 1): print(n, line, end='', flush=True) # stdin";
+    for what in [&["-c", code][..], &["--argv", "cat", "-n"]] {
+        let arguments = [&["run", "--config", &config, "--quiet"], what].concat();
+        let mut run = vivarium(dir.path(), &arguments);
+        run.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = run.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // Each answer comes before the next line is sent.
+        for number in 1..4 {
+            writeln!(input, "line").unwrap();
+            let words = lines.next().unwrap().unwrap();
+            let words: Vec<_> = words.split_whitespace().collect();
+            assert_eq!(words, [&*number.to_string(), "line"]);
+        }
+        drop(input);
+        assert!(lines.next().is_none());
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn input_that_a_script_leaves_does_not_hold_up_its_session() {
+    let daemon = Daemon::start();
+    let url = url(&daemon);
+    let exec = |arguments: &[&str], input: &str| {
+        let mut command = vivarium(daemon.dir(), &["exec", "--url", &url, "--create", "demo"]);
+        program::finish(command.args(arguments), input).expect_code(0).stdout()
+    };
+    let much = "line\n".repeat(200_000);
+    assert_eq!(exec(&["-c", "print(input())"], &much), "line\n");
+    let list = ["executions", "list", "--url", &url, "--json", "demo"];
+    let mut list = vivarium(daemon.dir(), &list);
+    vivarium_tests::wait::until_true("the end of what passed the input on", || {
+        program::finish(&mut list, "").stdout().trim() == "[]"
+    });
+    let left = "print([name for name in __import__('os').listdir() if name.startswith('.std')])";
+    assert_eq!(exec(&["-c", left], ""), "[]\n");
+    daemon.stop_and_check();
 }
 
 #[test]

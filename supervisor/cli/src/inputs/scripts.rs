@@ -3,24 +3,37 @@
 use std::fs;
 use std::path::Path;
 
-use vivarium_api_types::{ExecuteRequest, FileSpec};
+use vivarium_api_types::{CommandRequest, ExecuteRequest, FileSpec};
 
-use super::{MAX_BYTES, file_spec, open, usage};
+use super::{Input, MAX_BYTES, file_spec, open, usage};
 use crate::exit::Failure;
 use crate::target::ExecutionRequest;
 
-/// Where a script's input waits in the working directory.
-const INPUT_NAME: &str = ".stdin";
-
-/// Makes the file its standard input, and leaves none there.
+/// Makes the pipe its standard input, and leaves none there. Whoever comes first makes it; opening it
+/// waits for the writer.
 const OPEN_INPUT: &str = "exec('''import os, sys
 path = os.path.join(os.environ[\"HOME\"], \"NAME\")
+try:
+    os.mkfifo(path, 0o600)
+except FileExistsError:
+    pass
 file = os.open(path, os.O_RDONLY)
 os.unlink(path)
 os.dup2(file, 0)
 os.close(file)
 sys.stdin = sys.__stdin__ = open(0, encoding=\"utf-8\", closefd=False)
 ''', {})";
+
+/// The command that writes its standard input to the pipe.
+pub(super) fn pipe_writer(name: &str) -> CommandRequest {
+    let script = r#"mkfifo -m 600 "$0" 2>/dev/null; exec cat >"$0""#;
+    CommandRequest {
+        argv: Some(["/bin/sh", "-c", script, name].map(str::to_owned).to_vec()),
+        stdin_open: true,
+        background: true,
+        ..CommandRequest::default()
+    }
+}
 
 /// What Python does when a program is over: it waits for threads that are no daemons, then calls
 /// what is registered by atexit, and prints their exceptions. The modules beside a script, which only
@@ -48,23 +61,18 @@ pub(super) enum Hidden {
 
 /// What is executed before the script: inside, it would shift the line numbers of tracebacks. `None`
 /// if the script needs nothing.
-pub(super) fn setup(
-    name: &str,
-    arguments: &[String],
-    stdin: Option<Vec<u8>>,
-) -> Option<ExecutionRequest> {
-    if arguments.is_empty() && stdin.is_none() && name == "-c" {
+pub(super) fn setup(name: &str, arguments: &[String], input: &Input) -> Option<ExecutionRequest> {
+    if arguments.is_empty() && *input == Input::None && name == "-c" {
         return None;
     }
     let all = [name].into_iter().chain(arguments.iter().map(String::as_str));
     let all: Vec<String> = all.map(literal).collect();
     let mut code = format!("__import__('sys').argv[:] = [{}]", all.join(", "));
-    if stdin.is_some() {
+    if let Input::Pipe(pipe) = input {
         code.push('\n');
-        code.push_str(&OPEN_INPUT.replace("NAME", INPUT_NAME));
+        code.push_str(&OPEN_INPUT.replace("NAME", pipe));
     }
-    let files = stdin.map(|stdin| file_spec(INPUT_NAME.to_owned(), stdin)).into_iter().collect();
-    Some(ExecutionRequest::Code(ExecuteRequest { code, files, ..ExecuteRequest::default() }))
+    Some(ExecutionRequest::Code(ExecuteRequest { code, ..ExecuteRequest::default() }))
 }
 
 /// What is executed after code whose session ends with it.
@@ -76,11 +84,18 @@ pub(super) fn end(file: Option<&str>, timeout_ms: Option<u64>) -> ExecutionReque
 /// Whether code reads its standard input, as far as one can tell by looking at it.
 pub(super) fn reads_input(code: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
-    code.contains("sys.stdin")
-        || code.match_indices("input(").any(|(at, _)| {
-            let before = code.get(..at).unwrap_or_default();
-            !before.ends_with(is_name)
-        })
+    let calls = |name: &str| {
+        let found = code.match_indices(name);
+        found.into_iter().any(|(at, _)| !code.get(..at).unwrap_or_default().ends_with(is_name))
+    };
+    let attributes = ["sys.stdin", "pdb.set_trace(", "code.interact(", "getpass.getpass("];
+    attributes.iter().any(|attribute| code.contains(attribute))
+        || ["input(", "breakpoint(", "getpass("].into_iter().any(calls)
+}
+
+/// Whether a word in the code hints at it.
+pub(super) fn may_read_input(code: &str) -> bool {
+    ["input", "stdin"].iter().any(|word| code.contains(word)) || reads_input(code)
 }
 
 /// The files in and below a folder, under `name`; `name` is empty for the working directory itself.
@@ -146,7 +161,7 @@ mod tests {
     #[test]
     fn script_arguments_cannot_leave_their_string_literals() {
         let arguments = ["it's".to_owned(), "\\' + x\n".to_owned(), "é".to_owned()];
-        let Some(ExecutionRequest::Code(setup)) = setup("a.py", &arguments, None) else {
+        let Some(ExecutionRequest::Code(setup)) = setup("a.py", &arguments, &Input::None) else {
             unreachable!("arguments need one")
         };
         assert_eq!(
@@ -158,17 +173,19 @@ mod tests {
 
     #[test]
     fn code_without_arguments_and_input_needs_no_setup() {
-        assert!(setup("-c", &[], None).is_none());
-        let Some(ExecutionRequest::Code(setup)) = setup("-c", &[], Some(b"x".to_vec())) else {
+        assert!(setup("-c", &[], &Input::None).is_none());
+        let input = Input::Pipe(".stdin-7".to_owned());
+        let Some(ExecutionRequest::Code(setup)) = setup("-c", &[], &input) else {
             unreachable!("input needs one")
         };
-        assert_eq!(setup.files[0].name, INPUT_NAME);
-        assert!(setup.code.contains(INPUT_NAME) && !setup.code.contains("NAME"));
+        assert!(setup.code.contains(".stdin-7") && !setup.code.contains("NAME"));
     }
 
     #[test]
     fn code_that_reads_its_input_is_known() {
-        for code in ["x = input()", "input('name? ')", "for line in sys.stdin: pass"] {
+        for code in
+            ["x = input()", "input('name? ')", "for line in sys.stdin: pass", "breakpoint()"]
+        {
             assert!(reads_input(code), "{code}");
         }
         for code in ["def read_input(x): pass", "model.input(1)", "inputs = [stdin]"] {

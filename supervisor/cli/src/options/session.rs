@@ -19,22 +19,31 @@ pub(crate) struct SessionOptions {
     /// Name of a configured environment [default: default]
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
-    /// Sets an environment variable for the code; repeatable
-    #[arg(long = "env", value_name = "NAME=VALUE")]
-    env: Vec<String>,
     #[command(flatten)]
     limits: LimitOptions,
 }
 
 impl SessionOptions {
-    pub(crate) fn spec(&self) -> Result<SessionSpec, Failure> {
-        Ok(SessionSpec {
+    pub(crate) fn spec(&self) -> SessionSpec {
+        SessionSpec {
             environment: self.environment.clone(),
             network: self.network,
-            env: pairs("--env", &self.env)?,
             limits: self.limits.spec(),
             ..SessionSpec::default()
-        })
+        }
+    }
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct EnvOption {
+    /// Sets an environment variable for what runs; repeatable
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+}
+
+impl EnvOption {
+    pub(crate) fn read(&self) -> Result<BTreeMap<String, String>, Failure> {
+        pairs("--env", &self.env)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Running code and commands in a session.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome};
@@ -17,6 +18,14 @@ pub(crate) enum ExecutionRequest {
 }
 
 impl ExecutionRequest {
+    /// Sets variables for it alone.
+    pub(crate) fn set_env(&mut self, env: BTreeMap<String, String>) {
+        match self {
+            Self::Code(request) => request.env = env,
+            Self::Command(request) => request.env = env,
+        }
+    }
+
     /// A request to run this code, with no options.
     #[cfg(test)]
     pub(crate) fn code(code: String) -> Self {
@@ -74,6 +83,41 @@ impl Target {
                 };
                 Ok(EventStream::Daemon(Box::new(execution)))
             }
+        }
+    }
+}
+
+impl Target {
+    /// Starts a command in the background, and returns its id.
+    pub(crate) async fn start_background(
+        &self,
+        session: &str,
+        command: CommandRequest,
+    ) -> Result<String, Failure> {
+        match self {
+            Self::Embedded(engine) => {
+                let request = ExecutionRequest::Command(command);
+                let handle = start_embedded(engine, session, request, false, false).await?;
+                Ok(handle.execution_id().unwrap_or_default())
+            }
+            Self::Daemon(remote) => {
+                Ok(client(remote).start_background(session, &command).await?.execution_id)
+            }
+        }
+    }
+
+    /// Kills a command, if it runs.
+    pub(crate) async fn kill(&self, session: &str, id: &str) {
+        let killed = match self {
+            Self::Embedded(engine) => {
+                engine.signal(DEFAULT_TENANT, session, id, "KILL").await.map_err(Failure::from)
+            }
+            Self::Daemon(remote) => {
+                client(remote).signal(session, id, "KILL").await.map_err(Failure::from)
+            }
+        };
+        if let Err(failure) = killed {
+            tracing::debug!(?failure, "the command was not killed");
         }
     }
 }
