@@ -1,13 +1,13 @@
-//! What docs/api.md shows works as it is shown, and every call is shown.
+//! What docs/api.md and docs/command-line.md show works as it is shown, and every call is shown.
 //!
-//! Its `sh` blocks are run one after the other in one shell, as a reader would; `curl` is the real
-//! one, told where this test's daemon listens, and it notes what it called.
+//! The `sh` blocks of a page are run one after the other in one shell, as a reader would. `curl` is
+//! the real one, told where this test's daemon listens, and it notes what it called.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,7 +15,8 @@ use serde_json::Value;
 use vivarium_tests::http::Endpoint;
 use vivarium_tests::{Daemon, Setup, program};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
+const API: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
+const COMMAND_LINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/command-line.md");
 
 /// What an operator has to configure for some of its calls.
 const PREVIEW: &str = "url = \"https://preview.example.org\"";
@@ -26,24 +27,50 @@ fn every_example_works_and_every_call_has_one() {
     let dir = program::temp_dir();
     let calls = dir.path().join("calls");
     put_curl(dir.path(), &daemon, &calls);
-    let script = format!("set -eu\n{}", blocks(&fs::read_to_string(PAGE).unwrap(), "sh"));
-    let output = Command::new("/bin/sh")
-        .args(["-c", &script])
-        .current_dir(dir.path())
-        .env("PATH", format!("{}/bin:/usr/bin:/bin", dir.path().display()))
-        .env("VIVARIUM_TOKEN", "viv_not-asked-for")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}\n{said}\n{errors}");
+    run_examples(
+        API,
+        Command::new("/bin/sh").env("VIVARIUM_TOKEN", "viv_not-asked-for"),
+        dir.path(),
+    );
     let called = fs::read_to_string(&calls).unwrap();
     let called: BTreeSet<_> = called.lines().collect();
     let mut missing = routes(&daemon);
     missing.retain(|route| !called.iter().any(|call| is_call_of(call, route)));
     assert_eq!(missing, Vec::<(String, String)>::new(), "without an example; there are {called:?}");
     daemon.stop_and_check();
+}
+
+#[test]
+fn every_example_of_the_command_line_works() {
+    let daemon = Daemon::start();
+    let dir = program::temp_dir();
+    fs::create_dir(dir.path().join("bin")).unwrap();
+    symlink(program::path("vivarium"), dir.path().join("bin/vivarium")).unwrap();
+    let url = format!("unix:{}/api.sock", daemon.dir().display());
+    let mut shell = Command::new("/bin/sh");
+    let said = run_examples(COMMAND_LINE, shell.env("VIVARIUM_URL", url), dir.path());
+    for shown in ["name? hello Ada ['one', 'two']\n", "\n42\n2\n", "hello\n", "sub/name.csv"] {
+        assert!(said.contains(shown), "{shown:?} in {said}");
+    }
+    assert!(dir.path().join(".local/share/man/man1/vivarium-run.1").exists());
+    daemon.stop_and_check();
+}
+
+/// Runs what a page shows, in a directory that has its programs in `bin`; returns its output.
+fn run_examples(page: &str, shell: &mut Command, dir: &Path) -> String {
+    let script = format!("set -eu\n{}", blocks(&fs::read_to_string(page).unwrap(), "sh"));
+    let output = shell
+        .args(["-c", &script])
+        .current_dir(dir)
+        .env("HOME", dir)
+        .env("PATH", format!("{}/bin:/usr/bin:/bin", dir.display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{said}\n{errors}");
+    said.into_owned()
 }
 
 /// A `curl` that finds the daemon where the page says it is, fails where the daemon refuses, and
