@@ -1,12 +1,15 @@
 //! `vivarium sessions`
 
+mod update;
+
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use vivarium_api_types::{SessionQuery, SessionSpec};
+use vivarium_api_types::{SessionQuery, SessionSpec, SessionState};
 use vivarium_client::Client;
 use vivarium_server::config::duration;
 
@@ -15,6 +18,7 @@ use super::inputs::milliseconds;
 use super::options::{EnvOption, SessionOptions, UrlOption, pairs};
 use super::terminal::escape;
 use super::{human, print, target};
+use update::UpdateArgs;
 
 /// What to do with sessions.
 #[derive(Debug, clap::Subcommand)]
@@ -22,9 +26,11 @@ pub(super) enum Command {
     /// Creates a session and prints its id.
     Create(CreateArgs),
     /// Lists sessions.
-    List(Daemon),
+    List(ListArgs),
     /// Shows a session.
     Show(One),
+    /// Changes metadata, times and limits of a session.
+    Update(UpdateArgs),
     /// Replaces a session's kernel: variables and processes are gone, files stay.
     Reset(One),
     /// Interrupts the code that a session is running.
@@ -62,9 +68,27 @@ pub(super) struct CreateArgs {
     /// Ends the session after this time without use, such as 10m [default: session.idle_timeout]
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "New session")]
     idle_timeout: Option<Duration>,
-    /// Attaches a string, which `show --json` returns; repeatable
+    /// Ends the session then, whatever it does: after a time, such as 2h, or at 2026-01-01T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = update::deadline, help_heading = "New session")]
+    deadline: Option<Timestamp>,
+    /// Attaches a string, by which `list` finds the session; repeatable
     #[arg(long, value_name = "NAME=VALUE", help_heading = "New session")]
     metadata: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  vivarium sessions list --state idle --metadata user=ada")]
+pub(super) struct ListArgs {
+    /// Only sessions in this state; repeatable: in one of these
+    #[arg(long, value_name = "STATE", value_parser = state())]
+    state: Vec<SessionState>,
+    /// Only sessions with this in their metadata; repeatable: with all of these
+    #[arg(long, value_name = "NAME=VALUE")]
+    metadata: Vec<String>,
+    #[command(flatten)]
+    daemon: Daemon,
 }
 
 #[derive(Debug, Args)]
@@ -78,7 +102,8 @@ pub(super) struct One {
 
 pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     let (Command::Create(CreateArgs { daemon, .. })
-    | Command::List(daemon)
+    | Command::List(ListArgs { daemon, .. })
+    | Command::Update(UpdateArgs { one: One { daemon, .. }, .. })
     | Command::Show(One { daemon, .. })
     | Command::Reset(One { daemon, .. })
     | Command::Interrupt(One { daemon, .. })
@@ -88,7 +113,11 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     target::runtime()?.block_on(async {
         match command {
             Command::Create(args) => create(client, args).await,
-            Command::List(daemon) => list(client, daemon.json).await,
+            Command::List(args) => list(client, args).await,
+            Command::Update(args) => {
+                let session = client.update_session(&args.one.session, &args.patch()?).await?;
+                confirm(&args.one, &session, "updated")
+            }
             Command::Show(one) => show(client, one).await,
             Command::Reset(one) => confirm(one, &client.reset(&one.session).await?, "reset"),
             Command::Interrupt(one) => {
@@ -107,11 +136,21 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// The states of sessions that can be found.
+fn state() -> impl TypedValueParser<Value = SessionState> {
+    use SessionState::{Idle, Interrupting, Replacing, Running, Starting};
+    let all = [Starting, Idle, Running, Interrupting, Replacing];
+    let named = move |name: String| all.into_iter().find(|state| <&str>::from(state) == name);
+    PossibleValuesParser::new(all.map(<&str>::from))
+        .try_map(move |name| named(name).ok_or("not a state"))
+}
+
 async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
     let spec = SessionSpec {
         id: args.session.clone(),
         idle_timeout_ms: args.idle_timeout.map(milliseconds),
         env: args.env.read()?,
+        deadline: args.deadline,
         metadata: pairs("--metadata", &args.metadata)?,
         ..args.options.spec()
     };
@@ -123,9 +162,14 @@ async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
     }
 }
 
-async fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
-    let sessions = client.all_sessions(SessionQuery::default(), usize::MAX).await?;
-    if json {
+async fn list(client: &mut Client, args: &ListArgs) -> Result<(), Failure> {
+    let query = SessionQuery {
+        state: args.state.clone(),
+        metadata: pairs("--metadata", &args.metadata)?,
+        ..SessionQuery::default()
+    };
+    let sessions = client.all_sessions(query, usize::MAX).await?;
+    if args.daemon.json {
         return print::json(&sessions);
     }
     let now = Timestamp::now();
@@ -168,6 +212,11 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     ]
     .map(|(name, value)| vec![name.to_owned(), value])
     .to_vec();
+    rows.extend(session.deadline.map(|at| vec!["deadline".to_owned(), time(at)]));
+    for (name, value) in &session.metadata {
+        let pair = format!("{name}={value}");
+        rows.push(vec!["metadata".to_owned(), escape(&pair).into_owned()]);
+    }
     for report in &session.protection {
         rows.push(vec![
             report.layer.to_string(),

@@ -52,6 +52,38 @@ fn a_session_is_created_with_its_options_and_its_id_is_printed() {
 }
 
 #[test]
+fn sessions_are_changed_and_found_by_state_and_metadata() {
+    let daemon = Daemon::start();
+    for id in ["one", "two"] {
+        let create = [id, "--metadata", "user=ada", "--deadline", "2h", "--max-procs", "30"];
+        let _made = cli(&daemon, &["sessions", "create"], &create).expect_code(0);
+    }
+    let update = ["one", "--metadata", "ticket=42", "--remove-metadata", "user"];
+    let more = ["--idle-timeout", "5m", "--deadline", "default", "--max-output-bytes", "65536"];
+    let update = cli(&daemon, &["sessions", "update", "--json"], &[&update[..], &more].concat());
+    let session: Value = serde_json::from_str(&update.expect_code(0).stdout()).unwrap();
+    assert_eq!(session["metadata"], serde_json::json!({"ticket": "42"}));
+    assert_eq!(session["limits"]["max_output_bytes"], 65536);
+    assert_eq!(
+        (&session["idle_timeout_ms"], &session["deadline"]),
+        (&300_000.into(), &Value::Null)
+    );
+    let show = cli(&daemon, &["sessions", "show"], &["two"]).expect_code(0).stdout();
+    assert!(show.contains("user=ada") && show.contains("(in 1 h)"), "{show}");
+    let found = |filters: &[&str]| -> Vec<String> {
+        let list = cli(&daemon, &["sessions", "list"], filters).expect_code(0).stdout();
+        list.lines().skip(1).map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(found(&[]).len(), 2);
+    assert_eq!(found(&["--metadata", "user=ada"]), ["two"]);
+    assert_eq!(found(&["--metadata", "ticket=42", "--state", "idle"]), ["one"]);
+    assert!(found(&["--state", "running"]).is_empty());
+    let nothing = cli(&daemon, &["sessions", "update"], &["one"]).expect_code(2);
+    assert!(nothing.stderr().contains("what is to be changed"), "{}", nothing.stderr());
+    daemon.stop_and_check();
+}
+
+#[test]
 fn what_a_daemon_or_the_command_line_refuses_is_named() {
     let daemon = Daemon::start();
     for (arguments, reason) in [
