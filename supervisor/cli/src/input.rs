@@ -2,7 +2,7 @@
 
 use tokio::io::AsyncReadExt;
 use vivarium_client::Client;
-use vivarium_engine::{DEFAULT_TENANT, EngineError};
+use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
 
 use super::exit::{Exit, Failure};
 use super::print;
@@ -50,6 +50,10 @@ pub(super) async fn forward(
     id: &str,
     at_end: AtEnd,
 ) -> Result<bool, Failure> {
+    let mut sink = match target {
+        Target::Embedded(engine) => Sink::Embedded(engine),
+        Target::Daemon(remote) => Sink::Daemon(Client::new(remote.clone())),
+    };
     let (mut stdin, mut chunk) = (tokio::io::stdin(), vec![0; CHUNK_BYTES]);
     loop {
         let read = stdin.read(&mut chunk).await;
@@ -60,42 +64,50 @@ pub(super) async fn forward(
         if bytes.is_empty() && at_end == AtEnd::LeaveOpen {
             return Ok(true);
         }
-        let is_taken = target.write_stdin(session, id, bytes).await?;
+        let is_taken = sink.write(session, id, bytes).await?;
         if !is_taken || bytes.is_empty() {
             return Ok(is_taken);
         }
     }
 }
 
-impl Target {
+/// Where commands run.
+#[derive(Debug)]
+enum Sink<'a> {
+    Embedded(&'a Engine),
+    Daemon(Client),
+}
+
+impl Sink<'_> {
     /// Writes to the standard input of a command, or closes it if there is nothing to write. Waits
     /// while the command does not read. Returns whether it may read more.
-    async fn write_stdin(&self, session: &str, id: &str, bytes: &[u8]) -> Result<bool, Failure> {
+    async fn write(&mut self, session: &str, id: &str, bytes: &[u8]) -> Result<bool, Failure> {
         match self {
-            Self::Embedded(engine) => {
-                let written = async {
-                    let stdin = engine.stdin(DEFAULT_TENANT, session, id)?;
-                    let mut rest = bytes;
-                    while !rest.is_empty() {
-                        let written = stdin.write(rest).await?;
-                        rest = rest.get(written..).unwrap_or_default();
-                    }
-                    if bytes.is_empty() {
-                        stdin.close().await;
-                    }
-                    Ok(())
-                };
-                match written.await {
-                    Ok(()) => Ok(true),
-                    Err(EngineError::NoStdin | EngineError::NotRunning(_)) => Ok(false),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            Self::Daemon(remote) => {
-                send(&mut Client::new(remote.clone()), session, id, bytes).await
-            }
+            Self::Embedded(engine) => match hand_over(engine, session, id, bytes).await {
+                Ok(()) => Ok(true),
+                Err(EngineError::NoStdin | EngineError::NotRunning(_)) => Ok(false),
+                Err(error) => Err(error.into()),
+            },
+            Self::Daemon(client) => send(client, session, id, bytes).await,
         }
     }
+}
+
+async fn hand_over(
+    engine: &Engine,
+    session: &str,
+    id: &str,
+    mut bytes: &[u8],
+) -> Result<(), EngineError> {
+    let stdin = engine.stdin(DEFAULT_TENANT, session, id)?;
+    if bytes.is_empty() {
+        stdin.close().await;
+    }
+    while !bytes.is_empty() {
+        let written = stdin.write(bytes).await?;
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 async fn send(
