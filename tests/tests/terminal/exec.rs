@@ -145,8 +145,10 @@ fn a_command_in_the_background_is_listed_written_to_signalled_and_waited_for() {
     };
     let adder = "while read n; do echo $((n + 1)); done; exit 4";
     let id = start(&["--interactive", "demo", "--shell", adder]);
-    let listed = cli(&["executions", "list"], &["demo"], "").expect_code(0).stdout();
-    assert!(listed.contains("command  running  -"), "{listed}");
+    vivarium_tests::wait::until_true("the command in the list", || {
+        let listed = cli(&["executions", "list"], &["demo"], "").expect_code(0).stdout();
+        listed.contains("command  running  -")
+    });
     let _written = cli(&["executions", "write"], &["demo", &id], "41\n").expect_code(0);
     // What it has printed so far, what it prints to what is written now, and its exit code.
     let attach = cli(&["executions", "attach"], &["--interactive", "demo", &id], "1\n2\n");
