@@ -188,7 +188,7 @@ fn every_route_has_its_method() {
         drop(c.reset("s").await);
         drop(c.keepalive("s").await);
         drop(c.create_preview("s", 80).await);
-        let probe = ProbeRequest { code: "a".into(), cursor: None };
+        let probe = ProbeRequest { code: "a".into(), ..ProbeRequest::default() };
         drop(c.assist::<CompleteReply>("s", &probe).await);
         drop(c.execute("s", &Default::default(), true).await);
         drop(c.command("s", &Default::default()).await);
