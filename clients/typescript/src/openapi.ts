@@ -195,6 +195,76 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/contexts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the contexts of a session */
+        get: operations["list_contexts"];
+        put?: never;
+        /** Open a context */
+        post: operations["open_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/contexts/{context}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a context */
+        get: operations["show_context"];
+        put?: never;
+        post?: never;
+        /** Delete a context */
+        delete: operations["delete_context"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/contexts/{context}/interrupt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Interrupt what a context runs */
+        post: operations["interrupt_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/contexts/{context}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a context a fresh kernel */
+        post: operations["reset_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/execute": {
         parameters: {
             query?: never;
@@ -238,6 +308,23 @@ export interface paths {
         };
         /** Show an execution, or follow its events */
         get: operations["show_execution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/executions/{execution_id}/outputs/{part}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download one part of an outcome, such as a display that was answered with its sizes only */
+        get: operations["output"];
         put?: never;
         post?: never;
         delete?: never;
@@ -505,14 +592,6 @@ export interface components {
              *     `outputs`, in order as a `notebook` has them, or `both`.
              */
             format?: components["schemas"]["OutputFormat"];
-            /** @description Which part of a longer text is kept. */
-            keep?: components["schemas"]["Keep"];
-            /**
-             * Format: int64
-             * @description The most characters of each text: stdout, stderr, the result's and a display's plain text, an
-             *     exception's message and traceback. Other text forms that are longer are left out.
-             */
-            max_output_chars?: number | null;
         };
         /** @description A command that runs in the background. */
         BackgroundReply: {
@@ -567,6 +646,15 @@ export interface components {
             };
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
+            /** @description Which part of a text longer than `max_output_chars` is kept. */
+            keep?: components["schemas"]["Keep"];
+            /**
+             * Format: int64
+             * @description The most characters of each text that the answer tells: stdout, stderr, the result's and a
+             *     display's plain text, an exception's message and traceback. Other text forms that are longer
+             *     are left out.
+             */
+            max_output_chars?: number | null;
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
             /** @description Run it on a terminal of this size, its controlling one: all it prints is then its `stdout`. What is written to it is typed there, so Ctrl-C is the byte 3; closing it types Ctrl-D. `TERM` is `xterm-256color` unless `env` has it */
@@ -584,6 +672,11 @@ export interface components {
              *     /v1/sessions/{id}/executions/{execution_id}/stdin`.
              */
             stdin_open?: boolean;
+            /**
+             * @description Let it go on when the session is reset: in the background, and with the cgroup layer, without
+             *     which a reset ends every process.
+             */
+            survives_reset?: boolean;
             /**
              * Format: int64
              * @description Milliseconds it may run; if not given the configured time, and any time for one in the
@@ -624,6 +717,47 @@ export interface components {
             sizes: {
                 [key: string]: number;
             };
+        };
+        /**
+         * @description A context: a kernel with variables and a queue of its own, in a session whose files and limits it
+         *     shares with others.
+         */
+        ContextInfo: {
+            /**
+             * Format: int64
+             * @description Counts its kernels from 1; null before there is one.
+             */
+            generation?: number | null;
+            /** @description `main` is the one that every session has. */
+            id: string;
+            /**
+             * @description Whether the kernel was `forked` from the environment's template or `executed`; null before there is one. Both are confined alike
+             * @enum {string|null}
+             */
+            kernel_origin?: "executed" | "forked" | null;
+            /**
+             * Format: int64
+             * @description Executions that wait for it.
+             */
+            queued: number;
+            /** @description The id of the execution that its kernel runs; null if it runs none. */
+            running?: string | null;
+            /** @description The session's id */
+            session_id: string;
+            /** @description The state: of an outcome, whether variables and modules survived */
+            state: components["schemas"]["SessionState"];
+        };
+        /** @description The contexts of a session, `main` first, then in the order in which they were opened. */
+        ContextList: {
+            contexts: components["schemas"]["ContextInfo"][];
+        };
+        /** @description A context to open. */
+        ContextSpec: {
+            /**
+             * @description Unique within the session: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. A random one if not
+             *     given.
+             */
+            id?: string | null;
         };
         /** @description An object that code passed to `display()` */
         Display: {
@@ -739,6 +873,8 @@ export interface components {
             cancel_on_disconnect?: boolean;
             /** @description The Python code */
             code: string;
+            /** @description The context that runs it; `main` if not given. */
+            context?: string | null;
             /**
              * @description The working directory while it runs, in the workdir. If not given it is where the code before
              *     has left it.
@@ -755,6 +891,15 @@ export interface components {
             filename?: string | null;
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
+            /** @description Which part of a text longer than `max_output_chars` is kept. */
+            keep?: components["schemas"]["Keep"];
+            /**
+             * Format: int64
+             * @description The most characters of each text that the answer tells: stdout, stderr, the result's and a
+             *     display's plain text, an exception's message and traceback. Other text forms that are longer
+             *     are left out.
+             */
+            max_output_chars?: number | null;
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
             /** @description `repr()` of the value */
@@ -817,25 +962,26 @@ export interface components {
         ExecutionUsage: {
             /**
              * Format: double
-             * @description CPU time of all the session's processes during it, in milliseconds. Children that were
+             * @description CPU time of all its context's processes during it, in milliseconds. Children that were
              *     never waited for are in it with the cgroup layer, if they used more than 10 ms.
              */
             cpu_ms: number;
             /**
              * Format: int64
-             * @description Bytes read from disks; null without an io controller.
+             * @description Bytes read from disks; null without an io controller, and if others ran meanwhile.
              */
             io_read_bytes?: number | null;
             /**
              * Format: int64
-             * @description Bytes written to disks; null without an io controller.
+             * @description Bytes written to disks; null without an io controller, and if others ran meanwhile.
              */
             io_write_bytes?: number | null;
             /**
              * Format: int64
              * @description Highest memory, in bytes. With a memory controller: charged to the whole session while
-             *     the execution ran (Linux 6.12; before that only if it was the session's highest so far).
-             *     Else the kernel process's largest resident set since it was started.
+             *     the execution ran, or to its context alone if others ran meanwhile (Linux 6.12; before that
+             *     only if it was the highest so far). Else the kernel process's largest resident set since it
+             *     was started.
              */
             memory_peak_bytes: number;
         };
@@ -997,6 +1143,8 @@ export interface components {
         IsCompleteRequest: {
             /** @description The code. */
             code: string;
+            /** @description The context whose kernel is asked; `main` if not given. */
+            context?: string | null;
         };
         /**
          * @description Which part of a long text is kept.
@@ -1015,11 +1163,16 @@ export interface components {
         };
         /** @description The kernel that an execution ran in */
         KernelInfo: {
+            /**
+             * @description Whose kernel it is; `main` unless the request has named another. Of a command, which runs
+             *     beside it, always `main`.
+             */
+            context: string;
             /** @description Whether no code had run in it before. */
             fresh: boolean;
             /**
              * Format: int64
-             * @description Counts the session's kernels from 1. If it differs between two executions, variables and
+             * @description Counts the context's kernels from 1. If it differs between two executions, variables and
              *     modules are lost.
              */
             generation: number;
@@ -1197,7 +1350,7 @@ export interface components {
             /** @description The kernel that it ran in; null if it was rejected before there was one */
             kernel?: components["schemas"]["KernelInfo"] | null;
             /**
-             * @description All of this in order, as a notebook has it (nbformat 4.5); only if `output_format` asks for
+             * @description All of this in order, as a notebook has it (nbformat 4.5); only if `answer.format` asks for
              *     it.
              */
             outputs?: components["schemas"]["NotebookOutput"][] | null;
@@ -1318,6 +1471,8 @@ export interface components {
         ProbeRequest: {
             /** @description The code. */
             code: string;
+            /** @description The context whose kernel is asked; `main` if not given. */
+            context?: string | null;
             /**
              * Format: int32
              * @description The place, in characters from its beginning; its end if not given.
@@ -1383,11 +1538,19 @@ export interface components {
         };
         /** @description The result of a reset. */
         ResetReply: {
-            /** @description The execution that the reset ended; null if nothing was running. */
+            /** @description The context whose kernel was replaced. */
+            context: string;
+            /** @description The execution that the reset ended there; null if nothing was running. */
             ended_execution_id?: string | null;
+            scope: components["schemas"]["ResetScope"];
             /** @description The session's id */
             session_id: string;
         };
+        /**
+         * @description How much a reset has ended.
+         * @enum {string}
+         */
+        ResetScope: "context" | "session";
         /**
          * @description Code or a command to run in a session of its own, which ends with it: `code`, `argv` or
          *     `shell`.
@@ -1413,8 +1576,17 @@ export interface components {
             filename?: string | null;
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
+            /** @description Which part of a text longer than `max_output_chars` is kept. */
+            keep?: components["schemas"]["Keep"];
             /** @description Limits of the session */
             limits?: components["schemas"]["LimitsSpec"] | null;
+            /**
+             * Format: int64
+             * @description The most characters of each text that the answer tells: stdout, stderr, the result's and a
+             *     display's plain text, an exception's message and traceback. Other text forms that are longer
+             *     are left out.
+             */
+            max_output_chars?: number | null;
             /**
              * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
              * @enum {string}
@@ -1940,6 +2112,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "open('out.csv', 'w').write('a,b')",
+                 *       "network": "none",
+                 *       "outputs": [
+                 *         {
+                 *           "format": "text",
+                 *           "name": "out.csv"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["RunRequest"];
             };
         };
@@ -2025,6 +2209,17 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "analysis-1",
+                 *       "limits": {
+                 *         "max_memory_mb": 512
+                 *       },
+                 *       "metadata": {
+                 *         "title": "Sales"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["SessionSpec"] | null;
             };
         };
@@ -2125,7 +2320,23 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "metadata": {
+                 *         "draft": null,
+                 *         "title": "Sales"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["SessionPatch"];
+                /**
+                 * @example {
+                 *       "metadata": {
+                 *         "draft": null,
+                 *         "title": "Sales"
+                 *       }
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["SessionPatch"];
             };
         };
@@ -2170,6 +2381,22 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "argv": [
+                 *         "wc",
+                 *         "-l",
+                 *         "a.txt"
+                 *       ],
+                 *       "files": [
+                 *         {
+                 *           "name": "a.txt",
+                 *           "text": "one\ntwo\n"
+                 *         }
+                 *       ],
+                 *       "timeout_ms": 10000
+                 *     }
+                 */
                 "application/json": components["schemas"]["CommandRequest"];
             };
         };
@@ -2218,6 +2445,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "import os\nos.path.ex",
+                 *       "cursor": 20
+                 *     }
+                 */
                 "application/json": components["schemas"]["ProbeRequest"];
             };
         };
@@ -2229,6 +2462,204 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CompleteReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_contexts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    open_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ContextSpec"] | null;
+            };
+        };
+        responses: {
+            /** @description The request failed; `code` says why */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                context: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                context: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    interrupt_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                context: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InterruptReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                context: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResetReply"];
                 };
             };
             /** @description The request failed; `code` says why */
@@ -2265,6 +2696,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "answer": {
+                 *         "format": "notebook"
+                 *       },
+                 *       "code": "print('hello')\n6 * 7",
+                 *       "keep": "both",
+                 *       "max_output_chars": 20000,
+                 *       "timeout_ms": 10000
+                 *     }
+                 */
                 "application/json": components["schemas"]["ExecuteRequest"];
             };
         };
@@ -2333,17 +2775,17 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Which fields have what code printed, showed, returned and raised: `separate` ones, or
-                 *     `outputs`, in order as a `notebook` has them, or `both`.
-                 */
-                format?: "separate" | "notebook" | "both";
-                /**
                  * @description The most characters of each text: stdout, stderr, the result's and a display's plain text, an
                  *     exception's message and traceback. Other text forms that are longer are left out.
                  */
                 max_output_chars?: number;
-                /** @description Which part of a longer text is kept. */
+                /** @description Which part of a text longer than `max_output_chars` is kept. */
                 keep?: "head" | "tail" | "both";
+                /**
+                 * @description Which fields have what code printed, showed, returned and raised: `separate` ones, or
+                 *     `outputs`, in order as a `notebook` has them, or `both`.
+                 */
+                format?: "separate" | "notebook" | "both";
                 /**
                  * @description `full`, or `sizes` without the content of printed text, the value, displays, images and
                  *     frames. A stream of events has printed text all the same.
@@ -2385,6 +2827,63 @@ export interface operations {
             };
         };
     };
+    output: {
+        parameters: {
+            query?: {
+                /** @description Which representation, as `image/png`; by default plain text, or the only one. */
+                mime_type?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+                /** @description `stdout`, `stderr`, `result`, `exception`, `exception/message` or, counted from 0, `displays/0`, `images/0`, `video_frames/0`, `files/0` */
+                part: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content, decoded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": number[];
+                };
+            };
+            /** @description There is no such execution, part or representation */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The execution is not over */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     resize_pty: {
         parameters: {
             query?: never;
@@ -2399,6 +2898,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "columns": 100,
+                 *       "rows": 30
+                 *     }
+                 */
                 "application/json": components["schemas"]["PtySize"];
             };
         };
@@ -2435,6 +2940,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "signal": "SIGTERM"
+                 *     }
+                 */
                 "application/json": components["schemas"]["SignalRequest"];
             };
         };
@@ -2768,6 +3278,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "mode": "0644",
+                 *       "move_to": "data/out.csv"
+                 *     }
+                 */
                 "application/json": components["schemas"]["FileChange"];
             };
         };
@@ -2813,6 +3329,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "import os\nos.path.ex",
+                 *       "cursor": 20
+                 *     }
+                 */
                 "application/json": components["schemas"]["ProbeRequest"];
             };
         };
@@ -2881,6 +3403,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "code": "for i in range(3):"
+                 *     }
+                 */
                 "application/json": components["schemas"]["IsCompleteRequest"];
             };
         };
@@ -3003,6 +3530,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "port": 8000
+                 *     }
+                 */
                 "application/json": components["schemas"]["PreviewRequest"];
             };
         };

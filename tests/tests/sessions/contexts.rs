@@ -26,8 +26,8 @@ fn in_context(id: &str, code: &str) -> Value {
 #[track_caller]
 fn value(session: &Session<'_>, id: &str, code: &str) -> String {
     let outcome = session.execute_with(&in_context(id, code)).ok();
-    assert_eq!(outcome["kernel"]["context"], id);
-    outcome["result"]["repr"].as_str().unwrap().to_owned()
+    assert_eq!(outcome.0["kernel"]["context"], id);
+    outcome.0["result"]["repr"].as_str().unwrap().to_owned()
 }
 
 fn post(session: &Session<'_>, id: &str, what: &str) -> Response {
@@ -106,8 +106,8 @@ fn a_context_is_interrupted_alone() {
     open(&session, "other");
     thread::scope(|scope| {
         let main = scope.spawn(|| session.execute(AWAIT_FILE).ok());
-        let sleep = in_context("other", "import time; time.sleep(1000)");
-        let other = scope.spawn(|| session.execute_with(&sleep.clone()));
+        let sleep = "import time; time.sleep(1000)";
+        let other = scope.spawn(|| session.execute_with(&in_context("other", sleep)));
         session.until_running(2);
         let reply = post(&session, "other", "interrupt").json();
         assert_eq!(reply["interrupted"], true, "{reply}");
@@ -178,8 +178,8 @@ fn a_context_is_deleted_with_what_it_runs_and_its_id_is_free() {
         session.execute("x = 1").ok();
         open(&session, "other");
         thread::scope(|scope| {
-            let sleep = in_context("other", "import time; time.sleep(1000)");
-            let running = scope.spawn(move || session.execute_with(&sleep));
+            let sleep = "import time; time.sleep(1000)";
+            let running = scope.spawn(|| session.execute_with(&in_context("other", sleep)));
             session.until_running(1);
             assert_eq!(session.request("DELETE", "/contexts/other", None).status, 204);
             let _deleted = running.join().unwrap().ended("killed", "deleted", "lost");
