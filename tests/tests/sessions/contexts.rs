@@ -48,7 +48,7 @@ fn contexts_have_variables_of_their_own_and_share_files() {
     let opened = open(&session, "other");
     assert_eq!(opened["state"], "idle");
     assert_eq!(opened["generation"], 1);
-    session.execute("x = 'main'; open('f', 'w').write('of main')").ok();
+    let _ran = session.execute("x = 'main'; open('f', 'w').write('of main')").ok();
     assert_eq!(
         value(&session, "other", "'x' in globals(), open('f').read()"),
         "(False, 'of main')"
@@ -76,7 +76,7 @@ fn contexts_run_at_the_same_time_and_each_has_a_queue() {
         assert_eq!(states(&session)[0], ("main".to_owned(), "running".to_owned()));
         assert_eq!(states(&session)[1], ("other".to_owned(), "idle".to_owned()));
         assert_eq!(session.info()["state"], "running");
-        session.execute_with(&in_context("other", "open('go', 'w').close()")).ok();
+        let _ran = session.execute_with(&in_context("other", "open('go', 'w').close()")).ok();
         waits.join().unwrap();
     });
     assert_eq!(session.info()["state"], "idle");
@@ -113,7 +113,7 @@ fn a_context_is_interrupted_alone() {
         assert_eq!(reply["interrupted"], true, "{reply}");
         let _interrupted = other.join().unwrap().ended("interrupted", "interrupt", "preserved");
         assert_eq!(states(&session)[0].1, "running");
-        session.request("PUT", "/files/go", Some(&json!("")));
+        assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
         main.join().unwrap();
     });
     assert_eq!(post(&session, "other", "interrupt").json()["interrupted"], false);
@@ -128,7 +128,7 @@ fn with_cgroups_a_context_is_reset_and_dies_alone() {
     let daemon = Daemon::start();
     let session = daemon.session();
     open(&session, "other");
-    session.execute("x = 1").ok();
+    let _ran = session.execute("x = 1").ok();
     let orphan = "import subprocess, os; y = 2; subprocess.Popen(['setsid', 'sleep', '1000']).pid";
     value(&session, "other", orphan);
     let processes = session.processes();
@@ -152,7 +152,7 @@ fn without_cgroups_a_reset_is_of_the_session_and_says_so() {
     let daemon = Setup::default().without(&["cgroup"]).start();
     let session = daemon.session();
     open(&session, "other");
-    session.execute("x = 1").ok();
+    let _ran = session.execute("x = 1").ok();
     thread::scope(|scope| {
         let main = scope.spawn(|| session.execute(AWAIT_FILE));
         session.until_running(1);
@@ -175,7 +175,7 @@ fn a_context_is_deleted_with_what_it_runs_and_its_id_is_free() {
     for setup in [Setup::default(), Setup::default().without(&["cgroup"])] {
         let daemon = setup.start();
         let session = daemon.session();
-        session.execute("x = 1").ok();
+        let _ran = session.execute("x = 1").ok();
         open(&session, "other");
         thread::scope(|scope| {
             let sleep = "import time; time.sleep(1000)";
@@ -225,7 +225,7 @@ fn questions_about_code_are_for_the_context_that_is_named() {
     let daemon = Daemon::start();
     let session = daemon.session();
     open(&session, "other");
-    session.execute_with(&in_context("other", "only_there = 1")).ok();
+    let _ran = session.execute_with(&in_context("other", "only_there = 1")).ok();
     let matches = |context: &str| {
         let request = json!({"code": "only_th", "context": context});
         let reply = session.request("POST", "/complete", Some(&request)).json();
