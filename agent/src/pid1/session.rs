@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
                     self.begin_transfer(transfer, operation)?;
                 }
                 ToAgent::Interrupt { execution } => self.interrupt(execution),
-                ToAgent::Kill { execution } => self.kill_command(execution),
+                ToAgent::Kill { execution } => self.kill_command(execution)?,
                 ToAgent::Signal { execution, signal } => {
                     if let Ok(signal) = Signal::try_from(signal) {
                         self.signal_command(execution, signal);

@@ -197,7 +197,7 @@ fn with_cgroups_it_outlives_kernels_and_a_reset_if_it_is_to() {
     for id in [&mortal, &survivor] {
         assert_eq!(session.execution(id)["state"], "running");
     }
-    assert_eq!(session.processes(), 5);
+    wait::until_true("two, their children and a kernel", || session.processes() == 5);
     let reply = session.reset();
     assert_eq!(reply["scope"], "context");
     let outcome = session.until_done(&mortal).ended("killed", "reset", "lost");

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::frame::FrameError;
 use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
-    Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, WindowSize, Work,
+    Changes, Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, WindowSize, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::stream::StreamError;
@@ -176,10 +176,26 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn kill_command(&mut self, execution: ExecutionNumber) {
+    pub(super) fn kill_command(&mut self, execution: ExecutionNumber) -> Result<(), Failure> {
         if let Some(running) = self.commands.get_mut(&execution) {
             running.command.kill();
+            return Ok(());
         }
+        let mut pending = self.pending.iter().map(|pending| &pending.request);
+        let waits = pending.position(|it| it.execution == execution && it.work.is_command());
+        if waits.and_then(|at| self.pending.remove(at)).is_none() {
+            return Ok(());
+        }
+        // It waits for a kernel, and has nothing to end with.
+        self.control.send(&FromAgent::Started { execution })?;
+        self.control.send(&FromAgent::Done {
+            execution,
+            completion: Completion::Signaled(Signal::SIGKILL as i32),
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage: Usage::default(),
+            changes: Changes::default(),
+        })
     }
 
     /// All processes are killed, but not those in leaves of their own: so are to be the commands that are

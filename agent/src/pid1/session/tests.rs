@@ -238,6 +238,21 @@ fn killing_a_command_with_its_own_leaf_kills_all_that_is_in_it() {
 }
 
 #[test]
+fn a_command_that_waits_for_a_kernel_can_be_killed() {
+    let name = "a_command_that_waits_for_a_kernel_can_be_killed";
+    Outside::run(name, |mut outside, kernel, _| {
+        outside.ended(&kernel, KernelEnd::Exited(7));
+        assert_eq!(outside.recv_exit(), (0, None, KernelEnd::Exited(7)));
+        let own = FakeLeaf::new();
+        let spec = CommandSpec { own_leaf: true, ..CommandSpec::new(vec!["sleep".into()]) };
+        outside.execute(1, 0, Work::Command(spec), Some(&own));
+        outside.send(&ToAgent::Kill { execution: 1 }, None);
+        assert_eq!(outside.recv(), FromAgent::Started { execution: 1 });
+        assert_eq!(outside.recv_done(), (1, Completion::Signaled(9)));
+    });
+}
+
+#[test]
 fn with_leaves_a_kernel_ends_alone() {
     Outside::run("with_leaves_a_kernel_ends_alone", |mut outside, kernel, first| {
         let second = FakeLeaf::new();
