@@ -137,6 +137,19 @@ impl<'d> Session<'d> {
         wait::until_true("the session's end", || self.request("GET", "", None).status == 404);
     }
 
+    /// The cgroup that the kernel of its context `main` is in.
+    #[must_use]
+    #[track_caller]
+    pub fn leaf(&self) -> PathBuf {
+        let leaves = fs::read_dir(self.scope().join("kernel")).unwrap().flatten();
+        let before = |leaf: &PathBuf| {
+            let name = leaf.file_name()?.to_str()?;
+            name.strip_prefix("context-0-")?.parse::<u32>().ok()
+        };
+        let leaves = leaves.map(|entry| entry.path()).filter(|leaf| before(leaf).is_some());
+        leaves.max_by_key(before).unwrap()
+    }
+
     /// Waits until it runs this many executions.
     #[track_caller]
     pub fn until_running(&self, executions: usize) {

@@ -1,6 +1,7 @@
 //! The session's scope.
 
 use std::fs;
+use std::path::Path;
 
 use vivarium_tests::Setup;
 use vivarium_tests::host::{self, Requirement};
@@ -40,10 +41,10 @@ fn every_process_of_a_session_starts_in_its_scope() {
     let session = daemon.session();
     let _children = session.execute("import subprocess; subprocess.Popen(['sleep', '1000'])").ok();
     let scope = session.scope();
-    let count = |leaf: &str| {
-        fs::read_to_string(scope.join(leaf).join("cgroup.procs")).unwrap().lines().count()
-    };
-    assert_eq!((count("agent"), count("kernel")), (1, 2));
+    let count =
+        |cgroup: &Path| fs::read_to_string(cgroup.join("cgroup.procs")).unwrap().lines().count();
+    assert_eq!((count(&scope.join("agent")), count(&session.leaf())), (1, 2));
+    assert_eq!((count(&scope), count(&scope.join("kernel"))), (0, 0));
     assert_eq!(session.request("DELETE", "", None).status, 204);
     assert!(!scope.exists(), "{} is left", scope.display());
     daemon.stop_and_check();

@@ -138,12 +138,11 @@ fn a_command_starts_in_the_sessions_scope() {
     }
     let daemon = daemon();
     let session = daemon.session();
-    let scope = session.scope();
     let command = json!({"shell": "echo on; while [ ! -e go ]; do sleep 0.01; done"});
     let mut events = session.stream_with("/commands", &[], &command);
     events.expect("started");
     events.expect("stdout");
-    let leaf = scope.join("kernel");
+    let leaf = session.leaf();
     let count = || fs::read_to_string(leaf.join("cgroup.procs")).unwrap().lines().count();
     // The kernel and the shell, and most of the time a sleep.
     assert!(count() >= 2);

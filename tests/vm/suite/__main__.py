@@ -14,6 +14,7 @@ ORDER = [
     "layers",
     "dumps",
     "memory",
+    "leaves",
     "processes",
     "usage",
     "cpu",

@@ -97,7 +97,7 @@ class Layers(unittest.TestCase):
                 name: (scope / name).read_text().strip()
                 for name in ("memory.max", "memory.swap.max", "cpu.max", "cpu.weight")
             }
-            held["memory.oom.group"] = (scope / "kernel/memory.oom.group").read_text().strip()
+            held["memory.oom.group"] = (session.leaf / "memory.oom.group").read_text().strip()
             held["pids.max"] = (scope / "kernel/pids.max").read_text().strip()
             # A machine without swap may have no file for it; this one has.
             self.assertEqual(
@@ -111,9 +111,10 @@ class Layers(unittest.TestCase):
                     "cpu.weight": "100",
                 },
             )
-            for leaf in ("agent", "kernel"):
-                self.assertNotEqual((scope / leaf / "cgroup.procs").read_text(), "", leaf)
-            self.assertEqual((scope / "cgroup.procs").read_text(), "")
+            for leaf in (scope / "agent", session.leaf):
+                self.assertNotEqual((leaf / "cgroup.procs").read_text(), "", leaf)
+            for inner in (scope, scope / "kernel"):
+                self.assertEqual((inner / "cgroup.procs").read_text(), "", inner)
 
     def test_the_daemon_is_in_a_leaf_of_its_own(self):
         cgroup = pathlib.Path(f"/proc/{main_pid()}/cgroup").read_text().strip()

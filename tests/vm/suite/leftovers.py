@@ -38,10 +38,6 @@ for _ in range(3):
 """
 
 
-def members(session):
-    return (session.scope / "kernel/cgroup.procs").read_text().split()
-
-
 class Leftovers(unittest.TestCase):
     maxDiff = None
 
@@ -86,12 +82,11 @@ class Leftovers(unittest.TestCase):
             for leaf in ("agent", "kernel"):
                 with self.subTest(leaf), Session() as session:
                     session.execute(UNTIDY)
-                    first = (session.scope / leaf / "cgroup.procs").read_text().split()[0]
+                    home = session.leaf if leaf == "kernel" else session.scope / leaf
+                    first = (home / "cgroup.procs").read_text().split()[0]
                     os.kill(int(first), signal.SIGKILL)
                     if leaf == "kernel":
-                        wait_until(
-                            "it is gone", lambda kernel=first: kernel not in members(session)
-                        )
+                        wait_until("it is gone", lambda kernel=first: kernel not in session.members)
                         after = session.execute("1 + 1")
                         self.assertEqual(after["result"]["repr"], "2", after)
                     else:

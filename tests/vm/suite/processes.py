@@ -27,10 +27,6 @@ while True:
 """
 
 
-def members(session):
-    return (session.scope / "kernel/cgroup.procs").read_text().split()
-
-
 class Processes(unittest.TestCase):
     def test_a_fork_bomb_is_refused_and_named(self):
         with Session(limits={"max_procs": 20}) as session:
@@ -39,9 +35,9 @@ class Processes(unittest.TestCase):
             self.assertEqual(outcome["exception"]["type"], "BlockingIOError")
             self.assertEqual(outcome["cause"], "pids_limit", outcome)
             self.assertIn("max_procs 20", outcome["detail"])
-            self.assertLessEqual(len(members(session)), 20)
+            self.assertLessEqual(len(session.members), 20)
             session.post("reset")
-            self.assertEqual(len(members(session)), 1)
+            self.assertEqual(len(session.members), 1)
             after = session.execute("import subprocess; subprocess.check_output(['echo', 'hi'])")
             self.assertEqual(after["status"], "ok", after)
 
@@ -52,7 +48,7 @@ class Processes(unittest.TestCase):
             self.assertEqual(outcome["cause"], "wall_time")
             self.assertIn("max_procs 20", outcome["detail"])
             session.post("reset")
-            self.assertEqual(len(members(session)), 1)
+            self.assertEqual(len(session.members), 1)
             self.assertEqual(session.execute("1 + 1")["result"]["repr"], "2")
 
     def test_a_thread_bomb_is_refused_and_named(self):

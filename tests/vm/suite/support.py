@@ -108,8 +108,8 @@ class Session:
     def __exit__(self, *_):
         request("DELETE", f"/v1/sessions/{self.id}", token=self.token)
 
-    def execute(self, code, timeout_ms=120_000):
-        body = {"code": code, "timeout_ms": timeout_ms}
+    def execute(self, code, timeout_ms=120_000, **more):
+        body = {"code": code, "timeout_ms": timeout_ms, **more}
         return api("POST", f"/v1/sessions/{self.id}/execute", body, token=self.token)
 
     def post(self, action):
@@ -121,6 +121,22 @@ class Session:
     @property
     def scope(self):
         return CGROUP / "tenants" / self.info["tenant"] / self.id
+
+    @property
+    def leaf(self):
+        """That of the kernel of the context `main`."""
+        leaves = self.scope.glob("kernel/context-0-*")
+        # The one of an earlier kernel is removed a moment later.
+        return max(leaves, key=lambda leaf: int(leaf.name.rpartition("-")[2]))
+
+    @property
+    def members(self):
+        """The pids of its processes but the agent."""
+        pids = []
+        for leaf in self.scope.glob("kernel/*/cgroup.procs"):
+            with contextlib.suppress(FileNotFoundError, OSError):
+                pids += leaf.read_text().split()
+        return pids
 
 
 @contextlib.contextmanager
