@@ -47,6 +47,7 @@ mod from_agent;
 mod kernels;
 mod leaves;
 mod running;
+mod signals;
 mod verdict;
 
 pub use beside::MAX_COMMANDS;

@@ -7,13 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use nix::sys::signal::Signal;
-use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
-use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
-use vivarium_protocol::message::{
-    Completion, ExecutionNumber, FromAgent, ToAgent, WindowSize, Work,
-};
+use vivarium_protocol::message::{Completion, ExecutionNumber, FromAgent, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status, Usage};
 
 use super::finish::{lost, with_kernel};
@@ -35,7 +31,7 @@ pub(super) struct RunningCommand {
     /// Whether what waits for its turn waits for this.
     pub(super) has_turn: bool,
     is_background: bool,
-    has_terminal: bool,
+    pub(super) has_terminal: bool,
     deadline: Deadline,
     /// Whether its output waits for who reads it.
     held: bool,
@@ -307,55 +303,12 @@ impl Actor {
     }
 
     /// Lets a command that waits for its readers go on: it is to be seen to end.
-    fn let_print(&mut self, number: ExecutionNumber) -> Step {
+    pub(super) fn let_print(&mut self, number: ExecutionNumber) -> Step {
         let held = self.commands.get_mut(&number).map(|command| &mut command.held);
         if held.is_some_and(std::mem::take) {
             self.send(&ToAgent::Hold { execution: number, held: false })?;
         }
         Step::Continue(())
-    }
-
-    /// Sends a command a signal that somebody wants it to have. Tells whether it runs.
-    pub(super) fn signal_command(
-        &mut self,
-        number: ExecutionNumber,
-        signal: Signal,
-        reply: oneshot::Sender<bool>,
-    ) -> Step {
-        self.let_print(number)?;
-        let message = match signal {
-            // With what descends from it.
-            Signal::SIGKILL => ToAgent::Kill { execution: number },
-            _ => ToAgent::Signal { execution: number, signal: signal as i32 },
-        };
-        self.tell_command(number, &message, reply)
-    }
-
-    /// Tells the agent something about a command, if it runs, and who asked whether it does.
-    pub(super) fn tell_command(
-        &mut self,
-        number: ExecutionNumber,
-        message: &ToAgent,
-        reply: oneshot::Sender<bool>,
-    ) -> Step {
-        let runs = self.commands.contains_key(&number);
-        discard(reply.send(runs), "who asked may be gone");
-        if runs { self.send(message) } else { Step::Continue(()) }
-    }
-
-    /// Changes the size of a command's terminal, and tells who asked whether it has one.
-    pub(super) fn resize_command(
-        &mut self,
-        execution: ExecutionNumber,
-        size: WindowSize,
-        reply: oneshot::Sender<Option<bool>>,
-    ) -> Step {
-        let has_terminal = self.commands.get(&execution).map(|command| command.has_terminal);
-        discard(reply.send(has_terminal), "who asked may be gone");
-        if has_terminal != Some(true) {
-            return Step::Continue(());
-        }
-        self.send(&ToAgent::Resize { execution, size })
     }
 
     /// The session is reset, and with it go the commands that are not to outlive that: those with a
