@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::ExecutionNumber;
-
 /// Number of a context, a kernel with a queue of its own, within its session; never reused.
 pub type ContextNumber = u32;
 
@@ -26,7 +24,7 @@ pub enum Leaf {
         before: u32,
     },
     /// Of one command, by its execution.
-    Command(ExecutionNumber),
+    Command(u64),
 }
 
 impl Leaf {
