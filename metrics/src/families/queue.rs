@@ -94,8 +94,9 @@ impl Family for Queue {
                 "vivarium_refusals_total",
                 &["tenant", "reason"],
                 "Requests refused for lack of room, by the problem's `code`: `queue_full`, \
-                 `too_many_commands`, `too_many_contexts`, `too_many_sessions`, `no_capacity`, `no_descriptors`, `too_many_transfers`, \
-                 `no_room`, `overloaded`, `too_many_requests`, `draining`.",
+                 `too_many_commands`, `too_many_contexts`, `too_many_sessions`, `no_capacity`, \
+                 `no_descriptors`, `too_many_transfers`, `no_room`, `overloaded`, \
+                 `too_many_requests`, `draining`.",
             )?,
         })
     }
