@@ -44,7 +44,8 @@ class Leaves(unittest.TestCase):
         # Either of the two, so that neither is spared for another reason.
         for guilty, innocent in (("other", "main"), ("main", "other")):
             with self.subTest(guilty):
-                self.execute("x = 1", guilty)
+                for context in (guilty, innocent):
+                    self.execute("x = 1", context)
                 outcome = self.execute(TOO_MUCH, guilty)
                 told = (outcome["status"], outcome["cause"], outcome["state"])
                 self.assertEqual(told, ("killed", "memory_limit", "lost"), outcome)

@@ -86,7 +86,7 @@ def request(method, path, body=None, token=None):
         connection.close()
 
 
-def api(method, path, body=None, status=(200, 201, 204), token=None):
+def api(method, path, body=None, status=(200, 201, 202, 204), token=None):
     """One request that has to be answered with one of these."""
     got, answer = request(method, path, body, token)
     if got not in status:
