@@ -16,6 +16,7 @@ pub struct ContextSpec {
     /// Unique within the session: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. A random one if not
     /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     pub id: Option<String>,
 }
 

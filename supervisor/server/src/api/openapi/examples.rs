@@ -29,6 +29,7 @@ fn of_schema(name: &str) -> Option<Value> {
     Some(match name {
         "CommandRequest" => json!({"argv": ["wc", "-l", "a.txt"],
             "files": [{"name": "a.txt", "text": "one\ntwo\n"}], "timeout_ms": 10000}),
+        "ContextSpec" => json!({"id": "scratch"}),
         "ExecuteRequest" => json!({"code": "print('hello')\n6 * 7", "timeout_ms": 10000,
             "max_output_chars": 20000, "keep": "both", "answer": {"format": "notebook"}}),
         "FileChange" => json!({"move_to": "data/out.csv", "mode": "0644"}),
