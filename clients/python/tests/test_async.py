@@ -72,7 +72,7 @@ def test_the_calls(fake: Fake) -> None:
                 assert (await session.command(shell="true")).ok
                 assert (await session.execution("1")).done
                 assert (await session.interrupt()).interrupted
-                assert await session.reset() is None
+                assert (await session.reset()).ended_execution_id is None
                 assert (await session.keepalive()).year == 2026
                 assert (await session.preview(80)).url == "a"
                 assert (await session.complete("a")).start == 1

@@ -14,7 +14,7 @@ from fake import Fake, Reply, Seen, js, problem
 from samples import OUTCOME, SESSION
 from vivarium_client import Client, _httpx, errors
 from vivarium_client._core.address import Address
-from vivarium_client.models import Completeness
+from vivarium_client.models import Completeness, Reset
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
     session = client.attach("demo")
     fake.answers(
         js({"session_id": "demo", "execution_id": "3", "interrupted": True, "detail": "ended"}),
-        js({"session_id": "demo", "ended_execution_id": "4"}),
+        js({"context": "main", "ended_execution_id": "4", "scope": "session"}),
         js({"session_id": "demo", "expires_at": "2026-01-01T00:00:00Z"}),
         js({"url": "https://preview", "expires_at": "2026-01-01T00:00:00Z"}),
         js({"matches": [{"text": "print", "type": "function"}], "start": 0, "end": 2}),
@@ -337,7 +337,7 @@ def test_the_small_calls(fake: Fake, client: Client) -> None:
         js({"state": "done", "outcome": OUTCOME}),
     )
     assert session.interrupt().execution_id == "3"
-    assert session.reset() == "4"
+    assert session.reset() == Reset("main", "4", "session")
     assert session.keepalive().year == 2026
     preview = session.preview(8000)
     assert (preview.url, preview.expires_at.year) == ("https://preview", 2026)

@@ -165,7 +165,7 @@ def test_code_may_have_a_file_name(session: Session, real: Client) -> None:
 def test_variables_survive_from_call_to_call(session: Session) -> None:
     session.execute("x = 41")
     assert str(session.execute("x + 1").value) == "42"
-    assert session.reset() is None
+    assert session.reset().ended_execution_id is None
     assert session.execute("x").status == "error"
 
 

@@ -22,6 +22,7 @@ EXPECTED = [
     "42\n",
     "0\n1\n2\nok\n",
     "hello\n\nok 0\nsignal\n",
+    "1 2\n3\ncontext\n1 error\n['main', 'plots']\nmain_context\n",
     "HELLO\n",
     "404 unknown_session\n",
     "['0', '1', '4', '9']\nhello\n",

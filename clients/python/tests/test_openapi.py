@@ -13,8 +13,10 @@ from daemon import Daemon
 from vivarium_client import (
     AnswerForm,
     AsyncClient,
+    AsyncContext,
     AsyncSession,
     Client,
+    Context,
     ReprLimits,
     Session,
     events,
@@ -26,6 +28,7 @@ MODELS: dict[str, type] = {
     "Capacity": models.Capacity,
     "ChangedFile": models.ChangedFile,
     "CompleteReply": models.Completions,
+    "ContextInfo": models.ContextInfo,
     "Display": models.DisplayData,
     "DisplayEvent": events.Display,
     "DoneEvent": models.Outcome,
@@ -51,6 +54,7 @@ MODELS: dict[str, type] = {
     "PoolInfo": models.Pool,
     "PreviewReply": models.Preview,
     "PreviousEnd": models.PreviousEnd,
+    "ResetReply": models.Reset,
     "SessionInfo": models.SessionInfo,
     "SessionUsage": models.SessionUsage,
     "StartedEvent": events.Started,
@@ -61,16 +65,16 @@ MODELS: dict[str, type] = {
 
 NO_MODEL = {
     # Requests: the calls' parameters.
-    *("AnswerForm", "CommandRequest", "ExecuteRequest", "FileChange", "FileSpec"),
+    *("AnswerForm", "CommandRequest", "ContextSpec", "ExecuteRequest", "FileChange", "FileSpec"),
     *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "PtySize"),
     *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest"),
     # Lists of models, and strings.
-    *("Completeness", "Content", "FileFormat", "FileList", "Keep", "OutputFormat", "Progress"),
-    *("ExecutionKind", "ExecutionPage", "SessionPage", "SessionState"),
+    *("Completeness", "Content", "ContextList", "FileFormat", "FileList", "Keep", "OutputFormat"),
+    *("ExecutionKind", "ExecutionPage", "Progress", "ResetScope", "SessionPage", "SessionState"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
     # Errors, and replies without anything new.
-    *("BackgroundReply", "FilesWritten", "KeepaliveReply", "Problem", "ResetReply", "StdinReply"),
+    *("BackgroundReply", "FilesWritten", "KeepaliveReply", "Problem", "StdinReply"),
     # For operators.
     *("Health", "TenantInfo", "TenantList"),
 }
@@ -79,8 +83,9 @@ RENAMED = {
     "DisplayEvent": {"mime": "content"},
     "FileEventInfo": {"from": "moved_from"},
     "Outcome": {"result": "value"},
-    # The session that was interrupted is the caller's.
+    # The session that was interrupted or reset is the caller's.
     "InterruptReply": {"session_id": "execution_id"},
+    "ResetReply": {"session_id": "context"},
     "OutputFile": {"text": "content", "data": "content"},
 }
 
@@ -142,6 +147,18 @@ REQUESTS: list[tuple[str, Any]] = [
     ("ExecuteRequest", Session.stream),
     ("ExecuteRequest", AsyncSession.execute),
     ("ExecuteRequest", AsyncSession.stream),
+    ("ExecuteRequest", Context.execute),
+    ("ExecuteRequest", Context.stream),
+    ("ExecuteRequest", AsyncContext.execute),
+    ("ExecuteRequest", AsyncContext.stream),
+    ("ContextSpec", Session.open_context),
+    ("ContextSpec", AsyncSession.open_context),
+    ("IsCompleteRequest", Session.is_complete),
+    ("IsCompleteRequest", AsyncSession.is_complete),
+    ("ProbeRequest", Session.complete),
+    ("ProbeRequest", Session.inspect),
+    ("ProbeRequest", AsyncSession.complete),
+    ("ProbeRequest", AsyncSession.inspect),
     ("CommandRequest", Session.command),
     ("CommandRequest", Session.stream_command),
     ("CommandRequest", AsyncSession.command),
@@ -150,7 +167,7 @@ REQUESTS: list[tuple[str, Any]] = [
     ("CommandRequest", AsyncSession.start),
 ]
 
-IN_BACKGROUND = {"background", "pty", "stdin_open"}
+IN_BACKGROUND = {"background", "pty", "stdin_open", "survives_reset"}
 CUT = {"keep", "max_output_chars"}
 IN_FOREGROUND = {"answer", "background", "cancel_on_disconnect", "queued", *CUT}
 
@@ -164,6 +181,8 @@ def test_a_call_takes_every_field_of_its_request(
     }
     if name == "CommandRequest":
         fields -= IN_FOREGROUND if call.__name__ == "start" else IN_BACKGROUND
+    if call.__qualname__.partition(".")[0].endswith("Context"):
+        fields -= {"context"}
     if call.__name__.startswith("stream"):
         # A stream sends all that is printed as it comes.
         fields -= CUT
@@ -186,6 +205,8 @@ NAMES: list[tuple[str, Any]] = [
     ("ExecutionKind", names.ExecutionKind),
     ("SessionState", names.SessionState),
     ("SessionInfo.kernel_origin", names.KernelOrigin),
+    ("ContextInfo.kernel_origin", names.KernelOrigin),
+    ("ResetScope", names.ResetScope),
     ("FileInfo.kind", names.FileKind),
     ("Completeness", names.CodeStatus),
     ("DisplayEvent.kind", names.DisplayKind),

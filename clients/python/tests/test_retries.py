@@ -30,6 +30,8 @@ REPEATED: list[Use] = [
     lambda session: session.is_complete("1"),
     lambda session: session.execution("1"),
     lambda session: session.delete(),
+    lambda session: session.contexts(),
+    lambda session: session.context("a").delete(),
     lambda session: session.files.put("a", b"content"),
     lambda session: session.files.put("a", io.BytesIO(b"content")),
     lambda session: session.files.get("a"),
@@ -42,6 +44,9 @@ ONCE: list[Use] = [
     lambda session: _client(session).session(),
     lambda session: session.interrupt(),
     lambda session: session.reset(),
+    lambda session: session.open_context("a"),
+    lambda session: session.context("a").reset(),
+    lambda session: session.context("a").interrupt(),
     lambda session: session.files.put("a", iter([b"con", b"tent"])),
 ]
 

@@ -12,12 +12,14 @@ writes is untrusted data, which this package never runs.
 
 from . import errors, events, models
 from ._asyncio.client import AsyncClient
+from ._asyncio.context import AsyncContext
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
 from ._asyncio.process import AsyncProcess
 from ._asyncio.session import AsyncSession
 from ._asyncio.stream import AsyncEventStream
 from ._core.requests import AnswerForm, OutputSpec, ReprLimits
 from ._sync.client import Client
+from ._sync.context import Context
 from ._sync.files import Files, RemoteFile
 from ._sync.process import Process
 from ._sync.session import Session
@@ -49,6 +51,7 @@ from .errors import (
 )
 from .events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
 from .models import (
+    ContextInfo,
     Execution,
     ExecutionSummary,
     FileEntry,
@@ -64,6 +67,7 @@ __all__ = [
     "AnswerForm",
     "ApiError",
     "AsyncClient",
+    "AsyncContext",
     "AsyncEventStream",
     "AsyncFiles",
     "AsyncProcess",
@@ -73,6 +77,8 @@ __all__ = [
     "CodeError",
     "CommandFailed",
     "Conflict",
+    "Context",
+    "ContextInfo",
     "Display",
     "Done",
     "Draining",

@@ -81,7 +81,7 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """No such session, execution, file or route (404)."""
+    """No such session, context, execution, file or route (404)."""
 
 
 class Conflict(ApiError):

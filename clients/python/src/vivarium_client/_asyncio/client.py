@@ -208,7 +208,7 @@ class AsyncClient:
         deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
-    ) -> Opening:
+    ) -> Opening[AsyncSession]:
         """Creates a session; its kernel is ready when this has been awaited.
 
         As `async with client.session() as session`, the session is deleted at the end.
@@ -241,7 +241,12 @@ class AsyncClient:
             metadata=metadata,
             idempotency_key=idempotency_key,
         )
-        return Opening(self._calls, request)
+
+        async def opened() -> AsyncSession:
+            info = await self._calls.fetch(request, SessionInfo._read)
+            return AsyncSession(self._calls, info.id, deletes_itself=True)
+
+        return Opening(opened)
 
     def attach(self, id: str) -> AsyncSession:
         """Returns an existing session, without a request. It is not deleted at the end."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Optional, Union
+from typing import Any, Callable, Generic, Literal, Optional, TypeVar, Union
 
 from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
-from .._core.listing import execution_page
+from .._core.listing import context_list, execution_page
 from .._core.process import ProcessCalls, started_id
-from .._core.request import Request
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..errors import VivariumError
 from ..models import (
     Completeness,
     Completions,
+    ContextInfo,
     Execution,
     ExecutionSummary,
     Inspection,
@@ -26,9 +26,11 @@ from ..models import (
     Limits,
     Outcome,
     Preview,
+    Reset,
     SessionInfo,
 )
 from ..models.names import Keep
+from .context import AsyncContext
 from .files import AsyncFiles
 from .process import AsyncProcess
 from .stream import AsyncEventStream
@@ -76,6 +78,7 @@ class AsyncSession:
         self,
         code: str,
         *,
+        context: Optional[str] = None,
         filename: Optional[str] = None,
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
@@ -96,6 +99,7 @@ class AsyncSession:
 
         Args:
             code: Python. The value of a final expression becomes `Outcome.value`.
+            context: Id of the context whose kernel runs it; `main` if not given.
             filename: Name of the code in tracebacks. If it is a file in the working directory,
                 `__file__` is its path, and modules beside it can be imported.
             repr: How far the value and displays are written out: see `ReprLimits`.
@@ -115,12 +119,13 @@ class AsyncSession:
             idempotency_key: Another call with the same key returns the outcome of the first.
 
         Raises:
-            NotFound: There is no such session.
-            QuotaExceeded: The session's queue is full.
+            NotFound: There is no such session or context.
+            QuotaExceeded: The context's queue is full.
         """
         request = requests.execute(
             self.id,
             code,
+            context=context,
             filename=filename,
             repr=repr,
             cwd=cwd,
@@ -141,6 +146,7 @@ class AsyncSession:
         self,
         code: str,
         *,
+        context: Optional[str] = None,
         filename: Optional[str] = None,
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
@@ -157,6 +163,7 @@ class AsyncSession:
         request = requests.execute(
             self.id,
             code,
+            context=context,
             filename=filename,
             repr=repr,
             cwd=cwd,
@@ -264,6 +271,7 @@ class AsyncSession:
         pty: Optional[tuple[int, int]] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        survives_reset: bool = False,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -271,13 +279,15 @@ class AsyncSession:
     ) -> AsyncProcess:
         """Starts a program or a line of shell in the background, and returns it at once.
 
-        It runs until it ends, `timeout`, a reset, the end of the kernel or that of the session.
+        It runs until it ends, `timeout`, a reset or the end of the session.
 
         Args:
             stdin: The whole standard input.
             stdin_open: Leave standard input open for `AsyncProcess.write`.
             pty: Run it on a terminal of so many columns and rows. All that it prints is then
                 its standard output.
+            survives_reset: Let it go on when the session is reset. Only with the cgroup layer,
+                without which a reset ends every process.
             timeout: Seconds that it may run; without, there is no limit.
 
         The other arguments are those of `command`.
@@ -295,6 +305,7 @@ class AsyncSession:
             cwd=cwd,
             env=env,
             background=True,
+            survives_reset=survives_reset,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -342,41 +353,77 @@ class AsyncSession:
         """
         return AsyncEventStream(Stream.attach(self._calls, self.id, execution_id, after))
 
-    async def complete(self, code: str, cursor: Optional[int] = None) -> Completions:
+    async def complete(
+        self, code: str, cursor: Optional[int] = None, *, context: Optional[str] = None
+    ) -> Completions:
         """Returns completions at `cursor`, in characters (default: the end of `code`).
 
-        Raises `Conflict` if the session is busy.
+        Raises `Conflict` if the context is busy.
         """
-        request = requests.assist(self.id, "complete", code, cursor)
+        request = requests.assist(self.id, "complete", code, cursor, context=context)
         return await self._calls.fetch(request, Completions._read)
 
-    async def inspect(self, code: str, cursor: Optional[int] = None) -> Inspection:
+    async def inspect(
+        self, code: str, cursor: Optional[int] = None, *, context: Optional[str] = None
+    ) -> Inspection:
         """Describes the name at `cursor`, in characters (default: the end of `code`).
 
-        Raises `Conflict` if the session is busy.
+        Raises `Conflict` if the context is busy.
         """
-        request = requests.assist(self.id, "inspect", code, cursor)
+        request = requests.assist(self.id, "inspect", code, cursor, context=context)
         return await self._calls.fetch(request, Inspection._read)
 
-    async def is_complete(self, code: str) -> Completeness:
+    async def is_complete(self, code: str, *, context: Optional[str] = None) -> Completeness:
         """Tells whether `code` can be executed or needs another line.
 
-        Raises `Conflict` if the session is busy.
+        Raises `Conflict` if the context is busy.
         """
-        request = requests.assist(self.id, "is_complete", code)
+        request = requests.assist(self.id, "is_complete", code, context=context)
         return await self._calls.fetch(request, Completeness._read)
 
     async def interrupt(self) -> Interrupt:
-        """Raises KeyboardInterrupt in the running code. Variables are kept."""
+        """Raises KeyboardInterrupt in the code that `main` runs. Variables are kept."""
         request = requests.control(self.id, "interrupt")
         return await self._calls.fetch(request, Interrupt._read)
 
-    async def reset(self) -> Optional[str]:
-        """Replaces the kernel; files stay. Returns the id of the execution this ended, if any."""
+    async def reset(self) -> Reset:
+        """Gives `main` a fresh kernel, and ends background commands unless they are to survive it.
+
+        Files stay, and so do other contexts, unless `Reset.scope` is `session`.
+        """
         request = requests.control(self.id, "reset")
-        return await self._calls.fetch(
-            request, lambda reply: reply.optional_text("ended_execution_id")
-        )
+        return await self._calls.fetch(request, Reset._read)
+
+    async def contexts(self) -> list[ContextInfo]:
+        """Returns the contexts, `main` first, then in the order in which they were opened."""
+        return await self._calls.fetch(requests.contexts(self.id), context_list)
+
+    def open_context(self, id: Optional[str] = None) -> Opening[AsyncContext]:
+        """Opens a context: another kernel, ready when this has been awaited.
+
+        Code in it runs beside that of other contexts, with variables and a queue of its own; files
+        and limits are those of the session. As `async with session.open_context() as context`, the
+        context is deleted at the end.
+
+        Args:
+            id: 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
+
+        Raises:
+            Conflict: The id is taken.
+            QuotaExceeded: There are as many contexts as allowed.
+            ServerError: Its kernel could not be started.
+        """
+
+        async def opened() -> AsyncContext:
+            request = requests.open_context(self.id, id)
+            info = await self._calls.fetch(request, ContextInfo._read)
+            return AsyncContext(self, self._calls, info.id, deletes_itself=True)
+
+        return Opening(opened)
+
+    def context(self, id: str) -> AsyncContext:
+        """Returns an existing context, without a request. It is not deleted at the end."""
+        return AsyncContext(self, self._calls, id, deletes_itself=False)
 
     async def keepalive(self) -> datetime:
         """Restarts the idle timeout. Returns when it expires."""
@@ -437,28 +484,26 @@ class AsyncSession:
 
     async def delete(self) -> bool:
         """Deletes the session. Returns, once nothing of it is left, whether it existed."""
-        return await self._calls.delete_session(self.id)
+        return await self._calls.delete(requests.delete_session(self.id))
 
 
-class Opening:
-    """A session that is being created: await it, or use it as a context manager, which deletes the
-    session at the end."""
+T = TypeVar("T", bound=Union[AsyncSession, AsyncContext])
 
-    def __init__(self, calls: Calls, request: Request) -> None:
-        self._calls = calls
-        self._request = request
-        self._session: Optional[AsyncSession] = None
 
-    def __await__(self) -> Generator[Any, None, AsyncSession]:
+class Opening(Generic[T]):
+    """A session or context that is being opened: await it, or use it as a context manager, which
+    deletes it at the end."""
+
+    def __init__(self, open: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._open = open
+        self._opened: Optional[T] = None
+
+    def __await__(self) -> Generator[Any, None, T]:
         return self._open().__await__()
 
-    async def _open(self) -> AsyncSession:
-        info = await self._calls.fetch(self._request, SessionInfo._read)
-        self._session = AsyncSession(self._calls, info.id, deletes_itself=True)
-        return self._session
-
-    async def __aenter__(self) -> AsyncSession:
-        return await self._open()
+    async def __aenter__(self) -> T:
+        self._opened = await self._open()
+        return self._opened
 
     async def __aexit__(
         self,
@@ -466,5 +511,5 @@ class Opening:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if self._session is not None:
-            await self._session.__aexit__(kind, error, traceback)
+        if self._opened is not None:
+            await self._opened.__aexit__(kind, error, traceback)

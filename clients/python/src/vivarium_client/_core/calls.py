@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import IO, Callable, Optional, TypeVar
 
 from ..errors import ApiError, NotFound, TransportError, UnexpectedAnswer
-from . import requests
 from .problem import api_error
 from .reading import Reader
 from .request import Request
@@ -32,10 +31,10 @@ class Calls:
         """Makes a call whose response has no content of interest."""
         await self._whole(request)
 
-    async def delete_session(self, session_id: str) -> bool:
-        """Deletes a session. Returns whether it existed."""
+    async def delete(self, request: Request) -> bool:
+        """Deletes what may be gone. Returns whether it existed."""
         try:
-            await self.do(requests.delete_session(session_id))
+            await self.do(request)
         except NotFound:
             return False
         return True

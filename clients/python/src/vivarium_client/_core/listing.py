@@ -1,11 +1,11 @@
-"""Paged lists."""
+"""Lists, most of them in pages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Generic, Optional, TypeVar
 
-from ..models import ExecutionSummary, FileEntry, SessionInfo
+from ..models import ContextInfo, ExecutionSummary, FileEntry, SessionInfo
 from .reading import Reader
 
 T = TypeVar("T")
@@ -26,6 +26,10 @@ def session_page(reader: Reader) -> Page[SessionInfo]:
 def execution_page(reader: Reader) -> Page[ExecutionSummary]:
     entries = [ExecutionSummary._read(one) for one in reader.objects("executions")]
     return Page(entries, reader.optional_text("next"))
+
+
+def context_list(reader: Reader) -> list[ContextInfo]:
+    return [ContextInfo._read(context) for context in reader.objects("contexts")]
 
 
 def file_page(reader: Reader) -> Page[FileEntry]:

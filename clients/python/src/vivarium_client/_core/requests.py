@@ -87,6 +87,7 @@ def execute(
     session_id: str,
     code: str,
     *,
+    context: Optional[str],
     filename: Optional[str],
     repr: Optional[ReprLimits],
     cwd: Optional[str],
@@ -104,7 +105,7 @@ def execute(
     """POST /v1/sessions/{id}/execute"""
     common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
     cut = {"max_output_chars": max_output_chars, "keep": keep}
-    place = {"filename": filename, "cwd": cwd, "env": env}
+    place = {"context": context, "filename": filename, "cwd": cwd, "env": env}
     fields = {"code": code, **place, "repr": repr, **cut, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
@@ -121,6 +122,7 @@ def command(
     env: Optional[Mapping[str, str]],
     queued: bool = False,
     background: bool = False,
+    survives_reset: bool = False,
     pty: Optional[tuple[int, int]] = None,
     timeout: Optional[float],
     files: Optional[InputFiles],
@@ -140,6 +142,7 @@ def command(
         "env": env,
         "queued": queued or None,
         "background": background or None,
+        "survives_reset": survives_reset or None,
         "pty": None if pty is None else _pty_size(*pty),
         "max_output_chars": max_output_chars,
         "keep": keep,
@@ -242,10 +245,18 @@ def events(session_id: str, execution_id: str, after: Optional[int]) -> Request:
     return request.with_headers({"Last-Event-ID": str(after)}, Patience.EVENTS)
 
 
-def assist(session_id: str, call: str, code: str, cursor: Optional[int] = None) -> Request:
+def assist(
+    session_id: str,
+    call: str,
+    code: str,
+    cursor: Optional[int] = None,
+    *,
+    context: Optional[str] = None,
+) -> Request:
     """POST /v1/sessions/{id}/complete, /inspect and /is_complete"""
     where = path("sessions", session_id, call)
-    return post(where, {"code": code, "cursor": cursor}, idempotent=True)
+    fields = {"code": code, "cursor": cursor, "context": context}
+    return post(where, fields, idempotent=True)
 
 
 def session(session_id: str) -> Request:
@@ -264,6 +275,34 @@ def control(session_id: str, call: str) -> Request:
     where = path("sessions", session_id, call)
     # A second interrupt or reset could hit what came after the first.
     return post(where, idempotent=call == "keepalive", patience=Patience.WORK)
+
+
+def contexts(session_id: str) -> Request:
+    """GET /v1/sessions/{id}/contexts"""
+    return get(path("sessions", session_id, "contexts"))
+
+
+def open_context(session_id: str, context: Optional[str]) -> Request:
+    """POST /v1/sessions/{id}/contexts"""
+    # A kernel is started meanwhile. Sent again it would be another context, or find its id taken.
+    return post(path("sessions", session_id, "contexts"), {"id": context}, patience=Patience.WORK)
+
+
+def context(session_id: str, context: str) -> Request:
+    """GET /v1/sessions/{id}/contexts/{context}"""
+    return get(path("sessions", session_id, "contexts", context))
+
+
+def delete_context(session_id: str, context: str) -> Request:
+    """DELETE /v1/sessions/{id}/contexts/{context}"""
+    where = path("sessions", session_id, "contexts", context)
+    return Request("DELETE", where, idempotent=True, patience=Patience.WORK)
+
+
+def control_context(session_id: str, context: str, call: str) -> Request:
+    """POST /v1/sessions/{id}/contexts/{context}/interrupt and /reset"""
+    # A second one could hit what came after the first.
+    return post(path("sessions", session_id, "contexts", context, call), patience=Patience.WORK)
 
 
 def preview(session_id: str, port: int) -> Request:

@@ -10,7 +10,7 @@ from typing import Literal, Optional, Union
 from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
-from .._core.listing import execution_page
+from .._core.listing import context_list, execution_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
@@ -19,6 +19,7 @@ from ..errors import VivariumError
 from ..models import (
     Completeness,
     Completions,
+    ContextInfo,
     Execution,
     ExecutionSummary,
     Inspection,
@@ -26,9 +27,11 @@ from ..models import (
     Limits,
     Outcome,
     Preview,
+    Reset,
     SessionInfo,
 )
 from ..models.names import Keep
+from .context import Context
 from .files import Files
 from .process import Process
 from .stream import EventStream
@@ -76,6 +79,7 @@ class Session:
         self,
         code: str,
         *,
+        context: Optional[str] = None,
         filename: Optional[str] = None,
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
@@ -96,6 +100,7 @@ class Session:
 
         Args:
             code: Python. The value of a final expression becomes `Outcome.value`.
+            context: Id of the context whose kernel runs it; `main` if not given.
             filename: Name of the code in tracebacks. If it is a file in the working directory,
                 `__file__` is its path, and modules beside it can be imported.
             repr: How far the value and displays are written out: see `ReprLimits`.
@@ -115,12 +120,13 @@ class Session:
             idempotency_key: Another call with the same key returns the outcome of the first.
 
         Raises:
-            NotFound: There is no such session.
-            QuotaExceeded: The session's queue is full.
+            NotFound: There is no such session or context.
+            QuotaExceeded: The context's queue is full.
         """
         request = requests.execute(
             self.id,
             code,
+            context=context,
             filename=filename,
             repr=repr,
             cwd=cwd,
@@ -141,6 +147,7 @@ class Session:
         self,
         code: str,
         *,
+        context: Optional[str] = None,
         filename: Optional[str] = None,
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
@@ -157,6 +164,7 @@ class Session:
         request = requests.execute(
             self.id,
             code,
+            context=context,
             filename=filename,
             repr=repr,
             cwd=cwd,
@@ -264,6 +272,7 @@ class Session:
         pty: Optional[tuple[int, int]] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        survives_reset: bool = False,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -271,13 +280,15 @@ class Session:
     ) -> Process:
         """Starts a program or a line of shell in the background, and returns it at once.
 
-        It runs until it ends, `timeout`, a reset, the end of the kernel or that of the session.
+        It runs until it ends, `timeout`, a reset or the end of the session.
 
         Args:
             stdin: The whole standard input.
             stdin_open: Leave standard input open for `Process.write`.
             pty: Run it on a terminal of so many columns and rows. All that it prints is then
                 its standard output.
+            survives_reset: Let it go on when the session is reset. Only with the cgroup layer,
+                without which a reset ends every process.
             timeout: Seconds that it may run; without, there is no limit.
 
         The other arguments are those of `command`.
@@ -295,6 +306,7 @@ class Session:
             cwd=cwd,
             env=env,
             background=True,
+            survives_reset=survives_reset,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -340,41 +352,73 @@ class Session:
         """
         return EventStream._open(Stream.attach(self._calls, self.id, execution_id, after))
 
-    def complete(self, code: str, cursor: Optional[int] = None) -> Completions:
+    def complete(
+        self, code: str, cursor: Optional[int] = None, *, context: Optional[str] = None
+    ) -> Completions:
         """Returns completions at `cursor`, in characters (default: the end of `code`).
 
-        Raises `Conflict` if the session is busy.
+        Raises `Conflict` if the context is busy.
         """
-        request = requests.assist(self.id, "complete", code, cursor)
+        request = requests.assist(self.id, "complete", code, cursor, context=context)
         return run(self._calls.fetch(request, Completions._read))
 
-    def inspect(self, code: str, cursor: Optional[int] = None) -> Inspection:
+    def inspect(
+        self, code: str, cursor: Optional[int] = None, *, context: Optional[str] = None
+    ) -> Inspection:
         """Describes the name at `cursor`, in characters (default: the end of `code`).
 
-        Raises `Conflict` if the session is busy.
+        Raises `Conflict` if the context is busy.
         """
-        request = requests.assist(self.id, "inspect", code, cursor)
+        request = requests.assist(self.id, "inspect", code, cursor, context=context)
         return run(self._calls.fetch(request, Inspection._read))
 
-    def is_complete(self, code: str) -> Completeness:
+    def is_complete(self, code: str, *, context: Optional[str] = None) -> Completeness:
         """Tells whether `code` can be executed or needs another line.
 
-        Raises `Conflict` if the session is busy.
+        Raises `Conflict` if the context is busy.
         """
-        request = requests.assist(self.id, "is_complete", code)
+        request = requests.assist(self.id, "is_complete", code, context=context)
         return run(self._calls.fetch(request, Completeness._read))
 
     def interrupt(self) -> Interrupt:
-        """Raises KeyboardInterrupt in the running code. Variables are kept."""
+        """Raises KeyboardInterrupt in the code that `main` runs. Variables are kept."""
         request = requests.control(self.id, "interrupt")
         return run(self._calls.fetch(request, Interrupt._read))
 
-    def reset(self) -> Optional[str]:
-        """Replaces the kernel; files stay. Returns the id of the execution this ended, if any."""
+    def reset(self) -> Reset:
+        """Gives `main` a fresh kernel, and ends background commands unless they are to survive it.
+
+        Files stay, and so do other contexts, unless `Reset.scope` is `session`.
+        """
         request = requests.control(self.id, "reset")
-        return run(
-            self._calls.fetch(request, lambda reply: reply.optional_text("ended_execution_id"))
-        )
+        return run(self._calls.fetch(request, Reset._read))
+
+    def contexts(self) -> list[ContextInfo]:
+        """Returns the contexts, `main` first, then in the order in which they were opened."""
+        return run(self._calls.fetch(requests.contexts(self.id), context_list))
+
+    def open_context(self, id: Optional[str] = None) -> Context:
+        """Opens a context: another kernel, which is then ready.
+
+        Code in it runs beside that of other contexts, with variables and a queue of its own; files
+        and limits are those of the session. As `with session.open_context() as context`, the
+        context is deleted at the end.
+
+        Args:
+            id: 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
+
+        Raises:
+            Conflict: The id is taken.
+            QuotaExceeded: There are as many contexts as allowed.
+            ServerError: Its kernel could not be started.
+        """
+        request = requests.open_context(self.id, id)
+        info = run(self._calls.fetch(request, ContextInfo._read))
+        return Context(self, self._calls, info.id, deletes_itself=True)
+
+    def context(self, id: str) -> Context:
+        """Returns an existing context, without a request. It is not deleted at the end."""
+        return Context(self, self._calls, id, deletes_itself=False)
 
     def keepalive(self) -> datetime:
         """Restarts the idle timeout. Returns when it expires."""
@@ -434,4 +478,4 @@ class Session:
 
     def delete(self) -> bool:
         """Deletes the session. Returns, once nothing of it is left, whether it existed."""
-        return run(self._calls.delete_session(self.id))
+        return run(self._calls.delete(requests.delete_session(self.id)))

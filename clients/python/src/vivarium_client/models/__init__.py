@@ -14,11 +14,13 @@ from .outcome import (
     Usage,
 )
 from .session import (
+    ContextInfo,
     Interrupt,
     LayerReport,
     Limit,
     Limits,
     Preview,
+    Reset,
     SessionInfo,
     SessionUsage,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "Completeness",
     "Completion",
     "Completions",
+    "ContextInfo",
     "DisplayData",
     "Environment",
     "ExceptionInfo",
@@ -54,6 +57,7 @@ __all__ = [
     "Preview",
     "PreviousEnd",
     "Representations",
+    "Reset",
     "SessionInfo",
     "SessionUsage",
     "Status",

@@ -65,6 +65,9 @@ SessionState = Union[
     str,
 ]
 
+ResetScope = Union[Literal["context", "session"], str]
+"""How much a reset has ended."""
+
 KernelOrigin = Union[Literal["forked", "executed"], str]
 """Whether a kernel is a fork of a template or was executed."""
 

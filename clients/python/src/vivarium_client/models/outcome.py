@@ -95,12 +95,14 @@ class Kernel:
     """The kernel that an execution ran in."""
 
     generation: int
-    """Counts the session's kernels from 1. If it differs between two executions, variables and
+    """Counts the context's kernels from 1. If it differs between two executions, variables and
     modules are lost."""
     fresh: bool
     """Whether no code had run in it before."""
     previous_end: Optional[PreviousEnd]
     """Why the previous kernel ended; None for the first."""
+    context: str = "main"
+    """Whose kernel it is. Of a command, which runs beside it, always `main`."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Kernel:
@@ -109,6 +111,7 @@ class Kernel:
             reader.integer("generation"),
             reader.flag("fresh"),
             None if end is None else PreviousEnd._read(end),
+            reader.optional_text("context") or "main",
         )
 
 

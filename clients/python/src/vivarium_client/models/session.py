@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
 from .._core.reading import Reader
-from .names import KernelOrigin, LayerStatus, Network, SessionState
+from .names import KernelOrigin, LayerStatus, Network, ResetScope, SessionState
 
 Limit = Union[int, Literal["unlimited"]]
 """A positive integer or `"unlimited"`."""
@@ -160,6 +160,37 @@ class SessionInfo:
 
 
 @dataclass(frozen=True)
+class ContextInfo:
+    """A context of a session."""
+
+    id: str
+    """`main` is the one that every session has."""
+    session_id: str
+    state: SessionState
+    """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
+    kernel_origin: Optional[KernelOrigin] = None
+    """`forked` from a template, or `executed`; None before there is a kernel."""
+    generation: Optional[int] = None
+    """Counts its kernels from 1; None before there is one."""
+    running: Optional[str] = None
+    """The id of the execution that its kernel runs; None if it runs none."""
+    queued: int = 0
+    """Executions waiting for it."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> ContextInfo:
+        return cls(
+            id=reader.required_text("id"),
+            session_id=reader.text("session_id"),
+            state=reader.text("state"),
+            kernel_origin=reader.optional_text("kernel_origin"),
+            generation=reader.optional_integer("generation"),
+            running=reader.optional_text("running"),
+            queued=reader.integer("queued"),
+        )
+
+
+@dataclass(frozen=True)
 class Preview:
     """Where a browser sees a server in a session."""
 
@@ -187,4 +218,25 @@ class Interrupt:
     def _read(cls, reader: Reader) -> Interrupt:
         return cls(
             reader.optional_text("execution_id"), reader.flag("interrupted"), reader.text("detail")
+        )
+
+
+@dataclass(frozen=True)
+class Reset:
+    """The result of a reset."""
+
+    context: str
+    """The context whose kernel was replaced."""
+    ended_execution_id: Optional[str]
+    """The execution that the reset ended there; None if nothing was running."""
+    scope: ResetScope
+    """`context`: only this context was reset. `session`: every process of the session has ended,
+    since without the cgroup layer they are not told apart."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Reset:
+        return cls(
+            reader.text("context"),
+            reader.optional_text("ended_execution_id"),
+            reader.text("scope"),
         )

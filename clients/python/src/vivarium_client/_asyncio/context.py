@@ -1,0 +1,180 @@
+"""A context of a session, for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Optional
+
+from .._core import requests
+from .._core.calls import Calls
+from .._core.content import InputFiles
+from .._core.requests import AnswerForm, Outputs, ReprLimits
+from ..errors import VivariumError
+from ..models import (
+    Completeness,
+    Completions,
+    ContextInfo,
+    Inspection,
+    Interrupt,
+    Outcome,
+    Reset,
+)
+from ..models.names import Keep
+from .stream import AsyncEventStream
+
+if TYPE_CHECKING:
+    from .session import AsyncSession
+
+
+class AsyncContext:
+    """A kernel with variables and a queue of its own, in a session whose files and limits it
+    shares.
+
+    Get one from `AsyncSession.open_context` or `AsyncSession.context`.
+    """
+
+    id: str
+
+    def __init__(
+        self, session: AsyncSession, calls: Calls, id: str, *, deletes_itself: bool
+    ) -> None:
+        self.id = id
+        self._session = session
+        self._calls = calls
+        self._deletes_itself = deletes_itself
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._session.id
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.session_id!r}, {self.id!r})"
+
+    async def __aenter__(self) -> AsyncContext:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        if not self._deletes_itself:
+            return
+        try:
+            await self.delete()
+        except VivariumError:
+            # What went wrong first is what the caller has to see.
+            if error is None:
+                raise
+
+    async def execute(
+        self,
+        code: str,
+        *,
+        filename: Optional[str] = None,
+        repr: Optional[ReprLimits] = None,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+        files: Optional[InputFiles] = None,
+        outputs: Optional[Outputs] = None,
+        max_output_chars: Optional[int] = None,
+        keep: Optional[Keep] = None,
+        answer: Optional[AnswerForm] = None,
+        cancel_on_disconnect: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> Outcome:
+        """Runs code here, as `AsyncSession.execute` does, and waits for its outcome."""
+        return await self._session.execute(
+            code,
+            context=self.id,
+            filename=filename,
+            repr=repr,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            files=files,
+            outputs=outputs,
+            max_output_chars=max_output_chars,
+            keep=keep,
+            answer=answer,
+            cancel_on_disconnect=cancel_on_disconnect,
+            idempotency_key=idempotency_key,
+        )
+
+    def stream(
+        self,
+        code: str,
+        *,
+        filename: Optional[str] = None,
+        repr: Optional[ReprLimits] = None,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+        files: Optional[InputFiles] = None,
+        outputs: Optional[Outputs] = None,
+        answer: Optional[AnswerForm] = None,
+        cancel_on_disconnect: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> AsyncEventStream:
+        """Runs like `execute`, and yields the events as they happen."""
+        return self._session.stream(
+            code,
+            context=self.id,
+            filename=filename,
+            repr=repr,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            files=files,
+            outputs=outputs,
+            answer=answer,
+            cancel_on_disconnect=cancel_on_disconnect,
+            idempotency_key=idempotency_key,
+        )
+
+    async def complete(self, code: str, cursor: Optional[int] = None) -> Completions:
+        """Returns completions at `cursor`, in characters (default: the end of `code`).
+
+        Raises `Conflict` if the context is busy.
+        """
+        return await self._session.complete(code, cursor, context=self.id)
+
+    async def inspect(self, code: str, cursor: Optional[int] = None) -> Inspection:
+        """Describes the name at `cursor`, in characters (default: the end of `code`).
+
+        Raises `Conflict` if the context is busy.
+        """
+        return await self._session.inspect(code, cursor, context=self.id)
+
+    async def is_complete(self, code: str) -> Completeness:
+        """Tells whether `code` can be executed or needs another line.
+
+        Raises `Conflict` if the context is busy.
+        """
+        return await self._session.is_complete(code, context=self.id)
+
+    async def interrupt(self) -> Interrupt:
+        """Raises KeyboardInterrupt in the code that runs here. Variables are kept."""
+        request = requests.control_context(self.session_id, self.id, "interrupt")
+        return await self._calls.fetch(request, Interrupt._read)
+
+    async def reset(self) -> Reset:
+        """Gives the context a fresh kernel. `Reset.scope` tells whether others had to end too."""
+        request = requests.control_context(self.session_id, self.id, "reset")
+        return await self._calls.fetch(request, Reset._read)
+
+    async def info(self) -> ContextInfo:
+        """Returns the context's state."""
+        request = requests.context(self.session_id, self.id)
+        return await self._calls.fetch(request, ContextInfo._read)
+
+    async def delete(self) -> bool:
+        """Deletes the context with what it runs. Returns whether it existed.
+
+        Raises `Conflict` for `main`, which is deleted with its session.
+        """
+        return await self._calls.delete(requests.delete_context(self.session_id, self.id))
