@@ -71,7 +71,9 @@ export type Completeness = Schemas["IsCompleteReply"];
 export type TenantInfo = Schemas["TenantInfo"];
 /** Whether an interrupt found running code. */
 export type InterruptReply = Schemas["InterruptReply"];
-/** The execution that a reset ended. */
+/** A context of a session. */
+export type ContextInfo = Schemas["ContextInfo"];
+/** Whose kernel a reset replaced, the execution that it ended, and how much it has ended. */
 export type ResetReply = Schemas["ResetReply"];
 /** When the idle timeout expires. */
 export type KeepaliveReply = Schemas["KeepaliveReply"];

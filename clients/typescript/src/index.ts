@@ -13,6 +13,7 @@
  */
 
 export { Client, type ClientOptions } from "./client.js";
+export { Context, type ContextCursor, type ContextExecute } from "./context.js";
 export { decodeBase64 } from "./core/base64.js";
 export type { CallOptions } from "./core/calls.js";
 export type { Bytes, Content, InputFiles } from "./core/content.js";
@@ -35,5 +36,5 @@ export { Files, type PartOptions, RemoteFile } from "./files.js";
 export type { components, operations, paths } from "./openapi.js";
 export { type Execution, Outcome } from "./outcome.js";
 export { Process } from "./process.js";
-export { type CursorOptions, Session } from "./session.js";
+export { type CursorOptions, type QuestionOptions, Session } from "./session.js";
 export { EventStream } from "./stream.js";

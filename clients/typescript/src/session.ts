@@ -3,6 +3,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Calls, CallOptions } from "./core/calls.js";
+import { Context } from "./context.js";
 import { array, type Fields, string } from "./core/json.js";
 import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
@@ -17,6 +18,7 @@ import type {
 import type {
   Completeness,
   Completions,
+  ContextInfo,
   ExecutionSummary,
   Inspection,
   InterruptReply,
@@ -31,7 +33,12 @@ import { type Execution, Outcome } from "./outcome.js";
 import { executionOf, Process } from "./process.js";
 import { EventStream } from "./stream.js";
 
-export interface CursorOptions extends CallOptions {
+export interface QuestionOptions extends CallOptions {
+  /** Id of the context whose kernel is asked; `main` if not given. */
+  context?: string | undefined;
+}
+
+export interface CursorOptions extends QuestionOptions {
   /** Where in `code`, as its string is indexed; the end if not given. */
   cursor?: number | undefined;
 }
@@ -89,8 +96,7 @@ export class Session {
 
   /**
    * Starts a program or a line of shell in the background, and returns it at once. It runs until it
-   * ends, `timeoutMs`, a reset, the end of the kernel or that of the session. Throws `QuotaExceeded`
-   * if as many commands run in the session as may.
+   * ends, `timeoutMs`, a reset or the end of the session. Throws `QuotaExceeded` if as many commands run in the session as may.
    */
   async start(command: Command, options: StartOptions = {}): Promise<Process> {
     const request = await requests.start(this.id, command, options);
@@ -140,36 +146,62 @@ export class Session {
 
   /**
    * Returns completions at a cursor; `start` and `end` index the string as well. Throws `Conflict`
-   * if the session is busy.
+   * if the context is busy.
    */
   async complete(code: string, options: CursorOptions = {}): Promise<Completions> {
     const reply = (await this.#ask("complete", code, options)) as unknown as Completions;
     return { ...reply, start: unitsOf(code, reply.start), end: unitsOf(code, reply.end) };
   }
 
-  /** Describes the name at a cursor. Throws `Conflict` if the session is busy. */
+  /** Describes the name at a cursor. Throws `Conflict` if the context is busy. */
   async inspect(code: string, options: CursorOptions = {}): Promise<Inspection> {
     return (await this.#ask("inspect", code, options)) as unknown as Inspection;
   }
 
   /**
    * Tells whether code can be executed or needs another line, as a prompt asks at every Enter.
-   * Throws `Conflict` if the session is busy.
+   * Throws `Conflict` if the context is busy.
    */
-  async isComplete(code: string, options: CallOptions = {}): Promise<Completeness> {
+  async isComplete(code: string, options: QuestionOptions = {}): Promise<Completeness> {
     return (await this.#ask("is_complete", code, options)) as unknown as Completeness;
   }
 
-  /** Raises KeyboardInterrupt in the running code. Variables are kept. */
+  /** Raises KeyboardInterrupt in the code that `main` runs. Variables are kept. */
   async interrupt(options: CallOptions = {}): Promise<InterruptReply> {
     const request = requests.control(this.id, "interrupt");
     return (await this.#calls.fetch(request, options)) as unknown as InterruptReply;
   }
 
-  /** Replaces the kernel; files stay. */
+  /**
+   * Gives `main` a fresh kernel, and ends background commands unless they are to survive it. Files
+   * stay, and so do other contexts, unless the reply's `scope` is `session`.
+   */
   async reset(options: CallOptions = {}): Promise<ResetReply> {
     const request = requests.control(this.id, "reset");
-    return (await this.#calls.fetch(request, options)) as ResetReply;
+    return (await this.#calls.fetch(request, options)) as unknown as ResetReply;
+  }
+
+  /** Returns the contexts, `main` first, then in the order in which they were opened. */
+  async contexts(options: CallOptions = {}): Promise<ContextInfo[]> {
+    const fields = await this.#calls.fetch(get(path("sessions", this.id, "contexts")), options);
+    return array(fields, "contexts", "a list of contexts") as ContextInfo[];
+  }
+
+  /**
+   * Opens a context: another kernel, which is then ready. Code in it runs beside that of other
+   * contexts, with variables and a queue of its own; files and limits are those of the session.
+   * `await using` deletes it at the end of its block. `id`: 1 to 64 of `A-Z a-z 0-9 _ -`; random if
+   * not given. Throws `Conflict` if the id is taken, `QuotaExceeded` if there are as many contexts
+   * as allowed, and `ServerError` if its kernel cannot be started.
+   */
+  async openContext(options: CallOptions & { id?: string | undefined } = {}): Promise<Context> {
+    const fields = await this.#calls.fetch(requests.openContext(this.id, options.id), options);
+    return new Context(this, this.#calls, string(fields, "id", "a context"), true);
+  }
+
+  /** Returns an existing context, without a request. `await using` does not delete it. */
+  context(id: string): Context {
+    return new Context(this, this.#calls, id, false);
   }
 
   /** Restarts the idle timeout. */
@@ -232,8 +264,9 @@ export class Session {
   }
 
   #ask(call: string, code: string, options: CursorOptions): Promise<Fields> {
+    const { context } = options;
     const cursor = options.cursor === undefined ? undefined : charactersOf(code, options.cursor);
-    return this.#calls.fetch(requests.question(this.id, call, { code, cursor }), options);
+    return this.#calls.fetch(requests.question(this.id, call, { code, cursor, context }), options);
   }
 }
 

@@ -53,7 +53,15 @@ test("a Retry-After that is no number is none", async (t) => {
 test("what could happen twice is sent once", async (t) => {
   const { server, client } = await fake(t, [drop]);
   const session = client.attach("s");
-  for (const call of [() => client.session(), () => session.interrupt(), () => session.reset()]) {
+  const context = session.context("a");
+  for (const call of [
+    () => client.session(),
+    () => session.interrupt(),
+    () => session.reset(),
+    () => session.openContext({ id: "a" }),
+    () => context.interrupt(),
+    () => context.reset(),
+  ]) {
     server.seen.length = 0;
     await assert.rejects(call(), (error) => error instanceof TransportError && error.reached);
     assert.equal(server.seen.length, 1);

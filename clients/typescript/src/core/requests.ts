@@ -64,6 +64,8 @@ interface Surroundings {
 }
 
 export interface ExecuteOptions extends WorkOptions, CodeOptions, Surroundings {
+  /** Id of the context whose kernel runs it; `main` if not given. */
+  context?: string | undefined;
   /** Create the session if it does not exist. */
   create?: boolean | undefined;
 }
@@ -81,6 +83,11 @@ export interface StartOptions extends Omit<CommandOptions, "queued" | "cancelOnD
   stdinOpen?: boolean | undefined;
   /** Run it on a terminal of this size. All that it prints is then its standard output. */
   pty?: PtySize | undefined;
+  /**
+   * Let it go on when the session is reset. Only with the cgroup layer, without which a reset ends
+   * every process.
+   */
+  survivesReset?: boolean | undefined;
 }
 
 /** What `Client.session` and `Client.run` take. */
@@ -171,8 +178,8 @@ export async function execute(
   options: ExecuteOptions,
 ): Promise<Request> {
   const where = path("sessions", sessionId, "execute") + (options.create ? "?create=true" : "");
-  const { filename, cwd, env, repr } = options;
-  return work(where, { code, filename, cwd, env, repr, ...(await common(options)) }, options);
+  const { context, filename, cwd, env, repr } = options;
+  return work(where, { code, context, filename, cwd, env, repr, ...(await common(options)) }, options);
 }
 
 /** POST /v1/sessions/{id}/commands */
@@ -193,8 +200,9 @@ export async function start(
   command: Command,
   options: StartOptions,
 ): Promise<Request> {
-  const { env, stdinOpen, pty } = options;
-  const own = { env, stdin_open: stdinOpen || undefined, pty, background: true };
+  const { env, stdinOpen, pty, survivesReset } = options;
+  const survival = { background: true, survives_reset: survivesReset || undefined };
+  const own = { env, stdin_open: stdinOpen || undefined, pty, ...survival };
   const fields = { ...commandFields(command, options), ...own, ...(await common(options)) };
   return work(path("sessions", sessionId, "commands"), fields, options);
 }
@@ -287,6 +295,24 @@ export function control(sessionId: string, call: "interrupt" | "reset" | "keepal
   // A second interrupt or reset could hit what came after the first.
   const options = { idempotent: call === "keepalive", patience: "work" as const };
   return post(path("sessions", sessionId, call), null, options);
+}
+
+/** POST /v1/sessions/{id}/contexts */
+export function openContext(sessionId: string, id: string | undefined): Request {
+  // A kernel is started meanwhile. Sent again it would be another context, or find its id taken.
+  const options = { idempotent: false, patience: "work" as const };
+  return post(path("sessions", sessionId, "contexts"), json({ id }), options);
+}
+
+/** POST /v1/sessions/{id}/contexts/{context}/interrupt and /reset */
+export function controlContext(
+  sessionId: string,
+  context: string,
+  call: "interrupt" | "reset",
+): Request {
+  // A second one could hit what came after the first.
+  const options = { idempotent: false, patience: "work" as const };
+  return post(path("sessions", sessionId, "contexts", context, call), null, options);
 }
 
 /** POST /v1/sessions/{id}/previews */
