@@ -69,7 +69,7 @@ mod tests {
         assert_eq!((shown.kind, shown.mime.len()), (DisplayKind::VideoFrame, 1));
         let done = r#"{"execution_id": "1", "session_id": "s", "status": "killed",
             "cause": "memory_limit", "detail": "d", "state": "lost", "exit_code": null,
-            "kernel": {"generation": 2, "fresh": true, "previous_end": null},
+            "kernel": {"context": "main", "generation": 2, "fresh": true, "previous_end": null},
             "session_created": true,
             "stdout_truncated": false, "stderr_truncated": false, "files": [],
             "files_changed": [], "files_changed_more": false, "duration_ms": 1.5,
