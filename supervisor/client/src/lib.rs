@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod connection;
+mod contexts;
 mod error;
 mod event;
 mod execution;

@@ -7,6 +7,14 @@ pub(super) fn session(id: &str) -> String {
     format!("/v1/sessions/{}", encode(id))
 }
 
+pub(super) fn contexts(session_id: &str) -> String {
+    format!("{}/contexts", session(session_id))
+}
+
+pub(super) fn context(session_id: &str, id: &str) -> String {
+    format!("{}/{}", contexts(session_id), encode(id))
+}
+
 pub(super) fn execution(session_id: &str, id: &str) -> String {
     format!("{}/executions/{}", session(session_id), encode(id))
 }
@@ -52,6 +60,7 @@ mod tests {
     fn any_id_stays_one_component_of_the_path() {
         assert_eq!(session("a-B_9"), "/v1/sessions/a-B_9");
         assert_eq!(session("../x?y"), "/v1/sessions/%2E%2E%2Fx%3Fy");
+        assert_eq!(context("s", "../a"), "/v1/sessions/s/contexts/%2E%2E%2Fa");
         assert_eq!(execution("s", "1/2"), "/v1/sessions/s/executions/1%2F2");
     }
 

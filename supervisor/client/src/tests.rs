@@ -167,7 +167,8 @@ fn asked(ask: impl AsyncFnOnce(Client)) -> Vec<String> {
 #[test]
 fn every_route_has_its_method() {
     use vivarium_api_types::{Change, FileChange, FilePage, Page, PtySize, SessionQuery};
-    use vivarium_api_types::{CompleteReply, ProbeRequest, SessionPatch, SessionState};
+    use vivarium_api_types::{CompleteReply, ContextSpec, ProbeRequest};
+    use vivarium_api_types::{SessionPatch, SessionState};
     let seen = asked(async |mut client| {
         // None of the answers is the route's: only what is asked counts here.
         let c = &mut client;
@@ -187,6 +188,12 @@ fn every_route_has_its_method() {
         drop(c.interrupt("s").await);
         drop(c.reset("s").await);
         drop(c.keepalive("s").await);
+        drop(c.list_contexts("s").await);
+        drop(c.open_context("s", &ContextSpec { id: Some("a".into()) }).await);
+        drop(c.context("s", "a").await);
+        c.delete_context("s", "a").await.unwrap();
+        drop(c.reset_context("s", "a").await);
+        drop(c.interrupt_context("s", "a").await);
         drop(c.create_preview("s", 80).await);
         let probe = ProbeRequest { code: "a".into(), ..ProbeRequest::default() };
         drop(c.assist::<CompleteReply>("s", &probe).await);
@@ -218,6 +225,12 @@ fn every_route_has_its_method() {
         "POST /v1/sessions/s/interrupt",
         "POST /v1/sessions/s/reset",
         "POST /v1/sessions/s/keepalive",
+        "GET /v1/sessions/s/contexts",
+        "POST /v1/sessions/s/contexts {\"id\":\"a\"}",
+        "GET /v1/sessions/s/contexts/a",
+        "DELETE /v1/sessions/s/contexts/a",
+        "POST /v1/sessions/s/contexts/a/reset",
+        "POST /v1/sessions/s/contexts/a/interrupt",
         "POST /v1/sessions/s/previews {\"port\":80}",
         "POST /v1/sessions/s/complete {\"code\":\"a\"}",
         "POST /v1/sessions/s/execute?create=true {\"code\":\"\",\"keep\":\"both\"}",
