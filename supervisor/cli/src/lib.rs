@@ -10,6 +10,7 @@
 mod attach;
 mod bench;
 mod config;
+mod contexts;
 mod doctor;
 mod embedded;
 mod exec;
@@ -99,6 +100,9 @@ enum Command {
     /// Manages the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
+    /// Manages the contexts of a session of a daemon: kernels beside each other.
+    #[command(subcommand)]
+    Contexts(contexts::Command),
     /// Manages what runs in a session of a daemon.
     #[command(subcommand)]
     Executions(executions::Command),
@@ -143,6 +147,7 @@ pub fn main() -> ExitCode {
         Command::Top(args) => top::main(&args),
         Command::Files(command) => files::main(&command),
         Command::Sessions(command) => sessions::main(&command),
+        Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),

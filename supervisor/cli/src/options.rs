@@ -5,6 +5,7 @@ mod session;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 use vivarium_api_types::Token;
 use vivarium_client::{Remote, Url};
 use vivarium_server::config::{self, Config, Host, Sources};
@@ -138,6 +139,32 @@ pub(super) struct UrlOption {
     /// The daemon: http://HOST:PORT or unix:/PATH
     #[arg(long, value_name = "URL", env = "VIVARIUM_URL")]
     pub(super) url: Option<String>,
+}
+
+/// A daemon, and how its reply is printed.
+#[derive(Debug, Args)]
+pub(super) struct DaemonOptions {
+    /// Prints JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) url: UrlOption,
+}
+
+impl DaemonOptions {
+    /// Says what was done to something, or prints the reply.
+    pub(super) fn confirm(
+        &self,
+        id: &str,
+        reply: &impl Serialize,
+        done: &str,
+    ) -> Result<(), Failure> {
+        if self.json {
+            print::json(reply)
+        } else {
+            print::out(format!("{id}: {done}\n").as_bytes())
+        }
+    }
 }
 
 impl UrlOption {

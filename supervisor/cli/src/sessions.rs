@@ -13,9 +13,10 @@ use vivarium_api_types::{SessionQuery, SessionSpec, SessionState};
 use vivarium_client::Client;
 use vivarium_server::config::duration;
 
+use super::contexts::reset_done;
 use super::exit::{Exit, Failure};
 use super::inputs::milliseconds;
-use super::options::{EnvOption, SessionOptions, UrlOption, pairs};
+use super::options::{DaemonOptions, EnvOption, SessionOptions, pairs};
 use super::terminal::escape;
 use super::{human, print, target};
 use update::UpdateArgs;
@@ -31,23 +32,14 @@ pub(super) enum Command {
     Show(One),
     /// Changes metadata, times and limits of a session.
     Update(UpdateArgs),
-    /// Replaces a session's kernel: variables and processes are gone, files stay.
+    /// Replaces the kernel of a session's main context: variables and processes are gone, files stay.
     Reset(One),
-    /// Interrupts the code that a session is running.
+    /// Interrupts the code that a session's main context is running.
     Interrupt(One),
     /// Deletes a session and its working directory.
     Delete(One),
     /// Restarts a session's idle timeout.
     Keepalive(One),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Daemon {
-    /// Prints JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    url: UrlOption,
 }
 
 #[derive(Debug, Args)]
@@ -60,7 +52,7 @@ pub(super) struct CreateArgs {
     #[arg(value_name = "SESSION")]
     session: Option<String>,
     #[command(flatten)]
-    daemon: Daemon,
+    daemon: DaemonOptions,
     #[command(flatten)]
     env: EnvOption,
     #[command(flatten)]
@@ -88,7 +80,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     metadata: Vec<String>,
     #[command(flatten)]
-    daemon: Daemon,
+    daemon: DaemonOptions,
 }
 
 #[derive(Debug, Args)]
@@ -97,7 +89,7 @@ pub(super) struct One {
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
-    daemon: Daemon,
+    daemon: DaemonOptions,
 }
 
 pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
@@ -119,7 +111,10 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
                 confirm(&args.one, &session, "updated")
             }
             Command::Show(one) => show(client, one).await,
-            Command::Reset(one) => confirm(one, &client.reset(&one.session).await?, "reset"),
+            Command::Reset(one) => {
+                let reply = client.reset(&one.session).await?;
+                confirm(one, &reply, reset_done(&reply))
+            }
             Command::Interrupt(one) => {
                 let reply = client.interrupt(&one.session).await?;
                 confirm(one, &reply, &reply.detail)
@@ -227,9 +222,5 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
 }
 
 fn confirm(one: &One, reply: &impl Serialize, done: &str) -> Result<(), Failure> {
-    if one.daemon.json {
-        print::json(reply)
-    } else {
-        print::out(format!("{}: {done}\n", one.session).as_bytes())
-    }
+    one.daemon.confirm(&one.session, reply, done)
 }
