@@ -17,6 +17,7 @@ Examples:
   vivarium exec --create demo -c 'x = 6 * 7'
   vivarium exec --value demo -c x
   vivarium exec --env TZ=UTC --cwd logs demo --shell 'date >>times'
+  vivarium exec --create --context plots demo -c 'print(6 * 7)'
   id=$(vivarium exec --background demo --argv python3 -m http.server 8000)";
 
 /// What is run, and where.
@@ -32,12 +33,18 @@ pub(super) struct Args {
     /// Creates the session if it does not exist, with the options of a new one
     #[arg(long)]
     create: bool,
+    /// The context that runs the code, not a command; --create opens it if needed [default: main]
+    #[arg(long, value_name = "CONTEXT", conflicts_with_all = ["shell", "argv", "background"])]
+    context: Option<String>,
     /// Starts a command beside the session's code, prints its id and leaves it running
     #[arg(long, conflicts_with_all = ["code", "output_dir", "outputs", "value"])]
     background: bool,
     /// Leaves the standard input of a command in the background open, for `vivarium executions`
     #[arg(short, long, requires = "background")]
     interactive: bool,
+    /// Lets a command in the background go on when the session is reset
+    #[arg(long, requires = "background")]
+    survives_reset: bool,
     #[command(flatten)]
     code: CodeOptions,
     #[command(flatten)]
@@ -73,6 +80,10 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     // The session goes on: its threads and exit functions do too.
     let mut inputs = args.code.read(&args.rest, command_input)?;
     inputs.request.set_env(args.code.env.read()?);
+    inputs.request.set_context(args.context.clone());
+    if let Some(setup) = &mut inputs.setup {
+        setup.set_context(args.context.clone());
+    }
     let output_dir = args.code.output_dir()?;
     let target = Target::Daemon(args.url.or_configured()?);
     target::block_on(async {
@@ -80,8 +91,12 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         let mut is_new = false;
         // The route of code creates sessions without options, that of commands none.
         let is_code = matches!(inputs.request, ExecutionRequest::Code(_));
-        if create && !(is_plain && is_code && inputs.input == Input::None) {
+        let is_main = args.context.is_none();
+        if create && !(is_plain && is_code && is_main && inputs.input == Input::None) {
             (_, is_new) = target.find_or_create(session, spec).await?;
+            if let Some(context) = &args.context {
+                target.find_or_open(session, context).await?;
+            }
             create = false;
         }
         if let (true, ExecutionRequest::Command(command)) = (args.background, &inputs.request) {
@@ -125,7 +140,8 @@ async fn start_background(
     args: &Args,
     command: &CommandRequest,
 ) -> Result<Exit, Failure> {
-    let command = CommandRequest { background: true, ..command.clone() };
+    let survives_reset = args.survives_reset;
+    let command = CommandRequest { background: true, survives_reset, ..command.clone() };
     let execution_id = target.start_background(&args.session, command).await?;
     if args.code.json {
         print::json(&BackgroundReply { session_id: args.session.clone(), execution_id })?;

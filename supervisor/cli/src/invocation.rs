@@ -51,6 +51,8 @@ impl Invocation<'_> {
         if_unresponsive: IfUnresponsive,
     ) -> Result<Exit, Failure> {
         let Self { target, session, request, create, is_new, setup, reader, end } = self;
+        let context = request.context().map(str::to_owned);
+        let place = (session, context.as_deref());
         let mut printer = Printer::new(output_dir, options.value, options.quiet);
         let started = printer.started();
         let forwarding = async {
@@ -77,7 +79,7 @@ impl Invocation<'_> {
                 Ok(if ended.is_by_itself() { exit } else { ended })
             };
             let execution = input::beside(execution, forwarding);
-            return interruptible(target, session, if_unresponsive, execution).await;
+            return interruptible(target, place, if_unresponsive, execution).await;
         }
         let execution = async {
             let mut outcome = target.execute(session, request, create).await?;
@@ -88,7 +90,7 @@ impl Invocation<'_> {
             Ok(outcome)
         };
         let execution = input::beside(execution, forwarding);
-        let mut outcome = interruptible(target, session, if_unresponsive, execution).await?;
+        let mut outcome = interruptible(target, place, if_unresponsive, execution).await?;
         outcome.session_created |= is_new;
         if let (Some(kernel), Some(before)) = (&mut outcome.kernel, setup.and_then(|it| it.kernel))
         {
@@ -115,11 +117,11 @@ fn append(outcome: &mut Outcome, end: Outcome) {
     }
 }
 
-/// Waits for an execution. The first SIGINT or SIGTERM interrupts it; if it goes on, or with a
+/// Waits for an execution in a context of a session. The first SIGINT or SIGTERM interrupts it; if it goes on, or with a
 /// second signal, its session is given up.
 pub(super) async fn interruptible<T>(
     target: &Target,
-    session: &str,
+    (session, context): (&str, Option<&str>),
     if_unresponsive: IfUnresponsive,
     execution: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -138,7 +140,7 @@ pub(super) async fn interruptible<T>(
     tokio::select! {
         outcome = &mut execution => return outcome,
         // Returns when the execution has ended, or after the configured grace.
-        asked = target.interrupt(session) => {
+        asked = target.interrupt(session, context) => {
             asked?;
         }
         _ = interrupts.recv() => {}

@@ -30,7 +30,7 @@ use super::target::{self, Target};
 use editor::LineEditor;
 use history::History;
 use images::ImageProtocol;
-use read_eval::ReadEvalLoop;
+use read_eval::{ReadEvalLoop, Signals};
 use screen::Screen;
 
 /// How often an open prompt restarts the session's idle time.
@@ -53,6 +53,9 @@ pub(super) struct Args {
     /// A session of a daemon; created if it does not exist, and kept at the end
     #[arg(value_name = "SESSION")]
     session: Option<String>,
+    /// A context of the session; opened if there is none [default: main]
+    #[arg(long, value_name = "CONTEXT", requires = "session")]
+    context: Option<String>,
     /// Keeps the session at the end
     #[arg(long)]
     keep: bool,
@@ -78,6 +81,7 @@ pub(super) struct Args {
 /// What is read and opened before the program gives up the rights it was started with.
 struct Plan {
     session: Option<String>,
+    context: Option<String>,
     is_kept: bool,
     timeout: Option<Duration>,
     spec: SessionSpec,
@@ -98,6 +102,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     }
     let plan = Plan {
         session: args.session.clone(),
+        context: args.context.clone(),
         is_kept: args.keep || args.session.is_some(),
         timeout: args.timeout,
         spec: SessionSpec { env: args.env.read()?, ..args.session_options.spec() },
@@ -122,8 +127,12 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
-    let Plan { session, is_kept, timeout, spec, images, output_dir, history, started_in } = plan;
+    let Plan { session, context, is_kept, timeout, spec, images, output_dir, history, started_in } =
+        plan;
     let info = open(target, session, spec).await?;
+    if let Some(context) = &context {
+        target.find_or_open(&info.id, context).await?;
+    }
     if let Some(line) = outcome::missing_layers(&info.protection) {
         print::note(&line);
     }
@@ -132,9 +141,17 @@ async fn interact(target: &Target, plan: Plan) -> Result<Exit, Failure> {
     let has_colour = is_prompt && wants_colour();
     let (screen_dir, printer_dir) = if is_prompt { (output_dir, None) } else { (None, output_dir) };
     let screen = Screen::new(has_colour, images, screen_dir);
-    let (id, number) = (info.id.clone(), info.usage.executions + 1);
-    let mut read_eval =
-        ReadEvalLoop::new(target, id, screen, timeout, started_in, number, is_kept)?;
+    let mut read_eval = ReadEvalLoop {
+        target,
+        session: info.id.clone(),
+        context,
+        screen,
+        signals: Signals::listen()?,
+        timeout,
+        started_in,
+        number: info.usage.executions + 1,
+        is_kept,
+    };
     let reading = async {
         match history {
             Some(history) => {

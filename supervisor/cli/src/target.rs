@@ -8,7 +8,7 @@ mod files;
 mod interactive;
 
 use tokio::runtime::{Builder, Runtime};
-use vivarium_api_types::{SessionInfo, SessionSpec};
+use vivarium_api_types::{ContextSpec, SessionInfo, SessionSpec};
 use vivarium_client::{Client, Remote};
 use vivarium_engine::{DEFAULT_TENANT, Engine, EngineError};
 
@@ -67,12 +67,38 @@ impl Target {
         Ok((info, false))
     }
 
-    /// Interrupts the running execution. Returns whether it has ended, at the latest after the
-    /// grace.
-    pub(super) async fn interrupt(&self, session: &str) -> Result<bool, Failure> {
+    /// Opens a context, unless there is one of this id.
+    pub(super) async fn find_or_open(&self, session: &str, context: &str) -> Result<(), Failure> {
+        let spec = ContextSpec { id: Some(context.to_owned()) };
+        match self {
+            Self::Embedded(engine) => {
+                match engine.open_context(DEFAULT_TENANT, session, spec).await {
+                    Err(EngineError::ContextExists(_)) => Ok(()),
+                    opened => Ok(opened.map(drop)?),
+                }
+            }
+            Self::Daemon(remote) => match client(remote).open_context(session, &spec).await {
+                Err(error) if error.code() == Some("context_exists") => Ok(()),
+                opened => Ok(opened.map(drop)?),
+            },
+        }
+    }
+
+    /// Interrupts what a context runs, by default the main one. Returns whether that has ended, at
+    /// the latest after the grace.
+    pub(super) async fn interrupt(
+        &self,
+        session: &str,
+        context: Option<&str>,
+    ) -> Result<bool, Failure> {
         let reply = match self {
-            Self::Embedded(engine) => engine.interrupt(DEFAULT_TENANT, session, None).await?,
-            Self::Daemon(remote) => client(remote).interrupt(session).await?,
+            Self::Embedded(engine) => {
+                engine.interrupt(DEFAULT_TENANT, session, context.map(str::to_owned)).await?
+            }
+            Self::Daemon(remote) => match context {
+                None => client(remote).interrupt(session).await?,
+                Some(context) => client(remote).interrupt_context(session, context).await?,
+            },
         };
         Ok(reply.interrupted)
     }
@@ -139,7 +165,12 @@ mod tests {
         let request = ExecutionRequest::code("print".to_owned());
         let outcome = target.execute(&session.id, request.clone(), false).await.unwrap();
         assert_eq!(outcome.stdout, "print");
-        target.interrupt(&session.id).await.unwrap();
+        for _ in 0..2 {
+            target.find_or_open(&session.id, "other").await.unwrap();
+        }
+        for context in [None, Some("other")] {
+            target.interrupt(&session.id, context).await.unwrap();
+        }
         target.delete(&session.id).await.unwrap();
         assert!(target.execute(&session.id, request.clone(), false).await.is_err());
         target.execute("made", request, true).await.unwrap();

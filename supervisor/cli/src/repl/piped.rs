@@ -68,16 +68,18 @@ impl ReadEvalLoop<'_> {
         let if_unresponsive =
             if self.is_kept { IfUnresponsive::Leave } else { IfUnresponsive::Delete };
         let (target, session) = (self.target, self.session.clone());
+        let context = self.context.clone();
         let request = self.request(&std::mem::take(pending));
         let execution =
             async { printer.follow(target.start(&session, request, false).await?).await };
-        interruptible(target, &session, if_unresponsive, execution).await
+        let place = (&*session, context.as_deref());
+        interruptible(target, place, if_unresponsive, execution).await
     }
 
     /// Whether code can be executed, or never: as at the prompt, the session's Python decides. While
     /// something else runs in the session nobody can tell.
     async fn is_over(&self, code: &str) -> bool {
-        let request = IsCompleteRequest { code: code.to_owned(), context: None };
+        let request = IsCompleteRequest { code: code.to_owned(), context: self.context.clone() };
         let reply: Result<IsCompleteReply, _> = self.target.assist(&self.session, request).await;
         reply.is_ok_and(|reply| reply.status != Completeness::Incomplete)
     }

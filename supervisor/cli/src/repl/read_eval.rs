@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use vivarium_api_types::{AssistReply, ExecuteRequest, InspectReply, ProbeRequest};
+use vivarium_api_types::{AssistReply, ExecuteRequest, InspectReply, ProbeRequest, ResetScope};
 use vivarium_client::{Event, UploadKind};
 use vivarium_protocol::outcome::Exception;
 
@@ -22,13 +22,15 @@ use crate::{files, human, outcome, transfer};
 pub(super) struct ReadEvalLoop<'a> {
     pub(super) target: &'a Target,
     pub(super) session: String,
-    screen: Screen,
+    /// The context that runs code, if not the main one.
+    pub(super) context: Option<String>,
+    pub(super) screen: Screen,
     pub(super) signals: Signals,
-    timeout: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     /// The directory that the program was started in, if it is in another.
-    started_in: Option<PathBuf>,
+    pub(super) started_in: Option<PathBuf>,
     /// The number of the next prompt: that of the execution, which tracebacks, `In` and `Out` show.
-    number: u64,
+    pub(super) number: u64,
     /// Whether the session stays when the program ends.
     pub(super) is_kept: bool,
 }
@@ -41,6 +43,15 @@ pub(super) struct Signals {
 }
 
 impl Signals {
+    pub(super) fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::new(Exit::Error, &error));
+        Ok(Self {
+            interrupts: listen(SignalKind::interrupt())?,
+            terminations: listen(SignalKind::terminate())?,
+            hangups: listen(SignalKind::hangup())?,
+        })
+    }
+
     /// Waits for any of them.
     pub(super) async fn any(&mut self) {
         tokio::select! {
@@ -56,25 +67,7 @@ pub(super) enum Next {
     End,
 }
 
-impl<'a> ReadEvalLoop<'a> {
-    pub(super) fn new(
-        target: &'a Target,
-        session: String,
-        screen: Screen,
-        timeout: Option<Duration>,
-        started_in: Option<PathBuf>,
-        number: u64,
-        is_kept: bool,
-    ) -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::new(Exit::Error, &error));
-        let signals = Signals {
-            interrupts: listen(SignalKind::interrupt())?,
-            terminations: listen(SignalKind::terminate())?,
-            hangups: listen(SignalKind::hangup())?,
-        };
-        Ok(Self { target, session, screen, signals, timeout, started_in, number, is_kept })
-    }
-
+impl ReadEvalLoop<'_> {
     /// Runs until the user ends it.
     pub(super) async fn run(&mut self, mut editor: LineEditor) -> Result<(), Failure> {
         loop {
@@ -91,8 +84,14 @@ impl<'a> ReadEvalLoop<'a> {
                     EditorEvent::Cancelled => break String::new(),
                     EditorEvent::Eof => return Ok(()),
                     EditorEvent::Failed(why) => return Err(Failure::says(Exit::Error, why)),
-                    EditorEvent::Completion(question) => self.answer(question).await,
-                    EditorEvent::IsComplete(question) => self.answer(question).await,
+                    EditorEvent::Completion(mut question) => {
+                        question.request.context.clone_from(&self.context);
+                        self.answer(question).await;
+                    }
+                    EditorEvent::IsComplete(mut question) => {
+                        question.request.context.clone_from(&self.context);
+                        self.answer(question).await;
+                    }
                 }
             };
             match self.interpret(&line).await {
@@ -111,7 +110,8 @@ impl<'a> ReadEvalLoop<'a> {
                 self.execute(code).await?;
             }
             Input::Inspect { name, wants_source } => {
-                let request = ProbeRequest { code: name.to_owned(), ..ProbeRequest::default() };
+                let (code, context) = (name.to_owned(), self.context.clone());
+                let request = ProbeRequest { code, context, cursor: None };
                 let reply: InspectReply = self.target.assist(&self.session, request).await?;
                 self.screen.show_inspection(name, &reply, wants_source)?;
             }
@@ -135,9 +135,14 @@ impl<'a> ReadEvalLoop<'a> {
                 }
             }
             Input::Reset => {
-                self.target.reset(&self.session).await?;
+                let reply = self.target.reset(&self.session, self.context.as_deref()).await?;
                 self.screen.expect_loss();
-                self.screen.note("reset: variables are gone, files are there")?;
+                self.screen.note(match reply.scope {
+                    ResetScope::Context => "reset: variables are gone, files are there",
+                    ResetScope::Session => {
+                        "reset: variables are gone, of every context of the session; files are there"
+                    }
+                })?;
             }
             Input::Session => self.describe().await?,
             Input::Keep => {
@@ -194,19 +199,22 @@ impl<'a> ReadEvalLoop<'a> {
     pub(super) fn request(&self, code: &str) -> ExecutionRequest {
         ExecutionRequest::Code(ExecuteRequest {
             code: code.to_owned(),
+            context: self.context.clone(),
             timeout_ms: self.timeout.map(milliseconds),
             ..Default::default()
         })
     }
 
     /// Runs code and shows its events. Ctrl-C interrupts the code; if that goes on, the next Ctrl-C
-    /// resets the session.
+    /// resets the context.
     async fn execute(&mut self, code: &str) -> Result<(), Failure> {
         // Ctrl-C that was pressed before the code ran is not for the code.
         while is_pending(&mut self.signals.interrupts).await {}
         let events = self.target.start(&self.session, self.request(code), false).await?;
         let mut evaluation = Evaluation { events, exception: None, number: &mut self.number };
         let (target, session) = (self.target, self.session.clone());
+        let context = self.context.clone();
+        let context = context.as_deref();
         let mut presses = 0;
         loop {
             tokio::select! {
@@ -220,8 +228,8 @@ impl<'a> ReadEvalLoop<'a> {
             // Events are shown meanwhile: the code must go on for the interrupt to reach it.
             let stop = async {
                 match presses {
-                    1 => target.interrupt(&session).await,
-                    _ => target.reset(&session).await.map(|()| true),
+                    1 => target.interrupt(&session, context).await,
+                    _ => target.reset(&session, context).await.map(|_| true),
                 }
             };
             let stopped = tokio::select! {
@@ -241,7 +249,7 @@ impl<'a> ReadEvalLoop<'a> {
 }
 
 const STILL_RUNNING: &str =
-    "still running: Ctrl-C again resets the session, and its variables are lost";
+    "still running: Ctrl-C again resets the kernel, and its variables are lost";
 
 /// The program ends while code runs.
 pub(super) const fn interrupted() -> Failure {

@@ -26,6 +26,21 @@ impl ExecutionRequest {
         }
     }
 
+    /// Has a context run it, if it is code.
+    pub(crate) fn set_context(&mut self, context: Option<String>) {
+        if let Self::Code(request) = self {
+            request.context = context;
+        }
+    }
+
+    /// The context that is to run it, unless that is the main one.
+    pub(crate) fn context(&self) -> Option<&str> {
+        match self {
+            Self::Code(request) => request.context.as_deref(),
+            Self::Command(_) => None,
+        }
+    }
+
     /// A request to run this code, with no options.
     #[cfg(test)]
     pub(crate) fn code(code: String) -> Self {

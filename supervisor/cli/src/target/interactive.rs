@@ -1,20 +1,27 @@
 //! The operations that only repl uses.
 
-use vivarium_api_types::AssistReply;
+use vivarium_api_types::{AssistReply, ResetReply};
 use vivarium_engine::DEFAULT_TENANT;
 
 use super::{Target, client};
 use crate::exit::Failure;
 
 impl Target {
-    /// Gives a session a fresh kernel.
-    pub(crate) async fn reset(&self, session: &str) -> Result<(), Failure> {
-        match self {
+    /// Gives a context a fresh kernel, by default the main one.
+    pub(crate) async fn reset(
+        &self,
+        session: &str,
+        context: Option<&str>,
+    ) -> Result<ResetReply, Failure> {
+        Ok(match self {
             Self::Embedded(engine) => {
-                Ok(engine.reset(DEFAULT_TENANT, session, None).await.map(drop)?)
+                engine.reset(DEFAULT_TENANT, session, context.map(str::to_owned)).await?
             }
-            Self::Daemon(remote) => Ok(client(remote).reset(session).await.map(drop)?),
-        }
+            Self::Daemon(remote) => match context {
+                None => client(remote).reset(session).await?,
+                Some(context) => client(remote).reset_context(session, context).await?,
+            },
+        })
     }
 
     /// Restarts a session's idle time.
