@@ -105,6 +105,7 @@ test("the examples of the README run and print what they say", needsDaemon, asyn
   assert.match(printed[1] ?? "", /^42\n[^]*b\n\nLinux\n\ngetp\w+\n2\n$/);
   assert.equal(printed[2], "0\n1\n2\nok\n");
   assert.equal(printed[3], "hello\n\n0\nsignal\n");
-  assert.match(printed[4] ?? "", /big\.bin 17\nnotes \d+\nnotes\/a\.txt 16\nthis\n16\nHELLO\n$/);
-  assert.equal(printed[5], "signal\n404 unknown_session\n");
+  assert.equal(printed[4], "2\ncontext\n1\n[ 'main', 'plots' ]\n");
+  assert.match(printed[5] ?? "", /big\.bin 17\nnotes \d+\nnotes\/a\.txt 16\nthis\n16\nHELLO\n$/);
+  assert.equal(printed[6], "signal\n404 unknown_session\n");
 });
