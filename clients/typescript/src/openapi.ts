@@ -2519,6 +2519,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "scratch"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContextSpec"] | null;
             };
         };
