@@ -1,7 +1,7 @@
 //! A session of a daemon under test.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -137,19 +137,6 @@ impl<'d> Session<'d> {
         wait::until_true("the session's end", || self.request("GET", "", None).status == 404);
     }
 
-    /// The cgroup that the kernel of its context `main` is in.
-    #[must_use]
-    #[track_caller]
-    pub fn leaf(&self) -> PathBuf {
-        let leaves = fs::read_dir(self.scope().join("kernel")).unwrap().flatten();
-        let before = |leaf: &PathBuf| {
-            let name = leaf.file_name()?.to_str()?;
-            name.strip_prefix("context-0-")?.parse::<u32>().ok()
-        };
-        let leaves = leaves.map(|entry| entry.path()).filter(|leaf| before(leaf).is_some());
-        leaves.max_by_key(before).unwrap()
-    }
-
     /// Waits until it runs this many executions.
     #[track_caller]
     pub fn until_running(&self, executions: usize) {
@@ -214,10 +201,17 @@ impl<'d> Session<'d> {
     #[must_use]
     #[track_caller]
     pub fn scope(&self) -> PathBuf {
+        self.leaf().ancestors().nth(2).unwrap().to_owned()
+    }
+
+    /// The directory of the cgroup that the kernel of its context `main` is in. Runs code to find out.
+    #[must_use]
+    #[track_caller]
+    pub fn leaf(&self) -> PathBuf {
         let text = fs::read_to_string(format!("/proc/{}/cgroup", self.kernel().pid)).unwrap();
         let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
-        let leaf = Path::new(own).parent().and_then(Path::file_name).unwrap();
-        self.daemon.cgroup().unwrap().join("tenants/default").join(leaf)
+        let (_, of_tenant) = own.rsplit_once("/tenants/").unwrap();
+        self.daemon.cgroup().unwrap().join("tenants").join(of_tenant)
     }
 
     /// Whether its kernel was forked from a template. Runs code to find out.
