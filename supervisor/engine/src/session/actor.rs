@@ -96,6 +96,8 @@ struct Actor {
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
     /// Leaves for who is to start next.
     making: JoinSet<MadeLeaf>,
+    /// Leaves that go. Their paths are those of the next session's that has this id.
+    removing: JoinSet<()>,
     /// How often it was reset.
     resets: u64,
     last_number: ExecutionNumber,
@@ -121,6 +123,7 @@ impl Actor {
             contexts: Contexts::new(accounting),
             commands: BTreeMap::new(),
             making: JoinSet::new(),
+            removing: JoinSet::new(),
             resets: 0,
             last_number: 0,
             last_question: FIRST_QUESTION,

@@ -2,6 +2,7 @@
 //! thread that may block: it takes a lock that is the whole host's.
 
 use std::future::pending;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -91,9 +92,10 @@ impl Actor {
         }
     }
 
-    /// Waits for those that are being made, as the session ends. Returns the commands that they are
+    /// Waits for those that are being made or removed, as the session ends. Returns the commands that they are
     /// for.
     pub(super) async fn unmade(&mut self) -> Vec<QueuedExecution> {
+        while self.removing.join_next().await.is_some() {}
         let mut commands = Vec::new();
         while let Some(made) = self.making.join_next().await {
             if let Ok(MadeLeaf { starting: Starting::Command(queued, _), .. }) = made {
@@ -104,13 +106,15 @@ impl Actor {
     }
 
     /// Removes a leaf that nothing lives in any more.
-    pub(super) fn remove_leaf(&self, leaf: Leaf) {
+    pub(super) fn remove_leaf(&mut self, leaf: Leaf) {
         let Some(scope) = self.resources.scope.clone() else { return };
         let session = self.session.identity.id.clone();
-        tokio::spawn(async move {
-            if let Err(error) = scope.remove_leaf(leaf).await {
-                // As a rule the whole scope has gone meanwhile.
-                tracing::debug!(session, %error, "a leaf was not removed");
+        while self.removing.try_join_next().is_some() {}
+        self.removing.spawn(async move {
+            if let Err(error) = scope.remove_leaf(leaf).await
+                && error.source.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(session, %error, "a leaf is left until its session ends");
             }
         });
     }
