@@ -268,17 +268,20 @@ impl Actor {
             Some((cause, of_other)) => (cause, with_kernel(&of_other)),
             None => cause::explain(end, &self.session.limits(), evidence),
         };
-        if !is_starting {
+        if !is_starting && !is_closing {
             let order = context.running.as_ref().and_then(|running| running.stop);
             self.launch.observer.kernel_restarted(match order {
                 _ if !by_order => cause,
                 Some(Stop::WallTime) => Cause::WallTime,
                 Some(Stop::CpuTime(_)) => Cause::CpuLimit,
-                Some(Stop::ContextDeleted) => Cause::Deleted,
-                Some(Stop::User | Stop::Reset) | None => Cause::Reset,
+                Some(Stop::User | Stop::Reset | Stop::ContextDeleted) | None => Cause::Reset,
             });
         }
-        self.ends_with_kernel(number, cause, &detail);
+        // One that is closed, or never ran anything, ends alone.
+        let ends_alone = number != FIRST_CONTEXT && matches!(end, KernelEnd::NotStarted(_));
+        if !is_closing && !ends_alone {
+            self.ends_with_kernel(number, cause, &detail);
+        }
         if took_execution {
             self.finish_killed(number, cause, &detail, usage, evidence.forks_refused);
         } else if let Some(context) = self.contexts.get_mut(number) {

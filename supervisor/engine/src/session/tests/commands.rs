@@ -18,7 +18,7 @@ fn complete() -> Work {
 
 impl Bench {
     /// Queues a command and has the agent start it.
-    async fn commanding(&mut self, timeout: Duration) -> (u64, Reply) {
+    pub(super) async fn commanding(&mut self, timeout: Duration) -> (u64, Reply) {
         let reply = self.submit_work(ls(), timeout, false).await;
         (self.agent.begin().await, reply)
     }

@@ -108,6 +108,25 @@ async fn closing_a_context_ends_what_it_runs_and_rejects_what_waits_there() {
 }
 
 #[tokio::test]
+async fn closing_a_context_is_nothing_to_commands() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let context = bench.open("other").await;
+    let (command, command_reply) = bench.commanding(NEVER).await;
+    let running = bench.submit_spec(in_context("other")).await;
+    let execution = bench.agent.begin().await;
+    let (reply, closed) = oneshot::channel();
+    bench.session.send(Command::CloseContext { name: "other".into(), reply }).await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::CloseContext { context }));
+    bench.agent.context_exited(context, 1, Some(execution), KILLED_BY_AGENT).await;
+    bench.agent.send(FromAgent::ContextClosed { context }).await;
+    assert!(closed.await.unwrap());
+    drop(running);
+    bench.agent.done(command, Completion::Exited(0)).await;
+    let outcome = outcome(command_reply).await;
+    assert_eq!((outcome.detail.as_str(), outcome.state), ("", State::Preserved));
+}
+
+#[tokio::test]
 async fn the_first_context_is_not_closed() {
     let mut bench = Bench::started(LONG_TIMEOUTS).await;
     for name in ["main", "none"] {
