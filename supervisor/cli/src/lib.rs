@@ -90,10 +90,10 @@ enum Command {
     /// Runs code or a command in a sandbox of its own.
     Run(Box<run::Args>),
     /// Runs code or a command in a session of a daemon.
-    Exec(exec::Args),
+    Exec(Box<exec::Args>),
     /// Opens a Python prompt in a sandbox.
     #[cfg(feature = "interactive")]
-    Repl(repl::Args),
+    Repl(Box<repl::Args>),
     /// Opens a shell, or another program, on a terminal in a session of a daemon.
     #[cfg(feature = "interactive")]
     Shell(attach::Args),
