@@ -53,6 +53,7 @@ pub fn frames(data: &[u8]) {
     let read = |pieces: &[&[u8]]| {
         let mut decoder = frame::Decoder::new(MAX_BYTES);
         let mut sequence = Sequence::default();
+        sequence.open(1);
         let mut said = Vec::new();
         for piece in pieces {
             decoder.push(piece);
@@ -61,8 +62,10 @@ pub fn frames(data: &[u8]) {
                     Ok(None) => break,
                     Ok(Some(message)) => {
                         let is_right = sequence.accept(&message).is_ok();
-                        if sequence.is_ready() {
-                            sequence.sent(1);
+                        for context in [0, 1] {
+                            if sequence.is_ready(context) {
+                                sequence.sent(context, context.into());
+                            }
                         }
                         said.push(format!("{message:?} {is_right}"));
                     }
