@@ -6,7 +6,7 @@
 //! ends it, [`end`] answers everybody who still waits and returns only when the last process and
 //! directory of the session are gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -98,6 +98,10 @@ struct Actor {
     making: JoinSet<MadeLeaf>,
     /// Leaves that go. Their paths are those of the next session's that has this id.
     removing: JoinSet<()>,
+    /// Commands that some of these leaves are for.
+    arriving: BTreeSet<ExecutionNumber>,
+    /// Signals for commands that have not been handed to the agent.
+    early_signals: BTreeSet<(ExecutionNumber, i32)>,
     /// How often it was reset.
     resets: u64,
     last_number: ExecutionNumber,
@@ -124,6 +128,8 @@ impl Actor {
             commands: BTreeMap::new(),
             making: JoinSet::new(),
             removing: JoinSet::new(),
+            arriving: BTreeSet::new(),
+            early_signals: BTreeSet::new(),
             resets: 0,
             last_number: 0,
             last_question: FIRST_QUESTION,
@@ -200,7 +206,7 @@ impl Actor {
                 continue;
             }
             if queued.spec.kind() == Kind::Command {
-                self.take_up_command(queued);
+                self.take_up_command(queued)?;
                 continue;
             }
             let execution = queued.number;

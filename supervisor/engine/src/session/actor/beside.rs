@@ -96,11 +96,13 @@ async fn next_event_of(number: ExecutionNumber, command: &RunningCommand) -> Com
 
 impl Actor {
     /// Starts a command, or first has a leaf made for it: one that nobody waits for outlives kernels.
-    pub(super) fn take_up_command(&mut self, queued: QueuedExecution) {
+    pub(super) fn take_up_command(&mut self, queued: QueuedExecution) -> Step {
         match self.resources.scope.clone().filter(|_| queued.spec.is_background()) {
             Some(scope) => {
                 let leaf = Leaf::Command(queued.number);
+                self.arriving.insert(queued.number);
                 self.make_leaf(scope, leaf, Starting::Command(Box::new(queued), self.resets));
+                Step::Continue(())
             }
             None => self.start_command(queued, None),
         }
@@ -111,7 +113,7 @@ impl Actor {
         &mut self,
         mut queued: QueuedExecution,
         made: Option<(LeafFiles, Accounting)>,
-    ) {
+    ) -> Step {
         let has_turn = queued.spec.waits_for_turn();
         let is_background = queued.spec.is_background();
         let has_terminal = queued.spec.prints_on();
@@ -135,7 +137,7 @@ impl Actor {
         let number = execution.number;
         if let Err(error) = self.channel.send_with(&message, alongside) {
             self.reject(execution, None, error.to_string());
-            return;
+            return Step::Continue(());
         }
         self.liveness.wanted();
         self.sequence.sent_command(number);
@@ -155,6 +157,7 @@ impl Actor {
         command.deadline.set(Awaited::Handover, &self.session.timing, command.execution.timeout);
         self.commands.insert(number, command);
         self.note_state();
+        self.send_early_signals(number)
     }
 
     pub(super) fn foreground_commands(&self) -> usize {

@@ -65,11 +65,13 @@ impl Actor {
         match (starting, made) {
             (Starting::Command(queued, resets), Ok(made)) => {
                 let number = queued.number;
-                self.start_command(*queued, Some(made));
+                self.arriving.remove(&number);
+                self.start_command(*queued, Some(made))?;
                 // It was reset meanwhile.
                 if resets == self.resets { Step::Continue(()) } else { self.end_with_reset(number) }
             }
             (Starting::Command(queued, _), Err(detail)) => {
+                self.arriving.remove(&queued.number);
                 let detail = format!("make the command's cgroup: {detail}");
                 self.never_ran(*queued, None, &detail, State::Preserved);
                 self.dispatch_all()

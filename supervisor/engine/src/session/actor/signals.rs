@@ -6,34 +6,45 @@ use vivarium_protocol::discard;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent, WindowSize};
 
 use super::{Actor, Step};
+use crate::session::execution::Kind;
 
 impl Actor {
-    /// Sends a command a signal that somebody wants it to have. Tells whether it runs.
+    /// Sends a command a signal that somebody wants it to have. Tells whether it runs, or is to.
     pub(super) fn signal_command(
         &mut self,
         number: ExecutionNumber,
         signal: Signal,
         reply: oneshot::Sender<bool>,
     ) -> Step {
+        let runs = self.commands.contains_key(&number);
+        let waits = !runs && self.waits(number);
+        discard(reply.send(runs || waits), "who asked may be gone");
+        if waits {
+            // As the host's kernel keeps one that is blocked: once, however often it was sent.
+            let early = std::mem::take(&mut self.early_signals).into_iter();
+            self.early_signals = early.filter(|(other, _)| self.waits(*other)).collect();
+            self.early_signals.insert((number, signal as i32));
+        }
+        if !runs {
+            return Step::Continue(());
+        }
         self.let_print(number)?;
-        let message = match signal {
-            // With what descends from it.
-            Signal::SIGKILL => ToAgent::Kill { execution: number },
-            _ => ToAgent::Signal { execution: number, signal: signal as i32 },
-        };
-        self.tell_command(number, &message, reply)
+        self.send(&message(number, signal as i32))
     }
 
-    /// Tells the agent something about a command, if it runs, and who asked whether it does.
-    pub(super) fn tell_command(
-        &mut self,
-        number: ExecutionNumber,
-        message: &ToAgent,
-        reply: oneshot::Sender<bool>,
-    ) -> Step {
-        let runs = self.commands.contains_key(&number);
-        discard(reply.send(runs), "who asked may be gone");
-        if runs { self.send(message) } else { Step::Continue(()) }
+    /// Whether this is a command that the agent has not been sent yet.
+    fn waits(&self, number: ExecutionNumber) -> bool {
+        let mut queue = self.contexts.first().queue.iter();
+        self.arriving.contains(&number)
+            || queue.any(|queued| queued.number == number && queued.spec.kind() == Kind::Command)
+    }
+
+    /// Sends a command that the agent has now what it was to have before.
+    pub(super) fn send_early_signals(&mut self, number: ExecutionNumber) -> Step {
+        let mut later = self.early_signals.split_off(&(number, i32::MIN));
+        let mut after = later.split_off(&(number + 1, i32::MIN));
+        self.early_signals.append(&mut after);
+        later.into_iter().try_for_each(|(_, signal)| self.send(&message(number, signal)))
     }
 
     /// Changes the size of a command's terminal, and tells who asked whether it has one.
@@ -49,5 +60,14 @@ impl Actor {
             return Step::Continue(());
         }
         self.send(&ToAgent::Resize { execution, size })
+    }
+}
+
+fn message(execution: ExecutionNumber, signal: i32) -> ToAgent {
+    if signal == Signal::SIGKILL as i32 {
+        // With what descends from it.
+        ToAgent::Kill { execution }
+    } else {
+        ToAgent::Signal { execution, signal }
     }
 }

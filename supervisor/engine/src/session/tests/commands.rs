@@ -215,3 +215,22 @@ async fn completion_on_a_busy_session_is_refused() {
     bench.agent.done(execution, Completion::Ok).await;
     assert_eq!(outcome(reply).await.status, Status::Ok);
 }
+
+#[tokio::test]
+async fn a_signal_for_a_command_that_waits_follows_it_to_the_agent() {
+    let mut bench = Bench::unstarted(LONG_TIMEOUTS).await;
+    let reply = bench.submit_work(ls(), NEVER, false).await;
+    let signal = |signal| move |reply| Command::Signal(1, signal, reply);
+    for name in [Signal::SIGTERM, Signal::SIGKILL, Signal::SIGTERM] {
+        assert_eq!(bench.session.ask(signal(name)).await, Some(true));
+    }
+    let other = |reply| Command::Signal(2, Signal::SIGTERM, reply);
+    assert_eq!(bench.session.ask(other).await, Some(false), "there is no such command");
+    bench.agent.start().await;
+    let execution = bench.agent.begin().await;
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Kill { execution }));
+    assert_eq!(bench.agent.recv().await, Some(ToAgent::Signal { execution, signal: 15 }));
+    bench.agent.done(execution, Completion::Signaled(9)).await;
+    assert_eq!(outcome(reply).await.status, Status::Killed);
+    bench.works().await;
+}
