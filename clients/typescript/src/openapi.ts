@@ -749,6 +749,7 @@ export interface components {
         };
         /** @description The contexts of a session, `main` first, then in the order in which they were opened. */
         ContextList: {
+            /** @description All of them: there are few. */
             contexts: components["schemas"]["ContextInfo"][];
         };
         /** @description A context to open. */
@@ -1542,6 +1543,7 @@ export interface components {
             context: string;
             /** @description The execution that the reset ended there; null if nothing was running. */
             ended_execution_id?: string | null;
+            /** @description How much was ended with the kernel. */
             scope: components["schemas"]["ResetScope"];
             /** @description The session's id */
             session_id: string;
@@ -2555,6 +2557,7 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
+                /** @description Id of the context; `main` is the one that every session has */
                 context: string;
             };
             cookie?: never;
@@ -2588,6 +2591,7 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
+                /** @description Id of the context; `main` is the one that every session has */
                 context: string;
             };
             cookie?: never;
@@ -2619,6 +2623,7 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
+                /** @description Id of the context; `main` is the one that every session has */
                 context: string;
             };
             cookie?: never;
@@ -2652,6 +2657,7 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
+                /** @description Id of the context; `main` is the one that every session has */
                 context: string;
             };
             cookie?: never;

@@ -43,6 +43,7 @@ pub struct ContextInfo {
 /// The contexts of a session, `main` first, then in the order in which they were opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ContextList {
+    /// All of them: there are few.
     pub contexts: Vec<ContextInfo>,
 }
 

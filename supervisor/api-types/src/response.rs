@@ -335,6 +335,7 @@ pub struct ResetReply {
     pub context: String,
     /// The execution that the reset ended there; null if nothing was running.
     pub ended_execution_id: Option<String>,
+    /// How much was ended with the kernel.
     pub scope: ResetScope,
 }
 

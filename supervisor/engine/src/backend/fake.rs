@@ -254,6 +254,10 @@ impl FakeAgent {
                     self.value(execution, &code).await;
                     self.done(execution, Completion::Ok).await;
                 }
+                ToAgent::OpenContext { context } => self.context_ready(context, 1).await,
+                ToAgent::CloseContext { context } => {
+                    self.send(FromAgent::ContextClosed { context }).await;
+                }
                 ToAgent::Replace { .. } => {
                     let end = KernelEnd::Signaled { signal: 9, by_agent: true };
                     self.exited(1, None, end).await;

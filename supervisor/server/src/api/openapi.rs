@@ -120,6 +120,7 @@ fn of_parameter(name: &str) -> Option<&'static str> {
     match name {
         "id" => Some("Id of the session"),
         "execution_id" => Some("Id of the execution"),
+        "context" => Some("Id of the context; `main` is the one that every session has"),
         "If-Range" => Some("The `ETag` of an earlier answer: without it the whole file is sent"),
         "If-None-Match" => Some("The `ETag` of an earlier answer: 304 if the file is the same"),
         _ => None,

@@ -18,20 +18,23 @@ pub(super) struct Spawned {
 impl Outside<'_> {
     /// Runs a test of a session whose first kernel is up. It gets that kernel and its leaf.
     pub(super) fn run(test: &str, body: impl FnOnce(Outside<'_>, Spawned, &FakeLeaf)) {
-        fixture::in_child(&format!("{}::{test}", module_path!()), || {
-            let workdir = tempfile::tempdir().unwrap();
-            let context = context(workdir.path());
-            let leaf = FakeLeaf::new();
-            let (supervisor, control) = UnixStream::pair().unwrap();
-            let (launcher, theirs) = UnixStream::pair().unwrap();
-            let session =
-                Session::new(&context, &control, theirs, Some(control_of(&leaf))).unwrap();
-            let mut outside = Outside { session, supervisor, launcher };
-            let kernel = outside.spawned();
-            assert_eq!(kernel.leaf, Leaf::FIRST);
-            let kernel = outside.kernel_up(kernel);
-            body(outside, kernel, &leaf);
-        });
+        fixture::in_child(
+            &format!("{}::{test}", module_path!().trim_end_matches("::outside")),
+            || {
+                let workdir = tempfile::tempdir().unwrap();
+                let context = context(workdir.path());
+                let leaf = FakeLeaf::new();
+                let (supervisor, control) = UnixStream::pair().unwrap();
+                let (launcher, theirs) = UnixStream::pair().unwrap();
+                let session =
+                    Session::new(&context, &control, theirs, Some(control_of(&leaf))).unwrap();
+                let mut outside = Outside { session, supervisor, launcher };
+                let kernel = outside.spawned();
+                assert_eq!(kernel.leaf, Leaf::FIRST);
+                let kernel = outside.kernel_up(kernel);
+                body(outside, kernel, &leaf);
+            },
+        );
     }
 
     /// What the launcher is asked for.
