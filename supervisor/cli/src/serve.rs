@@ -1,6 +1,7 @@
 //! `vivarium serve`
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
@@ -39,6 +40,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     let runtime = Builder::new_multi_thread()
         .enable_all()
+        // Memory is read on such a thread every few seconds, so one always stays. Where there is
+        // none and no more can be made (RLIMIT_NPROC, pids.max), `spawn_blocking` panics.
+        .thread_keep_alive(Duration::from_secs(60))
         .build()
         .map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))?;
     runtime.block_on(serve(args, &host, config, prepared))

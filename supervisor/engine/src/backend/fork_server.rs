@@ -7,13 +7,15 @@
 //! there: one that forks nothing [`FORKED_WITHIN`] is killed, and its orders go to the next.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::process::Child;
@@ -231,7 +233,18 @@ async fn wait(mut launcher: UnixStream, pid: Pid, within: Duration) -> bool {
         let flags = WaitPidFlag::WEXITED;
         let status = match waitid(Id::Pid(pid), flags | WaitPidFlag::WNOHANG)? {
             WaitStatus::StillAlive => {
-                tokio::task::spawn_blocking(move || waitid(Id::Pid(pid), flags)).await??
+                // No thread waits for it: one may not be had where a tenant has all processes that
+                // the daemon's id may have. It is readable once the process has ended (pidfd_open(2)).
+                let pid = rustix::process::Pid::from_raw(pid.as_raw())
+                    .ok_or(io::ErrorKind::InvalidInput)?;
+                let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+                #[expect(
+                    deprecated,
+                    reason = "the replacement is unsafe for the sake of types whose as_raw_fd lies; OwnedFd's does not"
+                )]
+                let pidfd = AsyncFd::with_interest(pidfd, Interest::READABLE)?;
+                pidfd.readable().await?.retain_ready();
+                waitid(Id::PIDFd(pidfd.get_ref().as_fd()), flags)?
             }
             ended => ended,
         };
