@@ -4,6 +4,7 @@
 mod harness;
 
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 
 use harness::transfers::send_content;
 use harness::{Session, policy};
@@ -243,6 +244,16 @@ fn a_flood_of_output_and_a_transfer_go_on_together() {
     assert!(session.finish().exception.is_none());
 }
 
+/// An upload that takes the agent many turns, up to its end, which closes its socket. Nothing of what
+/// the agent says is read before that.
+fn upload_and_read_nothing(session: &mut Session) -> (u64, UnixStream) {
+    let (upload, socket) = session.begin(write("large"));
+    let mut end = socket.try_clone().unwrap();
+    send_content(socket, &vec![7; 32 << 20]);
+    assert_eq!(end.read(&mut [0]).unwrap(), 0);
+    (upload, end)
+}
+
 /// Which of two is done first: a listing of many files, or an upload that was begun after it and takes
 /// more turns of the agent's than that.
 fn first_of_listing_and_upload(session: &mut Session) -> &'static str {
@@ -253,11 +264,7 @@ fn first_of_listing_and_upload(session: &mut Session) -> &'static str {
         limit: 1,
     };
     let (listing, _socket) = session.begin(list);
-    let (upload, socket) = session.begin(write("large"));
-    let mut end = socket.try_clone().unwrap();
-    send_content(socket, &vec![7; 32 << 20]);
-    // Nothing of what the agent says is read before the upload is over, which closes its socket.
-    assert_eq!(end.read(&mut [0]).unwrap(), 0);
+    let (upload, _end) = upload_and_read_nothing(session);
     session.done(upload).unwrap();
     let first = if session.has_done(listing) { "listing" } else { "upload" };
     session.done(listing).unwrap();
@@ -278,7 +285,10 @@ fn nothing_is_listed_for_a_supervisor_that_does_not_keep_up() {
         "import os\nblock = b'x' * 65536\nwhile not os.path.exists('stop'): os.write(1, block)";
     session.start(flood, vec![]);
     session.wait_for_output();
+    // While this is taken, the output fills what the agent holds for a supervisor that reads nothing.
+    let (filled, _end) = upload_and_read_nothing(&mut session);
     assert_eq!(first_of_listing_and_upload(&mut session), "upload");
+    session.done(filled).unwrap();
     session.write_file("stop", b"").unwrap();
     assert!(session.finish().exception.is_none());
 }
