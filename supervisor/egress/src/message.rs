@@ -33,6 +33,8 @@ pub enum ToGate {
         tenant: String,
         /// What it may do.
         rules: Rules,
+        /// What signs for the hosts of its secrets. Rules with secrets are refused without.
+        authority: Option<Authority>,
     },
     /// Put other rules in place of a session's, for connections from now on. Secrets may change, and
     /// hosts for which TLS ends at the gate. Rules with an error change nothing.
@@ -78,9 +80,6 @@ pub enum FromGate {
     Opened {
         /// Its key.
         session: SessionKey,
-        /// The certificate, as PEM, with which the gate signs for hosts for which it ends TLS. Only
-        /// this session is to trust it. There for every session, as rules may change.
-        ca_pem: String,
     },
     /// A session is not served.
     NotOpened {
@@ -133,6 +132,30 @@ pub enum FromGate {
         /// The answer, or why there is none.
         result: Result<CallResponse, CallError>,
     },
+}
+
+/// A session's own certificate authority, which signs for the hosts for which the gate ends TLS. Only
+/// that session trusts it.
+///
+/// The supervisor makes it: programs of the session are to trust it from their start, before there is
+/// a socket to open the session with, and also when another gate has taken over.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authority {
+    /// Its certificate, as PEM: ECDSA on P-256, its subject [`AUTHORITY_NAME`] as common name and no
+    /// more, its key identifier the first 20 bytes of the SHA-256 of its public key (rcgen's default).
+    pub certificate_pem: String,
+    /// Its private key: PKCS#8, as PEM.
+    pub key_pem: String,
+}
+
+/// The subject of every [`Authority`].
+pub const AUTHORITY_NAME: &str = "Vivarium session";
+
+impl fmt::Debug for Authority {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
 }
 
 /// A request for the daemon itself: any host, with the checks of addresses that sessions have.

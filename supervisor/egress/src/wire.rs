@@ -92,7 +92,8 @@ mod tests {
     use crate::rules::Rules;
 
     fn open(session: SessionKey) -> ToGate {
-        ToGate::Open { session, tenant: "default".to_owned(), rules: Rules::default() }
+        let (tenant, rules) = ("default".to_owned(), Rules::default());
+        ToGate::Open { session, tenant, rules, authority: None }
     }
 
     /// Receives in pieces of `piece` bytes; each session's socket is to say which session's it is.
