@@ -24,11 +24,13 @@ mod unpack;
 mod upload;
 mod watch;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
@@ -54,6 +56,8 @@ pub(crate) struct Workdir {
     prefix: &'static str,
     owner: Option<u32>,
     max_file_bytes: Option<u64>,
+    /// Whether lists have the session's own directories ([`OWN_DIRECTORIES`]) too.
+    shows_all: bool,
 }
 
 impl Workdir {
@@ -66,14 +70,19 @@ impl Workdir {
     ) -> Result<Self, FileError> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let root = open(path, flags, Mode::empty())?;
-        Ok(Self { root, prefix: "", owner, max_file_bytes })
+        Ok(Self { root, prefix: "", owner, max_file_bytes, shows_all: false })
+    }
+
+    /// A home or volume, open as `root`.
+    pub(crate) const fn of(root: OwnedFd) -> Self {
+        Self { root, prefix: "", owner: None, max_file_bytes: None, shows_all: true }
     }
 
     /// The directory at `path` as one beneath which everything stays, made if it is missing.
     pub(crate) fn beneath(&self, path: &Path) -> Result<Self, FileError> {
         let root = self.make_directories(path)?;
         let (owner, max_file_bytes) = (self.owner, self.max_file_bytes);
-        Ok(Self { root, prefix: self.prefix, owner, max_file_bytes })
+        Ok(Self { root, prefix: self.prefix, owner, max_file_bytes, shows_all: self.shows_all })
     }
 
     /// Writes a file of an execution's, making its parent directories.
@@ -145,6 +154,19 @@ impl AsFd for Workdir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
+}
+
+/// The names in a directory.
+pub(crate) fn names(directory: &OwnedFd) -> Result<Vec<OsString>, FileError> {
+    let opened = open_beneath(directory, Path::new("."), OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+    let mut names = Vec::new();
+    for entry in Dir::from_fd(opened)? {
+        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Opens `path` beneath `directory`, as the module describes.

@@ -6,12 +6,13 @@
 //!
 //! Host id 0 is never mapped: it is in no range, and the daemon never runs as root.
 
+use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use nix::sched::{CloneFlags, setns};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{Pid, getegid, geteuid};
 use vivarium_protocol::discard;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
@@ -39,6 +40,19 @@ pub(crate) fn enter(namespace: impl AsFd) -> Result<(), Failure> {
     setns(namespace, CloneFlags::CLONE_NEWUSER)
         .or_failure("setns into the range of subordinate ids")
         .map_err(|failed| Failure { layer: Some(Layer::Credentials), ..failed })
+}
+
+/// Enters a new namespace with this process's own id alone, to have its capabilities over files of that
+/// id.
+pub(crate) fn enter_own() -> Result<(), Failure> {
+    let (uid, gid) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER).or_failure("unshare the user namespace")?;
+    let write = |name: &str, text: String| {
+        fs::write(format!("/proc/self/{name}"), text).or_failure("map the daemon's own id")
+    };
+    write("setgroups", "deny".to_owned())?;
+    write("uid_map", format!("{uid} {uid} 1"))?;
+    write("gid_map", format!("{gid} {gid} 1"))
 }
 
 fn create(table: &DescriptorTable, control: &UnixStream) -> Result<(), Failure> {

@@ -63,7 +63,8 @@ fn run(
     let Received { policy, program, first_leaf, template } = receive_policy(control)?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
-    let context = Context { policy, host, program: Some(program), leaf: Leaf::FIRST };
+    let leaf = Leaf::FIRST;
+    let mut context = Context { policy, host, program: Some(program), leaf, stores: Vec::new() };
 
     // Orphans become our children, so that wait(2) reports their end.
     prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
@@ -80,6 +81,8 @@ fn run(
     })?;
     let Forked::Parent { child: agent } = forked else {
         drop((to_agent, zygote));
+        // While this still has the daemon's id, which alone may search the way to them.
+        context.stores = sandbox::take_stores(&context)?;
         let code = pid1::main(&context, control, to_launcher, first_leaf);
         drop(lifeline); // closes with the agent, and not before
         return Ok(code);

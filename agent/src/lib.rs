@@ -9,6 +9,7 @@
 //! | [`launcher`] | outside | makes the namespaces and the agent; spawns kernels and commands in them |
 //! | [`id_namespace`] | outside | makes the user namespace of all subordinate ids, once per daemon |
 //! | [`zygote`] | outside | a warmed Python that forks kernels, and [`ffi`], by which Python calls it |
+//! | [`storage`] | outside | reads, measures and removes what is in one home or volume |
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
 //! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`pid1`] | PID 1 inside | applies the layers of the inside, then runs the session's event loop |
@@ -21,7 +22,7 @@
 //! | [`sys`] | everywhere | the `unsafe` code, but for [`ffi`]'s |
 //!
 //! A module uses those that are below it in this order, never the other way round:
-//! launcher, zygote and [`ffi`]; pid1; kernel and spawn; sandbox and inspect; all others. A test holds
+//! launcher, zygote, storage and [`ffi`]; pid1; kernel and spawn; sandbox and inspect; all others. A test holds
 //! the modules to having no circle (tests/tests/repository).
 
 mod children;
@@ -38,6 +39,7 @@ mod pid1;
 mod sandbox;
 mod spawn;
 mod startup;
+mod storage;
 mod sys;
 mod usage;
 mod zygote;
@@ -48,7 +50,7 @@ use std::process::ExitCode;
 
 use self::sys::DescriptorTable;
 
-/// Runs what the command line names: `launch`, `template`, `range`, or `inspect PATH`.
+/// Runs what the command line names: `launch`, `template`, `range`, `storage`, or `inspect PATH`.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -65,6 +67,7 @@ fn run(command: &OsStr) -> ExitCode {
     let main: fn(DescriptorTable, UnixStream) -> ExitCode = match command.as_encoded_bytes() {
         b"launch" => launcher::main,
         b"template" => |table, control| zygote::main(table, &control),
+        b"storage" => |table, control| storage::main(&table, &control),
         b"range" => |table, control| id_namespace::main(&table, &control),
         _ => return usage_error(),
     };

@@ -52,6 +52,19 @@ pub(crate) fn abort_core_dumps() -> Result<(), Failure> {
     rlimits::abort_core_dumps().map_err(|error| error.into_failure(Layer::Rlimits))
 }
 
+/// Takes a session's homes and volumes as mounts that only the session has. For the agent, in its mount
+/// namespace and before it takes the session's ids: these could not search the daemon's directories.
+pub(crate) fn take_stores(context: &Context) -> Result<Vec<OwnedFd>, Failure> {
+    mounts::take_stores(context).map_err(|error| error.into_failure(Layer::Mounts))
+}
+
+/// Confines a process that works on one home or volume from outside: to the `directory`, and to what
+/// it needs to read or change the files of other ids in it.
+pub(crate) fn confine_to_store(directory: &OwnedFd, writes: bool) -> Result<(), Failure> {
+    credentials::keep_for_storage().map_err(|error| error.into_failure(Layer::Credentials))?;
+    landlock::confine_to(directory, writes).map_err(|error| error.into_failure(Layer::Landlock))
+}
+
 /// Nobody of the same id may trace this process, nor open its memory in /proc: `PR_SET_DUMPABLE`
 /// of prctl(2). For a process that is in a session and not confined yet.
 pub(crate) fn forbid_tracing() -> Result<(), Failure> {
@@ -118,6 +131,8 @@ pub(crate) struct Context {
     pub(crate) program: Option<OwnedFd>,
     /// Where the kernel or command that is being spawned starts, if there is a cgroup.
     pub(crate) leaf: Leaf,
+    /// In the agent: the session's homes and volumes, as mounts that are not attached yet.
+    pub(crate) stores: Vec<OwnedFd>,
 }
 
 #[derive(Debug, Default)]

@@ -18,6 +18,7 @@ pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
 pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
 pub use self::port::{Connect, LoopbackAddress};
 pub use self::repr::ReprLimits;
+pub use self::storage::{StorageOperation, StorageReply, StorageRequest, StorageUsage};
 pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
     ToZygote,
@@ -35,6 +36,7 @@ mod id_namespace;
 mod launcher;
 mod port;
 mod repr;
+mod storage;
 mod template;
 mod work;
 

@@ -8,6 +8,12 @@ use std::path::Path;
 /// to it, unless the operator shows something else there.
 pub const ALIASES: [&str; 2] = ["/mnt/data", "/home/user"];
 
+/// Where a session's home is.
+pub const HOME: &str = "/home/sandbox";
+
+/// Where a session's volumes are, each in a directory.
+pub const VOLUMES: &str = "/mnt";
+
 /// The session's own directory for temporary files.
 pub const TMP: &str = "/tmp";
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::layer::Plan;
+use crate::places;
 use crate::units::Limit;
 
 /// The limits of one session. Units are in the names.
@@ -116,6 +117,17 @@ pub struct CgroupPlacement {
     pub limits_pids: bool,
 }
 
+/// A home or volume: a directory of the host, ours, that outlives the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreMount {
+    /// Its path on the host.
+    pub source: PathBuf,
+    /// Where it appears inside: [`places::HOME`], or beneath [`places::VOLUMES`].
+    pub target: PathBuf,
+    /// Whether it can only be read.
+    pub read_only: bool,
+}
+
 /// Everything the agent needs to know to make one session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
@@ -141,6 +153,8 @@ pub struct Policy {
     pub cgroup: Option<CgroupPlacement>,
     /// Subordinate ids, where the host grants them.
     pub ids: Option<SubordinateIds>,
+    /// Its home and volumes. They need the mounts layer.
+    pub stores: Vec<StoreMount>,
 }
 
 /// Why a [`Policy`] is refused.
@@ -165,6 +179,9 @@ pub enum PolicyError {
     /// A variable name or value the system can not carry.
     #[error("env: {0:?} is not a variable the system can carry (empty name, '=' or NUL)")]
     Env(String),
+    /// A home or volume that would appear elsewhere than where they do, or in another.
+    #[error("stores: {0:?} is not the home, nor a place of its own beneath /mnt")]
+    Store(PathBuf),
     /// Ids that are the host's own.
     #[error("ids: host id 0 and equal ids are never mapped into a session")]
     Ids,
@@ -185,6 +202,13 @@ impl Policy {
     #[must_use]
     pub fn inner_workdir(&self) -> &Path {
         self.host_workdir.as_deref().unwrap_or(&self.workdir)
+    }
+
+    /// The session's home, if it has one.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        let home = Path::new(places::HOME);
+        self.stores.iter().any(|store| store.target == home).then_some(home)
     }
 
     /// Checks what the types can not.
@@ -214,11 +238,34 @@ impl Policy {
         {
             return Err(PolicyError::Ids);
         }
+        self.check_stores()?;
         if self.plan.applies(Layer::Cgroup) && self.cgroup.is_none() {
             return Err(PolicyError::Missing("the cgroup layer is planned without a scope"));
         }
         if !self.plan.applies(Layer::Mounts) && self.host_workdir.is_none() {
             return Err(PolicyError::Missing("without the mounts layer a host_workdir is needed"));
+        }
+        Ok(())
+    }
+
+    fn check_stores(&self) -> Result<(), PolicyError> {
+        use crate::layer::Layer;
+        if !self.stores.is_empty() && !self.plan.applies(Layer::Mounts) {
+            return Err(PolicyError::Missing("homes and volumes need the mounts layer"));
+        }
+        let nested = |one: &Path, other: &Path| one.starts_with(other) || other.starts_with(one);
+        for (index, StoreMount { source, target, .. }) in self.stores.iter().enumerate() {
+            check_path("stores.source", source)?;
+            check_path("stores.target", target)?;
+            let volumes = Path::new(places::VOLUMES);
+            let is_volume = target.starts_with(volumes) && target != volumes;
+            let mut others = self.stores.iter().skip(index + 1);
+            if !(is_volume || target == Path::new(places::HOME))
+                || nested(target, &self.workdir)
+                || others.any(|other| nested(target, &other.target))
+            {
+                return Err(PolicyError::Store(target.clone()));
+            }
         }
         Ok(())
     }

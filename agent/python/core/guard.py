@@ -136,6 +136,11 @@ def call_without_workdir(function, *args):
         sys.path = users_path
 
 
+def workdir():
+    """The session's workdir, which is not HOME in a session that has a home."""
+    return posix.environ[b"TMPDIR"].decode().rpartition("/")[0]
+
+
 def load(name):
     """A module of the standard library; None if the user put another in its place."""
     if name not in modules:

@@ -6,7 +6,7 @@ file can be imported, both until the next execution. Processes that multiprocess
 ever.
 """
 
-from guard import FILE_PREFIX, main_module, posix, sys
+from guard import FILE_PREFIX, main_module, posix, sys, workdir
 
 REGULAR, KIND = 0o100000, 0o170000
 
@@ -25,7 +25,7 @@ def begin(filename):
     if not filename or filename.startswith(FILE_PREFIX):
         return None
     # Not the working directory, which user code may have changed.
-    path = "%s/%s" % (posix.environ[b"HOME"].decode(), filename)
+    path = "%s/%s" % (workdir(), filename)
     if not is_file(path):
         return filename
     State.file, State.directory = path, path.rpartition("/")[0]

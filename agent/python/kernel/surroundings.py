@@ -1,6 +1,6 @@
 """The working directory and the variables that one execution has for itself."""
 
-from guard import load, posix
+from guard import load, posix, workdir
 
 
 class Surroundings:
@@ -16,7 +16,7 @@ class Surroundings:
         if self.cwd:
             came_from = posix.open(".", posix.O_PATH | posix.O_CLOEXEC)
             # Not relative to the working directory, which user code may have changed.
-            posix.chdir("%s/%s" % (posix.environ[b"HOME"].decode(), self.cwd))
+            posix.chdir("%s/%s" % (workdir(), self.cwd))
             self.came_from = came_from
         self.environ.update(self.variables)
 

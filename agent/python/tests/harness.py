@@ -106,7 +106,7 @@ class Kernel:
         # As `arguments` in agent/src/inspect.rs.
         version = tuple(map(int, inspected["version"].split(".")[:2]))
         arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
-        env = {"PATH": os.environ["PATH"], "HOME": workdir, "LANG": "C.UTF-8", **environment}
+        env = {"PATH": os.environ["PATH"], "HOME": workdir, "TMPDIR": workdir + "/.tmp", "LANG": "C.UTF-8", **environment}
 
         def descriptors():
             # Through high numbers, since other pipes may have 3 and 4.

@@ -70,8 +70,12 @@ impl Deletion {
         let path = checked(path)?;
         let (parent, name) = workdir.open_parent(&path)?;
         fstatat(&parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-        let name = name.to_owned();
-        Ok(Self { parent, name, top: None, inner: None, entries: 0 })
+        Ok(Self::of(parent, name.to_owned()))
+    }
+
+    /// Of what has this name in an open directory.
+    pub(crate) const fn of(parent: OwnedFd, name: OsString) -> Self {
+        Self { parent, name, top: None, inner: None, entries: 0 }
     }
 
     pub(crate) fn step(&mut self) -> Option<Result<(), FileError>> {

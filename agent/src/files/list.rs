@@ -38,6 +38,8 @@ pub(crate) struct Listing {
     /// What the paths begin with, as reported.
     prefix: &'static str,
     recursive: bool,
+    /// Whether the session's own directories are left out.
+    hides_own: bool,
     after: String,
     limit: usize,
     page: BTreeSet<Found>,
@@ -89,7 +91,8 @@ impl Listing {
         let levels = vec![Level::open(&workdir.root, name, path.clone())?];
         let prefix = workdir.prefix;
         let (page, bytes, cut) = (BTreeSet::new(), 0, None);
-        Ok(Self { levels, prefix, recursive, after, limit, page, bytes, cut })
+        let hides_own = prefix.is_empty() && !workdir.shows_all;
+        Ok(Self { levels, prefix, recursive, hides_own, after, limit, page, bytes, cut })
     }
 
     /// Reads some more. Returns the page once it is complete, without files of the inodes `hidden`.
@@ -126,7 +129,7 @@ impl Listing {
             let look = || is_directory(&level.directory, name);
             kind.map_or_else(look, |kind| kind == Type::Directory)
         };
-        let is_at_the_top = self.prefix.is_empty() && level.path.as_os_str().is_empty();
+        let is_at_the_top = self.hides_own && level.path.as_os_str().is_empty();
         if is_at_the_top && is_own_directory(name.as_os_str()) && is_directory() {
             return;
         }

@@ -71,6 +71,17 @@ pub(crate) fn give_up_capabilities() -> Result<(), LayerError> {
     capabilities::keep(&[])
 }
 
+/// For a process that works on a home or volume: keeps what reading, giving away and removing files of
+/// subordinate ids takes, where it has that at all.
+pub(crate) fn keep_for_storage() -> Result<(), LayerError> {
+    let held = capabilities::permitted()?;
+    let kept: Vec<_> = capabilities::STORAGE.into_iter().filter(|one| held.contains(one)).collect();
+    capabilities::bound_if_permitted(&kept)?;
+    capabilities::keep(&kept)?;
+    no_new_privs()?;
+    forbid_tracing()
+}
+
 /// Nobody without a capability over the host may trace this process or open its /proc files:
 /// proc(5), `PR_SET_DUMPABLE` of prctl(2).
 pub(super) fn forbid_tracing() -> Result<(), LayerError> {

@@ -57,14 +57,15 @@ pub(crate) fn kernel_environment(context: &Context) -> Result<Vec<CString>, Laye
 /// none.
 fn variables(context: &Context) -> Vec<(String, String)> {
     let policy = &context.policy;
-    let home = policy.inner_workdir().to_string_lossy();
+    let workdir = policy.inner_workdir();
+    let home = policy.home().unwrap_or(workdir).to_string_lossy();
     let beneath = |name: &str| format!("{home}/{name}");
     // More threads than cores only cost memory: each OpenBLAS thread reserves tens of MiB,
     // which counts against RLIMIT_AS where no cgroup limits memory.
     let threads = policy.limits.cpu_cores.threads(context.host.cpus).to_string();
     let mut ours = vec![
         ("HOME", home.to_string()),
-        ("TMPDIR", beneath(".tmp")),
+        ("TMPDIR", format!("{}/.tmp", workdir.display())),
         ("XDG_CACHE_HOME", beneath(".cache")),
         ("XDG_CONFIG_HOME", beneath(".config")),
         ("XDG_DATA_HOME", beneath(".local/share")),

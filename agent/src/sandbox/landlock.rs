@@ -9,12 +9,13 @@ mod rules;
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, RestrictSelfAttr, RestrictionStatus, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, RestrictSelfAttr, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
@@ -84,6 +85,20 @@ fn enforce(context: &Context, rules: Vec<rules::Rule>) -> Result<RestrictionStat
         }
     }
     Ok(created.log_same_exec(false)?.log_new_exec(false)?.log_subdomains(false)?.restrict_self()?)
+}
+
+/// Confines the calling thread to the files beneath `directory`, and to no network. Where the kernel
+/// has no Landlock, what it opens is beneath that all the same.
+pub(super) fn confine_to(directory: &OwnedFd, writes: bool) -> Result<(), LayerError> {
+    let allowed = PathBeneath::new(directory, rules::of_storage(writes));
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .add_rule(allowed)?
+        .restrict_self()?;
+    Ok(())
 }
 
 impl From<RulesetError> for LayerError {

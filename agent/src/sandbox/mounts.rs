@@ -15,6 +15,7 @@
 //! | `/dev` | null, zero, full, random, urandom, tty, the fd links |
 //! | `/dev/pts` | the session's own terminals (devpts) |
 //! | `/mnt/data`, `/home/user` | links to the workdir, unless something is shown there |
+//! | `/home/sandbox`, beneath `/mnt` | the session's home and volumes, directories of the host |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
 
 mod etc;
@@ -23,6 +24,7 @@ mod tree;
 mod verify;
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +78,11 @@ fn build(context: &Context) -> Result<(), LayerError> {
     tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;
+    for (mount, store) in context.stores.iter().zip(&context.policy.stores) {
+        let place = stage.join(store.target.strip_prefix("/").unwrap_or(&store.target));
+        tree::make_directory(&place)?;
+        tree::place(mount, &place)?;
+    }
     for source in sources.iter().chain(&etc) {
         attach(source, stage)?;
     }
@@ -144,6 +151,18 @@ fn write_python(interpreter: &Interpreter, path: &Path) -> Result<(), LayerError
         Entry::Script(text) => tree::write_file(&directory.join(name), &text, 0o755),
         Entry::Link(to) => tree::symlink(to, &directory.join(name)),
     })
+}
+
+/// The session's homes and volumes, in the order of the policy.
+pub(super) fn take_stores(context: &Context) -> Result<Vec<OwnedFd>, LayerError> {
+    let stores = &context.policy.stores;
+    if stores.is_empty() {
+        return Ok(Vec::new());
+    }
+    // As in `build`: so that these mounts are private too.
+    mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
+    let access = |read_only| if read_only { Access::ReadOnly } else { Access::Writable };
+    stores.iter().map(|store| detached(&store.source, access(store.read_only))).collect()
 }
 
 /// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.

@@ -71,7 +71,7 @@ impl ForkedChild {
         let (Handoff { policy, leaf }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
             .or_failure("receive what belongs to the session")?;
         policy.validate().or_failure("validate the policy")?;
-        let context = Context { policy, host, program: None, leaf };
+        let context = Context { policy, host, program: None, leaf, stores: Vec::new() };
         let mut fds = fds.into_iter();
         let namespaces = SessionNamespaces::receive(&context, &mut fds)
             .or_failure("receive the session's namespaces")?;

@@ -82,6 +82,7 @@ pub(crate) fn policy() -> Policy {
         host_workdir: None,
         cgroup: None,
         ids: None,
+        stores: Vec::new(),
     }
 }
 

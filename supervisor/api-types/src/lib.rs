@@ -13,6 +13,7 @@ mod context;
 mod cut;
 mod event;
 mod files;
+mod homes;
 mod kept;
 mod limits;
 mod listen_addr;
@@ -42,6 +43,9 @@ pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{
     FileChange, FileEventInfo, FileInfo, FileList, FilePage, FilesWritten, WatchParams,
 };
+pub use homes::{
+    HomeInfo, HomeKind, HomeList, StorageInfo, VolumeInfo, VolumeList, VolumeMount, VolumeSpec,
+};
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
@@ -52,7 +56,7 @@ pub use part::{Encoded, NoPart, Part};
 pub use patch::{Change, SessionPatch};
 pub use preview::{PreviewReply, PreviewRequest};
 pub use request::{
-    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, NotYet, OutputSpec, Page, ReprSpec,
+    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, OutputSpec, Page, ReprSpec,
     RunRequest, SessionFilters, SessionQuery, SessionSpec,
 };
 pub use response::{

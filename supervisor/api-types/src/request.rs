@@ -1,5 +1,4 @@
-//! Bodies of requests. Unknown fields are refused by name, and so are fields of parts of the API
-//! that do not exist yet.
+//! Bodies of requests. Unknown fields are refused by name.
 //!
 //! Requests spell out the fields that they share, since serde's `flatten` does not go with
 //! `deny_unknown_fields`, by which a misspelt field is named.
@@ -7,31 +6,15 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
 use super::schema;
-use super::{AnswerForm, Keep, LimitsSpec, MaxChars, SessionState};
+use super::{AnswerForm, HomeKind, Keep, LimitsSpec, MaxChars, SessionState, VolumeMount};
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
-
-/// A field of a later version: refused by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotYet {}
-
-impl<'de> Deserialize<'de> for NotYet {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(de::Error::custom("not supported by this version, it comes later"))
-    }
-}
-
-impl Serialize for NotYet {
-    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        match *self {}
-    }
-}
 
 /// A session to create.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -87,10 +70,15 @@ pub struct SessionSpec {
         deserialize_with = "super::scalar::unique_map"
     )]
     pub metadata: BTreeMap<String, String>,
-    /// A home that outlives the session.
-    #[serde(default, skip_serializing)]
-    #[schema(ignore)]
-    pub home: Option<NotYet>,
+    /// Files that outlive the session, at `/home/sandbox`, which is then its HOME: `off`, `session`
+    /// (those of earlier sessions of the same id) or `tenant` (shared by the tenant's sessions).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::names::<HomeKind>)]
+    pub home: Option<HomeKind>,
+    /// Volumes of the tenant that it can reach, at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub volumes: Vec<VolumeMount>,
 }
 
 /// A file to put into the workdir before the code runs: `text`, or `data` in base64.

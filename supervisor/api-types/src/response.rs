@@ -11,7 +11,10 @@ use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
-use super::{FileFormat, LimitsInfo, NotebookOutput, Place, ResetScope, TextCut, schema};
+use super::{
+    FileFormat, HomeKind, LimitsInfo, NotebookOutput, Place, ResetScope, TextCut, VolumeMount,
+    schema,
+};
 
 mod host;
 
@@ -254,6 +257,13 @@ pub struct SessionInfo {
     /// What the session can reach.
     #[schema(schema_with = schema::names::<Network>)]
     pub network: Network,
+    /// Whose home it has at `/home/sandbox`.
+    #[serde(default)]
+    #[schema(schema_with = schema::names::<HomeKind>)]
+    pub home: HomeKind,
+    /// The volumes that it has.
+    #[serde(default)]
+    pub volumes: Vec<VolumeMount>,
     pub usage: SessionUsage,
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,

@@ -32,6 +32,10 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// `None` if this backend needs none.
     fn id_namespace(&self) -> Result<Option<Launched>, LaunchError>;
 
+    /// Starts what works on one home or volume ([`crate::stores`]), without waiting for it; `None` if this
+    /// backend has no such thing.
+    fn storage(&self) -> Result<Option<Launched>, LaunchError>;
+
     /// Starts a template, for the log by this name, without waiting for it; `None` if this backend
     /// has none.
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;

@@ -30,6 +30,7 @@ use crate::session::registry::Registry;
 use crate::session::transfer::TransferLimiter;
 use crate::session::{Command, Results, Session};
 use crate::settings::Settings;
+use crate::stores::Stores;
 
 mod adjust;
 mod admission;
@@ -40,6 +41,7 @@ mod environment;
 mod error;
 mod execute;
 mod files;
+mod homes;
 mod idempotency;
 mod kept;
 mod pools;
@@ -113,6 +115,8 @@ struct Host {
     backend: Arc<dyn Backend>,
     cgroups: Support,
     ids: Option<Arc<IdPool>>,
+    /// Homes and volumes, or why there are none.
+    stores: Result<Arc<Stores>, &'static str>,
     metrics: Arc<Metrics>,
     /// Executions that can be asked for.
     results: Arc<Results>,

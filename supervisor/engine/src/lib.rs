@@ -19,6 +19,7 @@ pub mod recover;
 mod recv;
 pub mod session;
 pub mod settings;
+pub mod stores;
 pub mod template;
 
 #[cfg(any(test, feature = "testing"))]

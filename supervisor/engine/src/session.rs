@@ -21,6 +21,7 @@ use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
 use crate::cgroup::Scope;
+use stores::SessionStores;
 
 mod actor;
 mod adjustable;
@@ -39,6 +40,7 @@ pub mod registry;
 mod results;
 mod state;
 mod stdin;
+mod stores;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transfer;
@@ -154,6 +156,7 @@ pub struct Session {
     status: Mutex<SessionStatus>,
     adjusting: tokio::sync::Mutex<()>,
     scope: OnceLock<Arc<Scope>>,
+    stores: OnceLock<SessionStores>,
     started: watch::Sender<Option<Result<(), Failure>>>,
     /// When it began to end, if it had started. Outlives the session.
     ended: Arc<OnceLock<Instant>>,
@@ -194,6 +197,7 @@ impl Session {
             status: Mutex::new(status),
             adjusting: tokio::sync::Mutex::new(()),
             scope: OnceLock::new(),
+            stores: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
             gone: watch::Sender::new(false),
@@ -294,6 +298,8 @@ impl Session {
             protection: status.protection.to_vec(),
             limits: Limits::clone(&limits).into(),
             network: self.identity.network,
+            home: self.home(),
+            volumes: self.volumes(),
             usage,
             created_at: self.created_at,
             last_used_at: status.last_used_at,

@@ -15,7 +15,7 @@ use vivarium_protocol::units::Limit;
 
 mod tenants;
 
-pub use tenants::{Ceilings, DEFAULT_TENANT, Tenant};
+pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -23,6 +23,7 @@ pub struct Settings {
     pub sandbox: Sandbox,
     pub session: Session,
     pub preview: Preview,
+    pub homes: Homes,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
     /// Tenants by name. None: whoever connects is the one tenant `default`.
@@ -106,6 +107,28 @@ pub struct Preview {
     pub url: Option<PreviewUrl>,
     /// How long the URL of a preview can be used.
     pub lifetime: Duration,
+}
+
+/// `[homes]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Homes {
+    /// What requests may ask for.
+    pub session: bool,
+    pub tenant: bool,
+    pub volumes: bool,
+    /// Of each home and volume, in MiB.
+    pub max_mb: Limit,
+    pub max_inodes: Limit,
+    pub max_per_tenant: Limit,
+    /// Time without a session after which a home is removed.
+    pub expire_after: Option<Duration>,
+}
+
+impl Homes {
+    /// Whether there is any of it.
+    pub const fn are_offered(&self) -> bool {
+        self.session || self.tenant || self.volumes
+    }
 }
 
 /// The origins of previews: each has one label more than `host`.

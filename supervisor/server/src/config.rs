@@ -162,6 +162,7 @@ impl Merge {
             Setter::Server(set) => set(&mut self.settings.server, &value),
             Setter::Sandbox(set) => set(&mut self.settings.sandbox, &value),
             Setter::Session(set) => set(&mut self.settings.session, &value),
+            Setter::Homes(set) => set(&mut self.settings.homes, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
             Setter::Environment(set) => {
                 set(self.settings.environments.entry(name()).or_default(), &value)

@@ -16,6 +16,15 @@ pub(super) const AGENT: [Capability; 5] = [
     Capability::CAP_SYS_PTRACE,   // reads /proc of the session's processes for their usage
 ];
 
+/// What working on a home or volume from outside of sessions takes.
+pub(super) const STORAGE: [Capability; 3] =
+    [Capability::CAP_DAC_OVERRIDE, Capability::CAP_CHOWN, Capability::CAP_FOWNER];
+
+/// What this process may use now.
+pub(super) fn permitted() -> Result<CapsHashSet, LayerError> {
+    caps::read(None, CapSet::Permitted).map_err(failed("read the permitted set"))
+}
+
 /// Securebits that say nothing but "capabilities are not for the asking here", each with its
 /// lock: NOROOT, NO_SETUID_FIXUP, KEEP_CAPS (locked off), NO_CAP_AMBIENT_RAISE. See
 /// capabilities(7), "The securebits flags", and the kernel's include/uapi/linux/securebits.h.

@@ -50,13 +50,14 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         host_workdir: Some(workdir.to_owned()),
         cgroup: None,
         ids: None,
+        stores: Vec::new(),
     };
     let host = HostFacts {
         uid: nix::unistd::getuid().as_raw(),
         gid: nix::unistd::getgid().as_raw(),
         ..HostFacts::default()
     };
-    Context { policy, host, program: None, leaf: Leaf::FIRST }
+    Context { policy, host, program: None, leaf: Leaf::FIRST, stores: Vec::new() }
 }
 
 /// A cgroup's leaf of the agent, and the cgroup of all other leaves, with every limit.

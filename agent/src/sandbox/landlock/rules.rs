@@ -43,6 +43,13 @@ pub(super) fn of(context: &Context) -> Result<Vec<Rule>, LayerError> {
     Ok(host.chain([own]).collect())
 }
 
+/// What a process that works on one store may do in it: running nothing, and making only directories,
+/// which removing a tree moves others into.
+pub(super) fn of_storage(writes: bool) -> BitFlags<AccessFs> {
+    let changes = AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::MakeDir | AccessFs::Refer;
+    if writes { read() | changes } else { read() }
+}
+
 /// Everything but the workdir.
 fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let policy = &context.policy;
@@ -73,6 +80,9 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         // The kernel's own directory and no other, so not its children's either: the host's
         // /proc shows the daemon and its neighbours.
         allow(&["/proc/self"], read());
+    }
+    for store in &policy.stores {
+        list.push((store.target.clone(), if store.read_only { run() } else { owned() }));
     }
     list.push((policy.interpreter.path.clone(), run()));
     list.push((one_python::directory(policy), run()));

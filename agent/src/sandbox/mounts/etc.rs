@@ -33,7 +33,7 @@ pub(super) fn write_own(context: &Context, root: &Path) -> Result<(), LayerError
 /// session is to use the host's network.
 fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     let id = Context::KERNEL_ID;
-    let home = context.policy.workdir.display();
+    let home = context.policy.home().unwrap_or(&context.policy.workdir).display();
     let passwd = format!(
         "root:x:0:0::/nonexistent:/usr/sbin/nologin\n\
          sandbox:x:{id}:{id}::{home}:/bin/sh\n\

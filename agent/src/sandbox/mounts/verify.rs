@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::policy::StoreMount;
 
 use super::EMPTY;
 use super::proc::MASKED_FILES;
@@ -54,11 +55,13 @@ impl<'a> Mount<'a> {
 }
 
 /// Checks every mount there is: each nosuid, each nodev but the devices and what /dev/null
-/// covers, each read-only but the three writable places and /proc.
+/// covers, each read-only but the three writable places,
+/// homes and volumes that may be written to, and /proc.
 pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let path = "/proc/self/mountinfo";
     let text = proc_file::read(path)?;
-    check(&context.policy.workdir.to_string_lossy(), &text)?;
+    let policy = &context.policy;
+    check(&policy.workdir.to_string_lossy(), &policy.stores, &text)?;
     if context.program.is_none() {
         verify_own_program()?;
     }
@@ -80,8 +83,11 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
 }
 
 /// Checks every mount of `mountinfo`, and that those of a root of its own are among them.
-fn check(workdir: &str, mountinfo: &str) -> Result<(), LayerError> {
+fn check(workdir: &str, stores: &[StoreMount], mountinfo: &str) -> Result<(), LayerError> {
     let writable = [workdir, "/tmp", "/dev/shm", "/proc"];
+    let is_writable_store = |mount: &Mount<'_>| {
+        stores.iter().any(|store| !store.read_only && mount.path() == store.target)
+    };
     for line in mountinfo.lines() {
         let mount = Mount::parse(line)
             .ok_or_else(|| LayerError::new("read a mount", format!("line {line:?}")))?;
@@ -92,7 +98,7 @@ fn check(workdir: &str, mountinfo: &str) -> Result<(), LayerError> {
         let expected = [
             ("nosuid", true),
             ("nodev", !device),
-            ("ro", !writable.contains(&mount.point) && !device),
+            ("ro", !writable.contains(&mount.point) && !device && !is_writable_store(&mount)),
             ("noexec", no_exec.contains(&mount.point)),
         ];
         for (option, wanted) in expected {
@@ -111,6 +117,13 @@ fn check(workdir: &str, mountinfo: &str) -> Result<(), LayerError> {
         let is_there = |line| Mount::parse(line).is_some_and(|mount| mount.point == place);
         if !mountinfo.lines().any(is_there) {
             return Err(LayerError::not_in_force("a root of its own", format!("no {place}")));
+        }
+    }
+    for StoreMount { target, .. } in stores {
+        let is_there = |line| Mount::parse(line).is_some_and(|mount| mount.path() == *target);
+        if !mountinfo.lines().any(is_there) {
+            let found = "it is not mounted";
+            return Err(LayerError::not_in_force(format!("{}", target.display()), found));
         }
     }
     Ok(())
@@ -184,14 +197,14 @@ mod tests {
 
     #[test]
     fn each_mount_allows_what_it_is_for_and_no_more() {
-        check("/workspace", &mountinfo(&SESSION)).unwrap();
+        check("/workspace", &[], &mountinfo(&SESSION)).unwrap();
         for (index, (point, options, _)) in SESSION.into_iter().enumerate() {
             for option in options.split(',').filter(|option| *option != "rw") {
                 let others: Vec<_> = options.split(',').filter(|other| *other != option).collect();
                 let others = others.join(",");
                 let mut mounts = SESSION;
                 mounts.get_mut(index).unwrap().1 = &others;
-                let failed = check("/workspace", &mountinfo(&mounts)).err();
+                let failed = check("/workspace", &[], &mountinfo(&mounts)).err();
                 // Nothing of a device is executed, whatever its mount.
                 if option == "noexec" && ["/dev/null", "/proc/kcore"].contains(&point) {
                     assert!(failed.is_none());
@@ -201,21 +214,21 @@ mod tests {
                 }
             }
         }
-        assert!(check("/elsewhere", &mountinfo(&SESSION)).is_err(), "/workspace is writable");
-        assert!(check("/workspace", "garbled").is_err());
+        assert!(check("/elsewhere", &[], &mountinfo(&SESSION)).is_err(), "/workspace is writable");
+        assert!(check("/workspace", &[], "garbled").is_err());
     }
 
     #[test]
     fn a_root_of_its_own_has_all_places() {
         for place in ["/", "/workspace", "/tmp", "/dev/shm", "/dev/pts", "/proc"] {
             let others: Vec<_> = SESSION.into_iter().filter(|mount| mount.0 != place).collect();
-            assert!(check("/workspace", &mountinfo(&others)).is_err(), "without {place}");
+            assert!(check("/workspace", &[], &mountinfo(&others)).is_err(), "without {place}");
         }
         let shown = mountinfo(&SESSION).replace(",hidepid=ptraceable", "");
-        assert!(check("/workspace", &shown).is_err(), "a /proc that shows others");
+        assert!(check("/workspace", &[], &shown).is_err(), "a /proc that shows others");
         let elsewhere =
             mountinfo(&[("/srv", "ro,nosuid,nodev", "proc proc rw,hidepid=ptraceable")]);
-        assert!(check("/workspace", &(shown + &elsewhere)).is_err());
+        assert!(check("/workspace", &[], &(shown + &elsewhere)).is_err());
     }
 
     #[test]

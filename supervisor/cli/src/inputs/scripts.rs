@@ -12,7 +12,7 @@ use crate::target::ExecutionRequest;
 /// Makes the pipe its standard input, and leaves none there. Whoever comes first makes it; opening it
 /// waits for the writer.
 const OPEN_INPUT: &str = "exec('''import os, sys
-path = os.path.join(os.environ[\"HOME\"], \"NAME\")
+path = os.path.join(os.path.dirname(os.environ[\"TMPDIR\"]), \"NAME\")
 try:
     os.mkfifo(path, 0o600)
 except FileExistsError:
@@ -40,7 +40,7 @@ pub(super) fn pipe_writer(name: &str) -> CommandRequest {
 /// its own execution finds, are found until then.
 const END: &str = r#"exec("""import atexit, posix, sys
 if FILE:
-    sys.path.insert(0, (posix.environ[b"HOME"].decode() + "/" + FILE).rpartition("/")[0])
+    sys.path.insert(0, (posix.environ[b"TMPDIR"].decode().rpartition("/")[0] + "/" + FILE).rpartition("/")[0])
 threading = sys.modules.get("threading")
 try:
     if threading is not None:

@@ -59,6 +59,10 @@ impl Backend for Fake {
         Ok(None)
     }
 
+    fn storage(&self) -> Result<Option<Launched>, LaunchError> {
+        Ok(None)
+    }
+
     fn template(&self, _: &str) -> Result<Option<TemplateParts>, LaunchError> {
         Ok(None)
     }

@@ -21,6 +21,9 @@ use self::claims::Claims;
 /// How many pairs are claimed from other daemons of the same user at one time.
 const BLOCK_PAIRS: u32 = 64;
 
+/// How many pairs are tried for one to reserve.
+const TRIED: usize = 4096;
+
 /// The ids granted to us, and which of them are in use.
 #[derive(Debug)]
 pub struct IdPool {
@@ -36,6 +39,8 @@ pub struct IdPool {
 struct State {
     /// Pairs that are claimed and not in use.
     free: Vec<SubordinateIds>,
+    /// Pairs that are never leased.
+    reserved: Vec<SubordinateIds>,
     /// The blocks that are claimed, for as long as we live.
     claimed: BTreeSet<u32>,
 }
@@ -123,6 +128,40 @@ impl IdPool {
         state.free.pop().map(|ids| Lease { pool: Arc::clone(self), ids })
     }
 
+    /// Takes a pair for as long as the daemon lives, and leases it to nobody: `known`, if it is ours to
+    /// take, or else one that nobody has.
+    #[must_use]
+    pub fn reserve(&self, known: Option<SubordinateIds>) -> Option<SubordinateIds> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let count: u32 = self.ranges.iter().map(|(first, last)| (last - first).div_ceil(2)).sum();
+        // From the other end than sessions', whose blocks others are then free to claim.
+        let mut pairs = (0..count).rev().filter_map(|number| Some((number, self.pair(number)?)));
+        let taken = match known {
+            Some(known) => pairs
+                .find(|(_, pair)| *pair == known)
+                .filter(|(number, pair)| self.take(&mut state, *number, *pair)),
+            None => pairs.take(TRIED).find(|(number, pair)| self.take(&mut state, *number, *pair)),
+        };
+        let taken = taken.map(|(_, pair)| pair);
+        state.reserved.extend(taken);
+        taken
+    }
+
+    fn take(&self, state: &mut State, number: u32, pair: SubordinateIds) -> bool {
+        if state.reserved.contains(&pair) {
+            return false;
+        }
+        if state.claimed.contains(&(number / BLOCK_PAIRS)) {
+            let free = state.free.iter().position(|free| *free == pair);
+            return free.map(|index| state.free.swap_remove(index)).is_some();
+        }
+        let claimed = self.claims.claim(&[pair]);
+        claimed.unwrap_or_else(|error| {
+            tracing::error!(%error, "claim subordinate ids");
+            false
+        })
+    }
+
     /// Claims a block that nobody else has, if there is one.
     fn claim(&self, state: &mut State) -> io::Result<()> {
         let others = self.claims.of_others()?;
@@ -135,6 +174,8 @@ impl IdPool {
             if pairs.is_empty() {
                 break;
             }
+            let pairs: Vec<_> =
+                pairs.into_iter().filter(|pair| !state.reserved.contains(pair)).collect();
             if state.claimed.contains(&block) || !claims::are_free(&pairs, &others) {
                 continue;
             }

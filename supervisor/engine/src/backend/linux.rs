@@ -90,6 +90,10 @@ impl Backend for Linux {
             .map(|started| Some(started.into()))
     }
 
+    fn storage(&self) -> Result<Option<Launched>, LaunchError> {
+        self.start("storage", "storage".to_owned()).map(|started| Some(started.into()))
+    }
+
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError> {
         let Some(library) = &self.agent.library else { return Ok(None) };
         let library = library.try_clone().map_err(LaunchError::Socket)?;

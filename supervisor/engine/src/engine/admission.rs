@@ -5,12 +5,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use vivarium_api_types::{MemoryCapacity, SessionSpec};
 
+use super::environment::Prepared;
 use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
 use crate::memory::{MemoryPolicy, Shortage};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
 use crate::session::{self, Adjustable, Identity, LaunchPlan, Session, Timing};
 use crate::settings::Settings;
+use crate::stores::StoreLease;
 
 impl Engine {
     /// A tenant's session. An id that no session can have is as unknown as any other.
@@ -42,8 +44,9 @@ impl Engine {
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         let mut is_read = false;
+        let stores = self.claim_stores(tenant, &spec).await?;
         let refused = loop {
-            match self.try_add(tenant, spec.clone()) {
+            match self.try_add(tenant, spec.clone(), stores.clone()) {
                 Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
                 Err(EngineError::NoCapacity(_))
                     if !is_read && self.inner.memory.fresh_reading().await =>
@@ -64,21 +67,26 @@ impl Engine {
         Err(refused)
     }
 
+    /// The environment of this name.
+    pub(super) fn environment(&self, name: &str) -> Result<&Prepared, EngineError> {
+        self.inner.environments.get(name).ok_or_else(|| {
+            let names: Vec<_> = self.inner.environments.keys().map(String::as_str).collect();
+            let reason = format!("{name:?} is not configured; there is {}", names.join(", "));
+            EngineError::invalid("environment", reason)
+        })
+    }
+
     fn try_add(
         &self,
         tenant: &str,
         spec: SessionSpec,
+        stores: Option<Arc<StoreLease>>,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.check_open(tenant)?;
         let settings = self.settings();
         let id = request::id(spec.id)?;
         let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
-        let prepared = self.inner.environments.get(&environment).ok_or_else(|| {
-            let names: Vec<_> = self.inner.environments.keys().map(String::as_str).collect();
-            let reason =
-                format!("{environment:?} is not configured; there is {}", names.join(", "));
-            EngineError::invalid("environment", reason)
-        })?;
+        let prepared = self.environment(&environment)?;
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
         let network = prepared.network(&settings, request::network(&settings, spec.network)?);
         let env = request::env(spec.env)?;
@@ -89,7 +97,8 @@ impl Engine {
             deadline: request::deadline(&settings, Timestamp::now(), spec.deadline)?,
         };
         let timing = trial::timing(&settings);
-        let has_pool = pools::watermarks(&settings, &environment).is_some();
+        // No pooled session has a home.
+        let has_pool = stores.is_none() && pools::watermarks(&settings, &environment).is_some();
         let identity = Identity {
             id: id.clone(),
             tenant: tenant.to_owned(),
@@ -98,10 +107,11 @@ impl Engine {
         };
         let policy = prepared.policy(&settings, limits, network, env);
         let observer = self.observer(tenant);
-        let plan = trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer)
+        let mut plan = trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer)
             .map_err(|error| {
                 EngineError::NotStarted(session::internal_failure(&error.to_string()))
             })?;
+        plan.context.stores = stores;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);
         let make = || self.take_or_start(identity, adjustable, timing, plan, has_pool, policy);

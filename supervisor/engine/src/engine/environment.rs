@@ -96,6 +96,7 @@ impl Prepared {
             host_workdir: None,
             cgroup: None,
             ids: None,
+            stores: Vec::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::backend::LaunchError;
 use crate::backend::inspect::InspectError;
 use crate::budget::Full;
 use crate::memory::Shortage;
+use crate::stores::StoreError;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
@@ -117,6 +118,8 @@ pub enum EngineError {
     PortTimedOut(NonZeroU16),
     #[error("as many connections to the session's ports are open as may be ({max})")]
     TooManyPortConnections { max: usize },
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("the daemon is shutting down")]
     Draining,
     /// A defect of ours, or the daemon has run out of something.
@@ -175,6 +178,7 @@ impl EngineError {
             Self::PortClosed(_) => "port_closed",
             Self::PortTimedOut(_) => "port_timed_out",
             Self::TooManyPortConnections { .. } => "too_many_port_connections",
+            Self::Store(error) => error.code(),
             Self::Draining => "draining",
             Self::Internal(_) => "internal",
             Self::NotStarted(failure) => match failure.transient {
@@ -195,6 +199,7 @@ impl EngineError {
             | Self::StdinFull(_)
             | Self::NoRoom(_)
             | Self::Busy
+            | Self::Store(StoreError::Busy)
             | Self::NoDescriptors
             | Self::TooManyTransfers { .. }
             | Self::TooManyPortConnections { .. } => Some(Duration::from_secs(1)),

@@ -277,6 +277,7 @@ impl Engine {
             }
             None => self.reserve(&session.identity.tenant, spec.bytes())?,
         };
+        self.admit_stores(session).await?;
         let settings = self.settings();
         let (record, writer) =
             ExecutionLog::new(settings.session.event_buffer_bytes, spec.cancel_on_disconnect);

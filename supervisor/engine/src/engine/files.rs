@@ -25,10 +25,10 @@ use crate::session::transfer::{
 use crate::session::{Identity, Session};
 
 /// The longest path, in bytes (`PATH_MAX`).
-const MAX_PATH_BYTES: usize = 4096;
+pub(super) const MAX_PATH_BYTES: usize = 4096;
 
 /// The most entries in one part of a list.
-const MAX_FILE_PAGE: u32 = 1000;
+pub(super) const MAX_FILE_PAGE: u32 = 1000;
 
 /// What a path has to name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,7 +337,7 @@ fn permissions(text: &str) -> Result<u32, EngineError> {
     mode.ok_or_else(|| EngineError::invalid("mode", "it is octal, \"0000\" to \"0777\""))
 }
 
-fn info(entry: FileEntry) -> FileInfo {
+pub(super) fn info(entry: FileEntry) -> FileInfo {
     let FileEntry { path, kind, size_bytes, modified_ms, mode } = entry;
     let mime_type = (kind == FileKind::File).then(|| media::of_name(&path).to_owned());
     // The session can set any time; one that is none is that of the epoch.
@@ -349,24 +349,27 @@ fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
     match error {
         TransferError::TooMany => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
         TransferError::Over => EngineError::UnknownSession(session.to_owned()),
-        TransferError::Refused(FileProblem { kind, detail }) => {
-            let path = path.to_owned();
-            match kind {
-                FileProblemKind::Path => EngineError::BadPath { path, reason: detail },
-                FileProblemKind::NotFound => EngineError::UnknownFile(path),
-                FileProblemKind::Kind => EngineError::NotAFile { path, detail },
-                FileProblemKind::NoSpace => EngineError::NoSpace { path, detail },
-                FileProblemKind::Archive => EngineError::BadArchive(detail),
-                FileProblemKind::Aborted => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
-                FileProblemKind::Io => EngineError::FileRefused { path, detail },
-                FileProblemKind::Exists => EngineError::FileExists { path, detail },
-            }
-        }
+        TransferError::Refused(problem) => refusal(problem, path),
         TransferError::Socket(error) if descriptors::are_exhausted(&error) => {
             EngineError::NoDescriptors
         }
         TransferError::OutOfTurn | TransferError::Socket(_) => {
             EngineError::Internal(error.to_string())
         }
+    }
+}
+
+/// A program's refusal of an operation on files, in the engine's words.
+pub(super) fn refusal(FileProblem { kind, detail }: FileProblem, path: &str) -> EngineError {
+    let path = path.to_owned();
+    match kind {
+        FileProblemKind::Path => EngineError::BadPath { path, reason: detail },
+        FileProblemKind::NotFound => EngineError::UnknownFile(path),
+        FileProblemKind::Kind => EngineError::NotAFile { path, detail },
+        FileProblemKind::NoSpace => EngineError::NoSpace { path, detail },
+        FileProblemKind::Archive => EngineError::BadArchive(detail),
+        FileProblemKind::Aborted => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
+        FileProblemKind::Io => EngineError::FileRefused { path, detail },
+        FileProblemKind::Exists => EngineError::FileExists { path, detail },
     }
 }

@@ -12,7 +12,7 @@ use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Layer, Report};
 
 use super::environment::Prepared;
-use super::{Engine, Host, Inner, StartError, pools, reaper, sampler, tenants, trial};
+use super::{Engine, Host, Inner, StartError, homes, pools, reaper, sampler, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, id_namespace, ids::IdPool};
@@ -48,6 +48,7 @@ impl Engine {
         let memory = Memory::watch(Sources::of_this_host(&host.cgroups));
         let engine = Self::assemble(settings, host, environments, memory);
         tokio::spawn(sampler::run(Arc::downgrade(&engine.inner)));
+        homes::watch(&engine.inner);
         Ok(engine)
     }
 
@@ -104,8 +105,10 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     }
     let metrics = Metrics::new().map_err(StartError::Metrics)?;
     let results = Arc::default();
+    let ids = subordinate_ids(settings, &*backend).await;
     Ok(Host {
-        ids: subordinate_ids(settings, &*backend).await,
+        stores: homes::open(settings, &backend, ids.as_ref()).await,
+        ids,
         backend,
         cgroups,
         metrics: Arc::new(metrics),

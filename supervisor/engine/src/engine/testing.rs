@@ -19,7 +19,8 @@ use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
 use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
-    AgentBinary, Environment, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings, Tenant,
+    AgentBinary, Environment, Homes, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings,
+    Tenant,
 };
 use crate::template::Template;
 
@@ -77,6 +78,15 @@ pub fn settings() -> Settings {
             pool_cpu_share: 1.0,
             pool_memory_pressure_percent: 100,
         },
+        homes: Homes {
+            session: false,
+            tenant: false,
+            volumes: false,
+            max_mb: at(1024),
+            max_inodes: at(65536),
+            max_per_tenant: at(20),
+            expire_after: None,
+        },
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
@@ -122,6 +132,7 @@ pub fn engine_with(
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
+        stores: Err("a test"),
         metrics: Arc::new(Metrics::new().unwrap()),
         budget: super::start::budget(&settings, &results),
         results,

@@ -151,6 +151,7 @@ pub(super) fn launch_plan(
             Support::Unavailable(_) => None,
         },
         ids: prepared.session_ids(),
+        stores: None,
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
         program: prepared.program.clone(),

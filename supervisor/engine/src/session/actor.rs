@@ -354,6 +354,7 @@ pub fn spawn(
     let own = Arc::clone(&session);
     tokio::spawn(async move {
         let LaunchPlan { policy, context } = plan;
+        own.set_stores(context.stores.as_ref());
         let Identity { tenant, id, .. } = &own.identity;
         match SessionProcesses::launch(ScopeName { tenant, name: id }, policy, &context).await {
             Ok(processes) => {
@@ -363,7 +364,7 @@ pub fn spawn(
                 // Boxed: the future would otherwise be part of this one twice.
                 Box::pin(actor.run(commands)).await;
             }
-            Err(why) => end::stillborn(&own, why, commands, &context.observer).await,
+            Err(why) => end::stillborn(&own, why, commands, context).await,
         }
         on_gone(&own);
         own.gone.send_replace(true);

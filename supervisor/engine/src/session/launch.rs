@@ -22,6 +22,7 @@ use crate::cgroup::{LeafFiles, Scope, Tree};
 use crate::descriptors;
 use crate::observe::Observer;
 use crate::recover::Workdirs;
+use crate::stores::StoreLease;
 use crate::template::Template;
 
 #[derive(Debug, Clone)]
@@ -41,6 +42,8 @@ pub struct LaunchContext {
     pub tree: Option<Arc<Tree>>,
     /// Where their ids come from; `None` if they have none.
     pub ids: Option<Arc<IdPool>>,
+    /// The home and volumes of the one session, if it has any.
+    pub stores: Option<Arc<StoreLease>>,
     /// Where their workdirs are on the host, for those without the mounts layer.
     pub workdirs: Option<Arc<Workdirs>>,
     /// What such sessions usually report; kept once for all of them.
@@ -79,6 +82,7 @@ pub(super) struct Resources {
     /// Its scope, also for those who read its usage.
     pub(super) scope: Option<Arc<Scope>>,
     lease: Option<Lease>,
+    stores: Option<Arc<StoreLease>>,
     /// Its workdir on the host.
     workdir: Option<PathBuf>,
     /// The template that its kernels are to be forked from, unless that has failed once.
@@ -107,7 +111,7 @@ impl Resources {
 
     /// Returns when nothing of it is left.
     pub(super) async fn tear_down(self, backend: &dyn Backend) {
-        let Self { name, launched, scope, lease, workdir, template: _ } = self;
+        let Self { name, launched, scope, lease, stores, workdir, template: _ } = self;
         let mut is_gone = backend.kill(launched).await;
         if let Some(scope) = scope {
             match scope.remove().await {
@@ -123,6 +127,10 @@ impl Resources {
         if let Some(workdir) = workdir {
             remove_workdir(one_python::beside_workdir(&workdir)).await;
             remove_workdir(workdir).await;
+        }
+        if !is_gone {
+            // A process may still write to them.
+            std::mem::forget(stores);
         }
         match lease {
             Some(lease) if !is_gone => {
@@ -166,9 +174,16 @@ async fn try_launch(
     let spec = LaunchSpec { session_id: scope_name.name.to_owned() };
     let launched = context.backend.launch(spec).await;
     let launched = launched.map_err(|error| failure(None, "start the launcher", &error))?;
-    let name = scope_name.name.to_owned();
-    let mut resources =
-        Resources { name, launched, scope: None, lease: None, workdir: None, template: None };
+    let (name, stores) = (scope_name.name.to_owned(), context.stores.clone());
+    let mut resources = Resources {
+        name,
+        launched,
+        scope: None,
+        lease: None,
+        stores,
+        workdir: None,
+        template: None,
+    };
     match equip(scope_name, policy, context, &mut resources).await {
         Ok(channel) => Ok((channel, resources)),
         Err(failure) => {
@@ -184,7 +199,9 @@ async fn equip(
     context: &LaunchContext,
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
-    let LaunchContext { tree, ids, workdirs, .. } = context;
+    let LaunchContext { tree, ids, workdirs, stores, .. } = context;
+    let stores = stores.as_ref().map(|stores| stores.mounts()).unwrap_or_default();
+    let policy = Policy { stores, ..policy };
     let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
         (HostParts::default(), Ok(policy))
     } else {
@@ -264,14 +281,15 @@ impl HostParts {
                 failure(Some(Layer::Cgroup), "open the files of the session's leaf", &error)
             })?);
         }
-        if let Some(pool) = &context.ids {
+        let kept = context.stores.as_ref().and_then(|stores| stores.ids);
+        if let (Some(pool), None) = (&context.ids, kept) {
             self.lease = Some(pool.lease().ok_or_else(|| Failure {
                 layer: Some(Layer::Credentials),
                 fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),
                 ..Failure::new("take subordinate ids", "all of them are in use")
             })?);
         }
-        policy.ids = self.lease.as_ref().map(Lease::ids);
+        policy.ids = kept.or_else(|| self.lease.as_ref().map(Lease::ids));
         if !policy.plan.applies(Layer::Mounts)
             && let Some(workdirs) = &context.workdirs
         {

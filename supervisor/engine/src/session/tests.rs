@@ -93,6 +93,7 @@ fn policy() -> Policy {
         host_workdir: None,
         cgroup: None,
         ids: None,
+        stores: Vec::new(),
     }
 }
 
@@ -103,6 +104,7 @@ pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
         backend: Arc::clone(backend) as _,
         tree: None,
         ids: None,
+        stores: None,
         workdirs: None,
         program: ProgramFile::new(b"").unwrap(),
         protection: Arc::new([]),

@@ -17,12 +17,21 @@ pub struct Tenant {
     pub max_sessions: Limit,
     /// What all its sessions may use together.
     pub ceilings: Ceilings,
+    /// What each of its homes and volumes may take, in MiB; as of all tenants if not given.
+    pub home_max_mb: Option<Limit>,
+}
+
+/// What each home and volume of a tenant may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    pub max_mb: Limit,
+    pub max_inodes: Limit,
 }
 
 impl Default for Tenant {
     fn default() -> Self {
         let ceilings = Ceilings::default();
-        Self { tokens: Vec::new(), max_sessions: Limit::Unlimited, ceilings }
+        Self { tokens: Vec::new(), max_sessions: Limit::Unlimited, ceilings, home_max_mb: None }
     }
 }
 
@@ -61,6 +70,12 @@ impl Settings {
     /// engine of the command line's, is bounded by the maximum of all alone.
     pub fn max_sessions_of(&self, tenant: &str) -> Limit {
         self.tenants.get(tenant).map_or(Limit::Unlimited, |tenant| tenant.max_sessions)
+    }
+
+    /// What each home and volume of this tenant may take.
+    pub fn home_quota(&self, tenant: &str) -> Quota {
+        let own = self.tenants.get(tenant).and_then(|tenant| tenant.home_max_mb);
+        Quota { max_mb: own.unwrap_or(self.homes.max_mb), max_inodes: self.homes.max_inodes }
     }
 
     /// The tenants that requests can come from, with their ceilings.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vivarium_engine::EngineError;
 use vivarium_engine::budget::Full;
+use vivarium_engine::stores::StoreError;
 use vivarium_protocol::message::Failure;
 
 /// RFC 9457, 3.
@@ -146,6 +147,13 @@ impl From<EngineError> for Problem {
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
             | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            EngineError::Store(error) => match error {
+                StoreError::Unknown(_) => StatusCode::NOT_FOUND,
+                StoreError::Exists(_) | StoreError::InUse { .. } => StatusCode::CONFLICT,
+                StoreError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
+                StoreError::TooMany { .. } | StoreError::Busy => StatusCode::TOO_MANY_REQUESTS,
+                StoreError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            },
             EngineError::NotStarted(failure) if failure.transient.is_some() => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -10,6 +10,7 @@ mod commands;
 mod contexts;
 mod executions;
 mod files;
+mod homes;
 mod host;
 mod outputs;
 mod ports;
@@ -28,6 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(processes::routes())
         .merge(assist::routes())
         .merge(files::routes())
+        .merge(homes::routes())
         .merge(ports::routes())
         .merge(watch::routes())
         .merge(host::routes())

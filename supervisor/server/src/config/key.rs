@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vivarium_engine::settings::{Environment, Preview, Sandbox, Server, Session, Tenant};
+use vivarium_engine::settings::{Environment, Homes, Preview, Sandbox, Server, Session, Tenant};
 
 use crate::config::host::Host;
 use crate::config::value::{Value, ValueError};
@@ -18,6 +18,8 @@ pub enum Section {
     Session,
     /// `[preview]`
     Preview,
+    /// `[homes]`
+    Homes,
     /// `[environments.<name>]`
     Environments,
     /// `[[tenant]]`
@@ -26,11 +28,12 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
         Self::Preview,
+        Self::Homes,
         Self::Environments,
         Self::Tenant,
     ];
@@ -42,6 +45,7 @@ impl Section {
             Self::Sandbox => "sandbox",
             Self::Session => "session",
             Self::Preview => "preview",
+            Self::Homes => "homes",
             Self::Environments => "environments",
             Self::Tenant => "tenant",
         }
@@ -76,6 +80,7 @@ impl Section {
                 "Servers in sessions, shown to browsers: see [ports](api.md#ports). Each port of each \
                  session gets an origin of its own, so that pages of one can do nothing to another."
             }
+            Self::Homes => "Files that outlive sessions: see [homes and volumes](homes.md).",
             Self::Environments => {
                 "Interpreters by name. `default` always exists and serves sessions that name no \
                  other. Names consist of lower-case letters, digits, `-` and `_`."
@@ -182,6 +187,7 @@ pub enum Setter {
     Sandbox(Set<Sandbox>),
     Session(Set<Session>),
     Preview(Set<Preview>),
+    Homes(Set<Homes>),
     Environment(Set<Environment>),
     Tenant(Set<Tenant>),
 }
@@ -207,6 +213,7 @@ impl Key {
             Setter::Sandbox(_) => Section::Sandbox,
             Setter::Session(_) => Section::Session,
             Setter::Preview(_) => Section::Preview,
+            Setter::Homes(_) => Section::Homes,
             Setter::Environment(_) => Section::Environments,
             Setter::Tenant(_) => Section::Tenant,
         }

@@ -2,6 +2,7 @@
 //! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
 
 mod environments;
+mod homes;
 mod preview;
 mod sandbox;
 mod server;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings,
+    AgentBinary, Homes, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -35,6 +36,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Sandbox => sandbox::KEYS,
         Section::Session => session::KEYS,
         Section::Preview => preview::KEYS,
+        Section::Homes => homes::KEYS,
         Section::Environments => environments::KEYS,
         Section::Tenant => tenant::KEYS,
     }
@@ -47,10 +49,9 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Keys of later versions. They are refused by name, so that nobody believes a missing protection or
 /// feature to be on.
-pub(crate) const LATER: [(&str, &str); 10] = [
+pub(crate) const LATER: [(&str, &str); 9] = [
     ("egress", "the egress proxy comes with a later version"),
     ("audit", "the audit log comes with a later version"),
-    ("session.home", "persistent homes come with a later version"),
     ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
     ("tenant.session_rate", "a tenant's rate of new sessions comes with a later version"),
     ("tenant.allowed_networks", "a tenant's networks come with a later version"),
@@ -128,6 +129,15 @@ pub(crate) fn blank() -> Settings {
             pool_memory_pressure_percent: 0,
         },
         preview: Preview { url: None, lifetime: Duration::ZERO },
+        homes: Homes {
+            session: false,
+            tenant: false,
+            volumes: false,
+            max_mb: Limit::Unlimited,
+            max_inodes: Limit::Unlimited,
+            max_per_tenant: Limit::Unlimited,
+            expire_after: None,
+        },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),
         agent_binary: AgentBinary::default(),

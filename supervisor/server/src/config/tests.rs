@@ -333,6 +333,7 @@ fn tenants_have_tokens_and_ceilings() {
             max_memory_mb: at(64),
             max_procs: at(100),
         },
+        home_max_mb: None,
     };
     assert_eq!(tenants["b"], expected);
     let plain = Tenant { tokens: vec![TokenHash::of("1")], ..Tenant::default() };

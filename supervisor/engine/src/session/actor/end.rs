@@ -9,6 +9,7 @@ use vivarium_protocol::outcome::State;
 
 use super::{Actor, End};
 use crate::observe::{Observer, Refusal as Refused};
+use crate::session::launch::LaunchContext;
 use crate::session::processes::SessionProcesses;
 use crate::session::state::{self, Event};
 use crate::session::{Command, Refusal, Session};
@@ -94,11 +95,11 @@ pub(super) async fn stillborn(
     session: &Session,
     failure: Failure,
     mut commands: mpsc::Receiver<Command>,
-    observer: &Observer,
+    launch: LaunchContext,
 ) {
     commands.close();
     tracing::warn!(%failure, "a session was not started");
-    tell_not_started(observer, &failure);
+    tell_not_started(&launch.observer, &failure);
     session.status().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {

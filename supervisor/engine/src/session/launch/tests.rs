@@ -20,6 +20,10 @@ impl Backend for Slow {
         Ok(None)
     }
 
+    fn storage(&self) -> Result<Option<Launched>, LaunchError> {
+        Ok(None)
+    }
+
     fn template(&self, _: &str) -> Result<Option<TemplateParts>, LaunchError> {
         Ok(None)
     }
@@ -37,6 +41,7 @@ fn resources(pool: &Arc<IdPool>) -> Resources {
         launched: Launched { stream: None, outermost: None },
         scope: None,
         lease: pool.lease(),
+        stores: None,
         workdir: None,
         template: None,
     }

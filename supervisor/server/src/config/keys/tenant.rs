@@ -88,6 +88,15 @@ pub(super) const KEYS: &[Key] = &[
               per session (`pids.max`).",
         set: Setter::Tenant(|tenant, value| put(&mut tenant.ceilings.max_procs, value.limit())),
     },
+    Key {
+        name: "home_max_mb",
+        kind: Kind::Limit,
+        default: DefaultValue::Unset("`homes.max_mb`"),
+        flag: None,
+        reloads: true,
+        doc: "Disk of each of the tenant's homes and volumes, in MiB.",
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.home_max_mb, value.limit().map(Some))),
+    },
 ];
 
 fn token_hashes(value: &Value) -> Result<Vec<TokenHash>, ValueError> {

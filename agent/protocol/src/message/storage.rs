@@ -1,0 +1,67 @@
+//! Messages to and from `vivarium-agent storage`, which works on one home or volume from outside of
+//! sessions.
+//!
+//! What is made in a session belongs to a subordinate id, so the daemon, an ordinary user, can neither
+//! read nor remove it. This program can, in the namespace of those ids. It is started for one operation
+//! on one directory, which it gets open and beneath which it stays.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, FileOperation, FileReply};
+
+/// Supervisor to `vivarium-agent storage`. With it go (`SCM_RIGHTS`) the directory, and the user
+/// namespace that holds the subordinate ids, if there is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageRequest {
+    /// [`crate::PROTOCOL_VERSION`] of the supervisor.
+    pub protocol_version: u32,
+    /// What to do.
+    pub operation: StorageOperation,
+}
+
+/// What to do with a home or volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StorageOperation {
+    /// Give the directory, and all that is in it, to these host ids, unless the user has it already.
+    Prepare {
+        /// User id.
+        uid: u32,
+        /// Group id.
+        gid: u32,
+    },
+    /// Add up what it takes.
+    Measure {
+        /// Stop after so many files, directories and links.
+        max_inodes: u64,
+    },
+    /// Remove all that is in it.
+    Clear,
+    /// `Read`, `List`, `Stat` or `Delete`. Content follows the answer on the same socket.
+    File(FileOperation),
+}
+
+/// `vivarium-agent storage` to supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StorageReply {
+    /// The directory and all in it belong to the id.
+    Prepared,
+    /// What it takes.
+    Measured(StorageUsage),
+    /// Nothing is left in it.
+    Cleared,
+    /// The result of an operation on files, or why there is none.
+    File(Result<FileReply, super::FileProblem>),
+    /// It could not be done.
+    Failed(Failure),
+}
+
+/// What a home or volume takes of its filesystem.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageUsage {
+    /// Bytes of blocks. A file that has several names counts once, and a hole in one not at all.
+    pub bytes: u64,
+    /// Files, directories and links.
+    pub inodes: u64,
+    /// Whether it is more than this: it was left at that.
+    pub is_cut: bool,
+}

@@ -1,0 +1,344 @@
+//! Homes and volumes: directories of tenants that outlive sessions, below the state directory.
+//!
+//! ```text
+//! homes/.lock                          held by the daemon that uses the rest
+//! homes/TENANT/ids.json                the subordinate ids of this tenant's sessions that have any of it
+//! homes/TENANT/session-ID/record.json  when it was made; its modification time: when it was last used
+//! homes/TENANT/session-ID/data/        what sessions see; belongs to the subordinate id
+//! homes/TENANT/tenant/…, homes/TENANT/volume-NAME/…
+//! homes/TENANT/.new-…, .deleted-…      on their way; removed when a daemon starts
+//! ```
+//!
+//! Names are checked before they become part of a path. Nothing in `data` is ever opened here: what
+//! lists, reads, measures and removes it is `vivarium-agent storage` ([`helper`]). A home or volume is
+//! never given to another tenant, nor its ids to anybody else while the tenant has one.
+
+mod disk;
+mod helper;
+mod lease;
+mod quota;
+mod read;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use nix::fcntl::Flock;
+use vivarium_protocol::message::StorageOperation;
+use vivarium_protocol::policy::SubordinateIds;
+
+use crate::backend::Backend;
+use crate::backend::ids::IdPool;
+
+pub use lease::{StoreLease, StoreUse, Want};
+pub use quota::Measured;
+pub use read::StoreDownload;
+pub(crate) use watch::{Watched, run as watch};
+
+/// Which of a tenant's homes and volumes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StoreKey {
+    /// The home of all its sessions that ask for that.
+    Tenant,
+    /// The home of the sessions of this id.
+    Session(String),
+    Volume(String),
+}
+
+/// The id of a tenant's own home, which no session can have.
+pub const TENANT_HOME: &str = "@tenant";
+
+impl StoreKey {
+    /// The home of this id.
+    pub fn home(id: &str) -> Self {
+        if id == TENANT_HOME { Self::Tenant } else { Self::Session(id.to_owned()) }
+    }
+
+    pub const fn is_home(&self) -> bool {
+        !matches!(self, Self::Volume(_))
+    }
+
+    /// What the API calls it: a home's id, or a volume's name.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Tenant => TENANT_HOME,
+            Self::Session(id) | Self::Volume(id) => id,
+        }
+    }
+
+    const fn what(&self) -> &'static str {
+        if self.is_home() { "home" } else { "volume" }
+    }
+}
+
+/// Why something about a home or volume is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("there is no {} {:?}", .0.what(), .0.id())]
+    Unknown(StoreKey),
+    #[error("there already is a volume {0:?}")]
+    Exists(String),
+    #[error("the {} {:?} is in use: {reason}", key.what(), key.id())]
+    InUse { key: StoreKey, reason: &'static str },
+    #[error("the {} {:?} is full: {used}; remove files or the whole by the API", key.what(), key.id())]
+    Full { key: StoreKey, used: String },
+    #[error(
+        "there are {max} homes and volumes of this tenant, as many as may (homes.max_per_tenant)"
+    )]
+    TooMany { max: u64 },
+    #[error("as many files of homes and volumes are being read as may")]
+    Busy,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl StoreError {
+    /// The name that clients may rely on.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(key) if key.is_home() => "unknown_home",
+            Self::Unknown(_) => "unknown_volume",
+            Self::Exists(_) => "volume_exists",
+            Self::InUse { key, .. } if key.is_home() => "home_in_use",
+            Self::InUse { .. } => "volume_in_use",
+            Self::Full { key, .. } if key.is_home() => "home_full",
+            Self::Full { .. } => "volume_full",
+            Self::TooMany { .. } => "too_many_homes",
+            Self::Busy => "too_many_transfers",
+            Self::Failed(_) => "internal",
+        }
+    }
+}
+
+type Key = (String, StoreKey);
+
+/// All homes and volumes of this daemon.
+#[derive(Debug)]
+pub struct Stores {
+    root: PathBuf,
+    backend: Arc<dyn Backend>,
+    ids: Option<Arc<IdPool>>,
+    state: Mutex<State>,
+    reads: Arc<tokio::sync::Semaphore>,
+    /// No other daemon uses the directory.
+    _lock: Flock<File>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stores: BTreeMap<Key, Arc<Store>>,
+    /// The ids of tenants.
+    pairs: BTreeMap<String, SubordinateIds>,
+}
+
+/// A home or volume.
+#[derive(Debug)]
+pub struct Store {
+    pub tenant: String,
+    pub key: StoreKey,
+    /// Its directory; what sessions see is `data` in it.
+    dir: PathBuf,
+    pub created_at: Timestamp,
+    uses: Mutex<Uses>,
+    quota: quota::State,
+    /// Held while it is given to an id or measured before a session.
+    preparing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Uses {
+    readers: u32,
+    writers: u32,
+}
+
+/// What is known of a home or volume.
+#[derive(Debug, Clone)]
+pub struct StoreStatus {
+    pub key: StoreKey,
+    pub created_at: Timestamp,
+    pub last_used_at: Timestamp,
+    pub in_use: bool,
+    pub measured: Option<Measured>,
+}
+
+impl Store {
+    fn data(&self) -> PathBuf {
+        self.dir.join(disk::DATA)
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn use_count(&self) -> u32 {
+        let uses = self.uses();
+        uses.readers.saturating_add(uses.writers)
+    }
+
+    fn in_use(&self) -> bool {
+        self.use_count() > 0
+    }
+
+    pub fn status(&self) -> StoreStatus {
+        let in_use = self.in_use();
+        let last_used = if in_use { SystemTime::now() } else { disk::last_used(&self.dir) };
+        StoreStatus {
+            key: self.key.clone(),
+            created_at: self.created_at,
+            last_used_at: Timestamp::try_from(last_used).unwrap_or(self.created_at),
+            in_use,
+            measured: self.quota.measured(),
+        }
+    }
+}
+
+impl Stores {
+    /// Opens the directory, and clears what a daemon left on its way there. `None` if another daemon
+    /// uses it.
+    pub async fn open(
+        state_dir: &Path,
+        backend: Arc<dyn Backend>,
+        ids: Option<Arc<IdPool>>,
+    ) -> std::io::Result<Option<Arc<Self>>> {
+        let root = state_dir.join("homes");
+        let Some(lock) = disk::lock(&root)? else { return Ok(None) };
+        let found = disk::scan(&root)?;
+        let mut state = State::default();
+        for (tenant, pair) in found.pairs {
+            match ids.as_ref().and_then(|pool| pool.reserve(Some(pair))) {
+                Some(pair) => drop(state.pairs.insert(tenant, pair)),
+                // Its files are given to other ids when a session needs them.
+                None => tracing::warn!(tenant, "the ids of its homes and volumes can not be had"),
+            }
+        }
+        for (tenant, key, dir) in found.stores {
+            let store = Arc::new(Self::store(&tenant, key.clone(), dir));
+            state.stores.insert((tenant, key), store);
+        }
+        let reads = Arc::new(tokio::sync::Semaphore::new(read::MAX_READS));
+        let state = Mutex::new(state);
+        let stores = Arc::new(Self { root, backend, ids, state, reads, _lock: lock });
+        for dir in found.leftovers {
+            if let Err(error) = stores.remove_dir(&dir).await {
+                tracing::warn!(%error, dir = %dir.display(), "a removed home or volume is left behind");
+            }
+        }
+        Ok(Some(stores))
+    }
+
+    fn store(tenant: &str, key: StoreKey, dir: PathBuf) -> Store {
+        Store {
+            tenant: tenant.to_owned(),
+            key,
+            created_at: disk::created_at(&dir),
+            dir,
+            uses: Mutex::default(),
+            quota: quota::State::default(),
+            preparing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn find(&self, tenant: &str, key: &StoreKey) -> Result<Arc<Store>, StoreError> {
+        let found = self.state().stores.get(&(tenant.to_owned(), key.clone())).map(Arc::clone);
+        found.ok_or_else(|| StoreError::Unknown(key.clone()))
+    }
+
+    /// A tenant's homes and volumes, ordered.
+    pub fn of(&self, tenant: &str) -> Vec<Arc<Store>> {
+        let first = (tenant.to_owned(), StoreKey::Tenant);
+        let state = self.state();
+        let own = state.stores.range(first..).take_while(|((owner, _), _)| owner == tenant);
+        own.map(|(_, store)| Arc::clone(store)).collect()
+    }
+
+    fn all(&self) -> Vec<Arc<Store>> {
+        self.state().stores.values().map(Arc::clone).collect()
+    }
+
+    /// Makes a volume.
+    pub fn make_volume(
+        &self,
+        tenant: &str,
+        name: &str,
+        max: Option<u64>,
+    ) -> Result<Arc<Store>, StoreError> {
+        let key = StoreKey::Volume(name.to_owned());
+        let mut state = self.state();
+        if state.stores.contains_key(&(tenant.to_owned(), key.clone())) {
+            return Err(StoreError::Exists(name.to_owned()));
+        }
+        self.make(&mut state, tenant, key, max)
+    }
+
+    /// Makes a home or volume that is not there.
+    fn make(
+        &self,
+        state: &mut State,
+        tenant: &str,
+        key: StoreKey,
+        max: Option<u64>,
+    ) -> Result<Arc<Store>, StoreError> {
+        let count = state.stores.keys().filter(|(owner, _)| owner == tenant).count() as u64;
+        if let Some(max) = max.filter(|max| count >= *max) {
+            return Err(StoreError::TooMany { max });
+        }
+        let dir = disk::make(&self.root, tenant, &key).map_err(|error| {
+            StoreError::Failed(format!("make the {} {:?}: {error}", key.what(), key.id()))
+        })?;
+        let store = Arc::new(Self::store(tenant, key.clone(), dir));
+        // It is empty, and nobody has to look.
+        store.quota.set(Measured::default());
+        state.stores.insert((tenant.to_owned(), key), Arc::clone(&store));
+        Ok(store)
+    }
+
+    /// Removes a home or volume with all that is in it.
+    pub async fn remove(&self, tenant: &str, key: &StoreKey) -> Result<(), StoreError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            StoreError::Failed(format!("remove the {} {:?}: {error}", key.what(), key.id()))
+        };
+        let aside = {
+            let mut state = self.state();
+            let at = (tenant.to_owned(), key.clone());
+            let store = state.stores.get(&at).ok_or_else(|| StoreError::Unknown(key.clone()))?;
+            if store.in_use() {
+                return Err(StoreError::InUse { key: key.clone(), reason: "sessions have it" });
+            }
+            let aside = disk::put_aside(&store.dir).map_err(|error| failed(&error))?;
+            state.stores.remove(&at);
+            aside
+        };
+        self.remove_dir(&aside).await.map_err(|error| failed(&error))
+    }
+
+    /// Removes a directory that no session can have any more.
+    async fn remove_dir(&self, dir: &Path) -> Result<(), StoreError> {
+        let data = dir.join(disk::DATA);
+        if data.exists() {
+            self.operate(&data, StorageOperation::Clear).await?;
+        }
+        disk::remove(dir).map_err(|error| StoreError::Failed(error.to_string()))
+    }
+
+    /// The ids that a tenant's sessions with a home or volume have; `None` if no more can be had.
+    fn pair_of(&self, tenant: &str) -> Result<Option<SubordinateIds>, StoreError> {
+        let Some(pool) = &self.ids else { return Ok(None) };
+        let mut state = self.state();
+        if let Some(pair) = state.pairs.get(tenant) {
+            return Ok(Some(*pair));
+        }
+        let failed = |why: String| StoreError::Failed(format!("keep subordinate ids: {why}"));
+        let pair = pool.reserve(None).ok_or_else(|| failed("all are in use".to_owned()))?;
+        disk::write_pair(&self.root, tenant, pair).map_err(|error| failed(error.to_string()))?;
+        state.pairs.insert(tenant.to_owned(), pair);
+        Ok(Some(pair))
+    }
+}

@@ -1,0 +1,154 @@
+//! What a home or volume takes, as it was last measured, against what it may take.
+//!
+//! Accounting, not a limit of the filesystem: between two measurements code can write more than it may.
+//! What was written and has no name any more is not seen.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+use vivarium_protocol::message::{StorageOperation, StorageReply, StorageUsage};
+
+use super::{Store, StoreError, StoreUse, Stores};
+use crate::settings::Quota;
+
+/// The most files that are counted where there may be any number.
+const MAX_COUNTED: u64 = 10_000_000;
+
+/// How the quota is exceeded, in words.
+fn exceeded(quota: &Quota, usage: &StorageUsage) -> Option<String> {
+    let StorageUsage { bytes, inodes, is_cut } = usage;
+    if quota.max_mb.times(1 << 20).is_some_and(|max| *bytes > max) {
+        let mb = bytes.div_ceil(1 << 20);
+        return Some(format!("it has {mb} MiB of {} (homes.max_mb)", quota.max_mb));
+    }
+    (*is_cut || quota.max_inodes.get().is_some_and(|max| *inodes > max)).then(|| {
+        let most = quota.max_inodes;
+        format!(
+            "it has more than {most} files and directories (homes.max_inodes), or they nest too \
+             deeply"
+        )
+    })
+}
+
+/// What was found when it was last measured.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    pub bytes: u64,
+    pub inodes: u64,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    measured: Option<Measured>,
+    /// Whether something may have been written since.
+    is_stale: bool,
+    /// How the quota was exceeded.
+    over: Option<String>,
+    /// When it was last measured, and how long that took.
+    last: Option<(Instant, Duration)>,
+}
+
+/// What a measurement found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Within,
+    Over,
+    /// It was over before, and has grown since.
+    Growing,
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn measured(&self) -> Option<Measured> {
+        self.lock().measured.clone()
+    }
+
+    pub(super) fn set(&self, measured: Measured) {
+        self.lock().measured = Some(measured);
+    }
+
+    /// Something may be written from now on.
+    pub(super) fn stale(&self) {
+        self.lock().is_stale = true;
+    }
+
+    pub(super) fn over(&self) -> Option<String> {
+        self.lock().over.clone()
+    }
+
+    fn is_known(&self) -> bool {
+        let state = self.lock();
+        state.measured.is_some() && !state.is_stale && state.over.is_none()
+    }
+
+    /// Whether it is so long since it was last measured; measuring takes a tenth of one CPU at most.
+    pub(super) fn is_due(&self, interval: Duration) -> bool {
+        let last = self.lock().last;
+        last.is_none_or(|(at, took)| at.elapsed() >= interval.max(took * 10))
+    }
+}
+
+impl Stores {
+    /// Measures it.
+    pub(super) async fn measure(
+        &self,
+        store: &Store,
+        quota: &Quota,
+    ) -> Result<Verdict, StoreError> {
+        let began = Instant::now();
+        let max_inodes = quota.max_inodes.get().unwrap_or(MAX_COUNTED);
+        let operation = StorageOperation::Measure { max_inodes };
+        let StorageReply::Measured(usage) = self.operate(&store.data(), operation).await? else {
+            return Err(StoreError::Failed(
+                "measure a home: an answer to something else".to_owned(),
+            ));
+        };
+        let mut state = store.quota.lock();
+        let before = state.measured.replace(Measured {
+            bytes: usage.bytes,
+            inodes: usage.inodes,
+            at: Timestamp::now(),
+        });
+        let was_over = state.over.is_some();
+        state.over = exceeded(quota, &usage);
+        state.is_stale = false;
+        state.last = Some((Instant::now(), began.elapsed()));
+        let grew =
+            before.is_some_and(|before| usage.bytes > before.bytes || usage.inodes > before.inodes);
+        Ok(match &state.over {
+            None => Verdict::Within,
+            Some(_) if was_over && grew => Verdict::Growing,
+            Some(_) => Verdict::Over,
+        })
+    }
+
+    /// Refuses work for a session with a home or volume that took more than it may, and still does.
+    pub async fn admit(&self, uses: &[StoreUse], quota: &Quota) -> Result<(), StoreError> {
+        for StoreUse { store, .. } in uses.iter().filter(|one| !one.read_only) {
+            if store.quota.over().is_some() {
+                self.check(store, quota).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a home or volume that takes more than it may, measured anew unless it is known.
+    pub async fn check(&self, store: &Store, quota: &Quota) -> Result<(), StoreError> {
+        if !store.quota.is_known() {
+            self.measure(store, quota).await?;
+        }
+        match store.quota.over() {
+            Some(used) => Err(StoreError::Full { key: store.key.clone(), used }),
+            None => Ok(()),
+        }
+    }
+}
