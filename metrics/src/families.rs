@@ -17,6 +17,7 @@ pub mod ports;
 pub mod pressure;
 pub mod process;
 pub mod queue;
+pub mod quotas;
 pub mod sessions;
 pub mod templates;
 pub mod tenants;
@@ -64,6 +65,7 @@ families! {
     buffers: buffers::Buffers,
     executions: executions::Executions,
     queue: queue::Queue,
+    quotas: quotas::Quotas,
     output: output::Output,
     ports: ports::Ports,
     kernels: kernels::Kernels,

@@ -11,7 +11,7 @@ use vivarium_metrics::{Kind, Metrics, Unit, markdown};
 
 /// Every label there may be. The values of each are few: see the crate's documentation. One that
 /// a client could fill (a session's id, a path) has no place here.
-const LABELS: [&str; 17] = [
+const LABELS: [&str; 18] = [
     "cause",
     "environment",
     "layer",
@@ -20,6 +20,7 @@ const LABELS: [&str; 17] = [
     "mode",
     "origin",
     "outcome",
+    "quota",
     "reason",
     "resource",
     "route",

@@ -32,6 +32,8 @@ export class UnexpectedAnswer extends VivariumError {}
 export class ApiError extends VivariumError {
   /** The field at fault, such as `limits.max_procs`. */
   readonly field: string | null;
+  /** The tenant's quota that is used up, such as `execution_rate`. */
+  readonly quota: string | null;
   /** What an operator can do about it. */
   readonly fix: string | null;
 
@@ -49,6 +51,7 @@ export class ApiError extends VivariumError {
   ) {
     super(`${detail} (${status} ${code})`);
     this.field = typeof problem["field"] === "string" ? problem["field"] : null;
+    this.quota = typeof problem["quota"] === "string" ? problem["quota"] : null;
     this.fix = typeof problem["fix"] === "string" ? problem["fix"] : null;
   }
 }
@@ -71,7 +74,7 @@ export class Conflict extends ApiError {}
 /** The events or the result are no longer kept (410). The outcome may still be. */
 export class EventsGone extends ApiError {}
 
-/** A quota is used up (429); see `retryAfterSecs`. */
+/** Something is used up (429); see `retryAfterSecs`, and `quota` if it is a quota of the tenant. */
 export class QuotaExceeded extends ApiError {}
 
 /** The daemon or a proxy failed (5xx). */

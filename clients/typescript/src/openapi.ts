@@ -86,6 +86,76 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/homes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List homes */
+        get: operations["list_homes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/homes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a home */
+        get: operations["show_home"];
+        put?: never;
+        post?: never;
+        /** Remove a home that no session has, with all its files */
+        delete: operations["delete_home"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/homes/{id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List files of a home */
+        get: operations["list_home_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/homes/{id}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download a file of a home */
+        get: operations["read_home_file"];
+        put?: never;
+        post?: never;
+        /** Remove a file of a home, or a directory with all that is in it */
+        delete: operations["delete_home_file"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/host": {
         parameters: {
             query?: never;
@@ -571,6 +641,77 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List volumes */
+        get: operations["list_volumes"];
+        put?: never;
+        /** Make a volume */
+        post: operations["make_volume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/volumes/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a volume */
+        get: operations["show_volume"];
+        put?: never;
+        post?: never;
+        /** Remove a volume that no session has, with all its files */
+        delete: operations["delete_volume"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/volumes/{name}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List files of a volume */
+        get: operations["list_volume_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/volumes/{name}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download a file of a volume */
+        get: operations["read_volume_file"];
+        put?: never;
+        post?: never;
+        /** Remove a file of a volume, or a directory with all that is in it */
+        delete: operations["delete_volume_file"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1078,6 +1219,21 @@ export interface components {
             /** @description `ok` */
             status: string;
         };
+        /** @description A home. */
+        HomeInfo: {
+            /** @description The id of its sessions, or `@tenant`. */
+            id: string;
+            /**
+             * @description What it is
+             * @enum {string}
+             */
+            kind: "off" | "session" | "tenant";
+            storage: components["schemas"]["StorageInfo"];
+        };
+        /** @description The tenant's homes. */
+        HomeList: {
+            homes: components["schemas"]["HomeInfo"][];
+        };
         /** @description What this host offers. */
         HostInfo: {
             /** @description What the tenant may still start */
@@ -1431,6 +1587,22 @@ export interface components {
             /** @description Path relative to the workdir. */
             name: string;
         };
+        /** @description One limit, time or quota that holds. */
+        PolicyEntry: {
+            /** @description The key of the configuration, as `sandbox.max_memory_mb`. */
+            key: string;
+            /** @description Where the value came from */
+            source: components["schemas"]["PolicySource"];
+            /** @description The value, as it is configured */
+            value: components["schemas"]["PolicyValue"];
+        };
+        /**
+         * @description Where a value came from.
+         * @enum {string}
+         */
+        PolicySource: "default" | "file" | "environment" | "command_line" | "tenant" | "request";
+        /** @description A value, as it is configured. */
+        PolicyValue: number | string | string[];
         /** @description Sessions kept ready for a tenant in an environment. */
         PoolInfo: {
             /** @description How many there are after that. */
@@ -1490,6 +1662,8 @@ export interface components {
             field?: string | null;
             /** @description What an operator can do about it. */
             fix?: string | null;
+            /** @description The quota that is used up, as `execution_rate`. */
+            quota?: string | null;
             /**
              * Format: int32
              * @description The HTTP status.
@@ -1629,6 +1803,8 @@ export interface components {
              * @description When the session is deleted unless it is used before.
              */
             expires_at: string;
+            /** @enum {string} */
+            home?: "off" | "session" | "tenant";
             /** @description Unique among the tenant's sessions */
             id: string;
             /**
@@ -1657,6 +1833,11 @@ export interface components {
              * @enum {string}
              */
             network: "none" | "loopback" | "full";
+            /**
+             * @description What holds for the session and its tenant, and where each value came from; only when one
+             *     session is requested.
+             */
+            policy?: components["schemas"]["PolicyEntry"][];
             /** @description Every layer of the sandbox, as read back from inside */
             protection: {
                 /** @description What happened, in words; may be empty */
@@ -1679,6 +1860,8 @@ export interface components {
             tenant: string;
             /** @description What it used */
             usage: components["schemas"]["SessionUsage"];
+            /** @description The volumes that it has. */
+            volumes?: components["schemas"]["VolumeMount"][];
         };
         /** @description Part of a list of sessions, ordered by id. */
         SessionPage: {
@@ -1730,6 +1913,8 @@ export interface components {
             };
             /** @description Name of a configured environment; `default` if not given. */
             environment?: string | null;
+            /** @enum {string} */
+            home?: "off" | "session" | "tenant";
             /** @description 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given. */
             id?: string | null;
             /**
@@ -1749,6 +1934,8 @@ export interface components {
              * @enum {string}
              */
             network?: "none" | "loopback" | "full";
+            /** @description Volumes of the tenant that it can reach, at most 16. */
+            volumes?: components["schemas"]["VolumeMount"][];
         };
         /**
          * @description What a session is doing
@@ -1842,6 +2029,41 @@ export interface components {
              */
             written_bytes: number;
         };
+        /** @description What a home or volume takes of the disk. */
+        StorageInfo: {
+            /**
+             * Format: date-time
+             * @description When it was created
+             */
+            created_at: string;
+            /** @description Whether a session has it now. */
+            in_use: boolean;
+            /**
+             * Format: date-time
+             * @description When a session last had it.
+             */
+            last_used_at: string;
+            /**
+             * Format: int64
+             * @description Null is no maximum.
+             */
+            max_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Files, directories and links together.
+             */
+            max_inodes?: number | null;
+            /**
+             * Format: int64
+             * @description As last measured; null if it was not yet.
+             */
+            used_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Files, directories and links, as last measured.
+             */
+            used_inodes?: number | null;
+        };
         /** @description A template: a warmed process that kernels are forked from. */
         TemplateInfo: {
             /** @description Why it is unavailable, else null. */
@@ -1931,6 +2153,30 @@ export interface components {
             };
             /** @description Name of the class. */
             type: string;
+        };
+        /** @description A volume. */
+        VolumeInfo: {
+            /** @description Its name */
+            name: string;
+            storage: components["schemas"]["StorageInfo"];
+        };
+        /** @description The tenant's volumes. */
+        VolumeList: {
+            volumes: components["schemas"]["VolumeInfo"][];
+        };
+        /** @description A volume that a session is to have. */
+        VolumeMount: {
+            /** @description Its name. */
+            name: string;
+            /** @description Where it appears, beneath `/mnt`; `/mnt/NAME` if not given. */
+            path?: string | null;
+            /** @description Whether the session can only read it. One session at a time can write to it. */
+            read_only?: boolean;
+        };
+        /** @description A volume to make. */
+        VolumeSpec: {
+            /** @description 1 to 64 of `A-Z a-z 0-9 _ -`. */
+            name: string;
         };
     };
     responses: never;
@@ -2059,6 +2305,214 @@ export interface operations {
             };
             /** @description The daemon does not accept work now */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_homes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HomeList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_home: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of its sessions, or `@tenant` */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HomeInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_home: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_home_files: {
+        parameters: {
+            query?: {
+                /** @description A directory, relative to the workdir or absolute; the workdir if not given. */
+                path?: string;
+                /** @description Whether to include the content of directories below it. */
+                recursive?: boolean;
+                /** @description The `next` of the previous part. */
+                after?: string;
+                /** @description At most this many, 1 to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_home_file: {
+        parameters: {
+            query?: {
+                /** @description Whether to describe what is at the path, a link not followed, instead of sending its content. */
+                info?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_home_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3644,6 +4098,251 @@ export interface operations {
                         event: string;
                     };
                 };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_volumes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_volume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeSpec"];
+            };
+        };
+        responses: {
+            /** @description The request failed; `code` says why */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_volume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_volume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_volume_files: {
+        parameters: {
+            query?: {
+                /** @description A directory, relative to the workdir or absolute; the workdir if not given. */
+                path?: string;
+                /** @description Whether to include the content of directories below it. */
+                recursive?: boolean;
+                /** @description The `next` of the previous part. */
+                after?: string;
+                /** @description At most this many, 1 to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_volume_file: {
+        parameters: {
+            query?: {
+                /** @description Whether to describe what is at the path, a link not followed, instead of sending its content. */
+                info?: boolean;
+            };
+            header?: never;
+            path: {
+                name: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_volume_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The request failed; `code` says why */
             default: {

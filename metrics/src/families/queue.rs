@@ -30,12 +30,14 @@ pub enum Refusal {
     Overloaded,
     /// The maximum of connections or requests is reached.
     TooManyRequests,
+    /// A quota of the tenant is used up.
+    QuotaExceeded,
     /// The daemon is shutting down.
     Draining,
 }
 
 impl Refusal {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::QueueFull,
         Self::TooManyCommands,
         Self::TooManyContexts,
@@ -46,6 +48,7 @@ impl Refusal {
         Self::NoRoom,
         Self::Overloaded,
         Self::TooManyRequests,
+        Self::QuotaExceeded,
         Self::Draining,
     ];
 
@@ -62,6 +65,7 @@ impl Refusal {
             Self::NoRoom => "no_room",
             Self::Overloaded => "overloaded",
             Self::TooManyRequests => "too_many_requests",
+            Self::QuotaExceeded => "quota_exceeded",
             Self::Draining => "draining",
         }
     }
@@ -96,7 +100,7 @@ impl Family for Queue {
                 "Requests refused for lack of room, by the problem's `code`: `queue_full`, \
                  `too_many_commands`, `too_many_contexts`, `too_many_sessions`, `no_capacity`, \
                  `no_descriptors`, `too_many_transfers`, `no_room`, `overloaded`, \
-                 `too_many_requests`, `draining`.",
+                 `too_many_requests`, `quota_exceeded`, `draining`.",
             )?,
         })
     }

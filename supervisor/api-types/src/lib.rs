@@ -11,6 +11,7 @@ mod assist;
 mod command;
 mod context;
 mod cut;
+pub mod duration;
 mod event;
 mod files;
 mod homes;
@@ -22,6 +23,7 @@ mod notebook;
 mod object;
 mod part;
 mod patch;
+mod policy;
 mod preview;
 mod request;
 mod response;
@@ -54,6 +56,7 @@ pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
 pub use part::{Encoded, NoPart, Part};
 pub use patch::{Change, SessionPatch};
+pub use policy::{PolicyEntry, PolicySource, PolicyValue};
 pub use preview::{PreviewReply, PreviewRequest};
 pub use request::{
     ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, OutputSpec, Page, ReprSpec,

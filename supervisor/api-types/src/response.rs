@@ -12,8 +12,8 @@ use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
 use super::{
-    FileFormat, HomeKind, LimitsInfo, NotebookOutput, Place, ResetScope, TextCut, VolumeMount,
-    schema,
+    FileFormat, HomeKind, LimitsInfo, NotebookOutput, Place, PolicyEntry, ResetScope, TextCut,
+    VolumeMount, schema,
 };
 
 mod host;
@@ -282,6 +282,10 @@ pub struct SessionInfo {
     pub running: Vec<String>,
     /// As the client gave it.
     pub metadata: BTreeMap<String, String>,
+    /// What holds for the session and its tenant, and where each value came from; only when one
+    /// session is requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<PolicyEntry>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]

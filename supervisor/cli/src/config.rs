@@ -23,6 +23,9 @@ pub(super) enum Command {
     Show {
         #[command(flatten)]
         options: Box<ConfigOptions>,
+        /// Only what holds for this tenant: its own values, and those of all for the rest
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
         /// Prints JSON
         #[arg(long)]
         json: bool,
@@ -42,8 +45,14 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
             options::resolve(&sources)?;
             print::note("the file is in order");
         }
-        Command::Show { options, json } => {
-            let config = options.load(&[])?;
+        Command::Show { options, tenant, json } => {
+            let mut config = options.load(&[])?;
+            if let Some(name) = tenant {
+                config = config::of_tenant(config, name).ok_or_else(|| {
+                    let why = format!("there is no tenant {name:?} in the configuration");
+                    Failure::says(Exit::Usage, why)
+                })?;
+            }
             if *json {
                 print::json(&config::show_json(&config))?;
             } else {

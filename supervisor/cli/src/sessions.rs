@@ -9,7 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use vivarium_api_types::{SessionQuery, SessionSpec, SessionState};
+use vivarium_api_types::{PolicyEntry, SessionQuery, SessionSpec, SessionState};
 use vivarium_client::Client;
 use vivarium_server::config::duration;
 
@@ -29,7 +29,7 @@ pub(super) enum Command {
     /// Lists sessions.
     List(ListArgs),
     /// Shows a session.
-    Show(One),
+    Show(ShowArgs),
     /// Changes metadata, times and limits of a session.
     Update(UpdateArgs),
     /// Replaces the kernel of a session's main context: variables and processes are gone, files stay.
@@ -84,6 +84,15 @@ pub(super) struct ListArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    #[command(flatten)]
+    one: One,
+    /// Shows each limit, time and quota that holds, and where it comes from, instead
+    #[arg(long)]
+    policy: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct One {
     /// The session's id
     #[arg(value_name = "SESSION")]
@@ -96,7 +105,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     let (Command::Create(CreateArgs { daemon, .. })
     | Command::List(ListArgs { daemon, .. })
     | Command::Update(UpdateArgs { one: One { daemon, .. }, .. })
-    | Command::Show(One { daemon, .. })
+    | Command::Show(ShowArgs { one: One { daemon, .. }, .. })
     | Command::Reset(One { daemon, .. })
     | Command::Interrupt(One { daemon, .. })
     | Command::Delete(One { daemon, .. })
@@ -110,7 +119,8 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
                 let session = client.update_session(&args.one.session, &args.patch()?).await?;
                 confirm(&args.one, &session, "updated")
             }
-            Command::Show(one) => show(client, one).await,
+            Command::Show(args) if args.policy => show_policy(client, &args.one).await,
+            Command::Show(args) => show(client, &args.one).await,
             Command::Reset(one) => {
                 let reply = client.reset(&one.session).await?;
                 confirm(one, &reply, reset_done(&reply))
@@ -217,6 +227,18 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
             report.layer.to_string(),
             format!("{}: {}", report.status, escape(&report.detail)),
         ]);
+    }
+    print::out(print::table(&rows, &[]).as_bytes())
+}
+
+async fn show_policy(client: &mut Client, one: &One) -> Result<(), Failure> {
+    let session = client.session(&one.session).await?;
+    if one.daemon.json {
+        return print::json(&session.policy);
+    }
+    let mut rows = vec![["KEY", "VALUE", "SOURCE"].map(str::to_owned).to_vec()];
+    for PolicyEntry { key, value, source } in session.policy {
+        rows.push(vec![key, escape(&value.to_string()).into_owned(), human::word(&source)]);
     }
     print::out(print::table(&rows, &[]).as_bytes())
 }

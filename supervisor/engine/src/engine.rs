@@ -25,6 +25,7 @@ use crate::cgroup::Support;
 use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
 use crate::pools::Pools;
+use crate::quotas::{Exceeded, Quotas, TenantQuotas};
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
 use crate::session::transfer::TransferLimiter;
@@ -44,6 +45,7 @@ mod files;
 mod homes;
 mod idempotency;
 mod kept;
+mod policy;
 mod pools;
 mod ports;
 mod processes;
@@ -96,7 +98,7 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Inner {
-    settings: RwLock<Arc<Settings>>,
+    settings: RwLock<InForce>,
     host: Host,
     environments: BTreeMap<String, Prepared>,
     registry: Arc<Registry>,
@@ -108,6 +110,22 @@ struct Inner {
     keys: Arc<Keys>,
     /// Wakes the reaper: there may be an earlier deadline.
     deadlines: Arc<Notify>,
+}
+
+/// The settings as they are now.
+#[derive(Debug)]
+struct InForce {
+    all: Arc<Settings>,
+    /// Those of tenants that have values of their own.
+    own: BTreeMap<String, Arc<Settings>>,
+}
+
+impl From<Arc<Settings>> for InForce {
+    fn from(all: Arc<Settings>) -> Self {
+        let own = |name: &String| Some((name.clone(), Arc::new(all.of_tenant(name)?)));
+        let own = all.tenants.keys().filter_map(own).collect();
+        Self { all, own }
+    }
 }
 
 #[derive(Debug)]
@@ -122,6 +140,7 @@ struct Host {
     results: Arc<Results>,
     /// What may be held of requests, executions and results.
     budget: Budget,
+    quotas: Arc<Quotas>,
     runtime_dir: PathBuf,
     /// Made when the first session needs it: most hosts never do.
     workdirs: Mutex<Option<Arc<Workdirs>>>,
@@ -141,7 +160,17 @@ impl Host {
 
 impl Engine {
     pub fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.inner.settings.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.inner.settings.read().unwrap_or_else(PoisonError::into_inner).all)
+    }
+
+    /// The settings that hold for a tenant: its own values over those of all.
+    pub fn settings_of(&self, tenant: &str) -> Arc<Settings> {
+        let in_force = self.inner.settings.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(in_force.own.get(tenant).unwrap_or(&in_force.all))
+    }
+
+    pub fn quotas(&self, tenant: &str) -> Arc<TenantQuotas> {
+        self.inner.host.quotas.of(tenant)
     }
 
     pub fn is_draining(&self) -> bool {
@@ -150,10 +179,13 @@ impl Engine {
 
     /// This host and what it offers a tenant.
     pub fn host(&self, tenant: &str) -> HostInfo {
-        let settings = self.settings();
+        let settings = self.settings_of(tenant);
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let default = self.inner.environments.get(DEFAULT_ENVIRONMENT);
-        let environments = self.inner.environments.iter().map(|(name, prepared)| EnvironmentInfo {
+        let environments = self.inner.environments.iter();
+        let environments =
+            environments.filter(|(name, _)| settings.allows_environment(tenant, name));
+        let environments = environments.map(|(name, prepared)| EnvironmentInfo {
             name: name.clone(),
             interpreter: prepared.interpreter.path.display().to_string(),
             python_version: prepared.interpreter.version.clone(),
@@ -183,6 +215,7 @@ impl Engine {
         let session = self.find(tenant, id)?;
         let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
         let mut info = self.info(&session);
+        info.policy = policy::of(&self.settings_of(tenant), &session);
         if let Ok(Some(description)) = described {
             let Description { processes, disk_bytes, agent_pss_bytes, kernel_pss_bytes, .. } =
                 description;
@@ -281,6 +314,12 @@ impl Engine {
             Full::Daemon { .. } => Refusal::Overloaded,
         });
         EngineError::NoRoom(full)
+    }
+
+    /// Counts a request that a quota refused.
+    pub fn over_quota(&self, tenant: &str, exceeded: Exceeded) -> EngineError {
+        self.observer(tenant).over_quota(exceeded.quota);
+        EngineError::QuotaExceeded(exceeded)
     }
 
     fn observer(&self, tenant: &str) -> Observer {

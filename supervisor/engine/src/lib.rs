@@ -15,6 +15,7 @@ pub mod media;
 pub mod memory;
 pub mod observe;
 pub mod pools;
+pub mod quotas;
 pub mod recover;
 mod recv;
 pub mod session;

@@ -16,6 +16,7 @@ use vivarium_protocol::outcome::Cause;
 
 pub use vivarium_metrics::families::ports::PortResult;
 pub use vivarium_metrics::families::queue::Refusal;
+pub use vivarium_metrics::families::quotas::Quota;
 
 /// What an execution printed, within its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,6 +75,14 @@ impl Observer {
 
     pub fn refused(&self, reason: Refusal) {
         self.count(|to, tenant| to.queue.refused(tenant, reason));
+    }
+
+    /// A quota of the tenant refused a request.
+    pub fn over_quota(&self, quota: Quota) {
+        self.count(|to, tenant| {
+            to.queue.refused(tenant, Refusal::QuotaExceeded);
+            to.quotas.refused(tenant, quota);
+        });
     }
 
     /// Code starts, so long after it came.

@@ -21,6 +21,7 @@ use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
 use crate::cgroup::Scope;
+use crate::settings::Settings;
 use stores::SessionStores;
 
 mod actor;
@@ -157,6 +158,8 @@ pub struct Session {
     adjusting: tokio::sync::Mutex<()>,
     scope: OnceLock<Arc<Scope>>,
     stores: OnceLock<SessionStores>,
+    /// The settings that held when it was made.
+    settings: OnceLock<Arc<Settings>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
     /// When it began to end, if it had started. Outlives the session.
     ended: Arc<OnceLock<Instant>>,
@@ -198,6 +201,7 @@ impl Session {
             adjusting: tokio::sync::Mutex::new(()),
             scope: OnceLock::new(),
             stores: OnceLock::new(),
+            settings: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
             gone: watch::Sender::new(false),
@@ -217,6 +221,15 @@ impl Session {
 
     pub(crate) fn status(&self) -> std::sync::MutexGuard<'_, SessionStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the settings that its limits and times come from, and which it keeps.
+    pub fn was_made_under(&self, settings: &Arc<Settings>) {
+        self.settings.get_or_init(|| Arc::clone(settings));
+    }
+
+    pub fn settings(&self) -> Option<&Arc<Settings>> {
+        self.settings.get()
     }
 
     /// Marks the session as used now.
@@ -308,6 +321,7 @@ impl Session {
             deadline: deadline.map(|deadline| deadline.timestamp),
             running: Vec::new(),
             metadata,
+            policy: Vec::new(),
         }
     }
 }

@@ -8,13 +8,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vivarium_api_types::ListenAddr;
+use vivarium_api_types::{ListenAddr, PolicySource};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
+mod overrides;
+mod quotas;
 mod tenants;
 
+pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
+pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};
 
 #[derive(Debug, Clone)]
@@ -28,6 +32,9 @@ pub struct Settings {
     pub environments: BTreeMap<String, Environment>,
     /// Tenants by name. None: whoever connects is the one tenant `default`.
     pub tenants: BTreeMap<String, Tenant>,
+    /// Where the values of keys came from, by the path of the key; that of one which is not there
+    /// is the default.
+    pub sources: Arc<BTreeMap<String, PolicySource>>,
     /// The agent to start sessions with. Not configured: found beside this program.
     pub agent_binary: AgentBinary,
 }

@@ -5,24 +5,29 @@
 //! Resolving must never stop at the first error, and never ignore an unknown word.
 
 mod check;
-pub mod duration;
 pub mod environment;
 mod error;
 mod file;
 mod host;
 mod key;
 pub mod keys;
+mod of_tenant;
 mod raw_setting;
 mod reload;
 mod render;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vivarium_api_types::PolicySource;
+pub use vivarium_api_types::duration;
 
 pub use error::{ConfigError, ConfigErrors, Origin};
 pub use file::{DEFAULT_PATH, File, ReadError, load};
 pub use host::Host;
 pub use key::{DefaultValue, Key, Kind, Section, Setter};
+pub use of_tenant::of_tenant;
 pub use raw_setting::RawSetting;
 pub use reload::{Reloaded, reload};
 pub use render::{markdown, sample, show, show_json};
@@ -116,7 +121,7 @@ impl Merge {
         let (entries, errors, warnings) = (vec![], vec![], vec![]);
         let mut merge = Self { settings: keys::blank(), entries, errors, warnings };
         for key in keys::all() {
-            if !matches!(key.section(), Section::Environments | Section::Tenant) {
+            if key.section() != Section::Environments && !key.section().is_of_tenant() {
                 merge.set_default(host, key, None);
             }
         }
@@ -128,7 +133,7 @@ impl Merge {
         }
         for name in tenants {
             merge.settings.tenants.insert(name.clone(), Default::default());
-            for key in keys::of(Section::Tenant) {
+            for key in keys::all().filter(|key| key.section().is_of_tenant()) {
                 merge.set_default(host, key, Some(name));
             }
         }
@@ -168,6 +173,11 @@ impl Merge {
                 set(self.settings.environments.entry(name()).or_default(), &value)
             }
             Setter::Tenant(set) => set(self.settings.tenants.entry(name()).or_default(), &value),
+            Setter::TenantSandbox(_) | Setter::TenantSession(_) => {
+                let tenant = self.settings.tenants.entry(name()).or_default();
+                let overrides = tenant.overrides.get_or_insert_with(keys::no_overrides);
+                key::set_override(overrides, key, &value)
+            }
         };
         let path = key.path(of.as_deref());
         if let Err(error) = set {
@@ -198,11 +208,23 @@ impl Merge {
             _ => usize::MAX,
         });
         if self.errors.is_empty() {
+            self.settings.sources = Arc::new(sources(&self.entries));
             Ok(Config { settings: self.settings, entries: self.entries, warnings: self.warnings })
         } else {
             Err(ConfigErrors(self.errors))
         }
     }
+}
+
+/// Where values came from that are not the defaults, without what only the operator may know.
+fn sources(entries: &[Entry]) -> BTreeMap<String, PolicySource> {
+    let source = |entry: &Entry| match entry.origin {
+        Origin::Default => None,
+        Origin::File { .. } => Some((entry.path(), PolicySource::File)),
+        Origin::Variable(_) => Some((entry.path(), PolicySource::Environment)),
+        Origin::Flag(_) => Some((entry.path(), PolicySource::CommandLine)),
+    };
+    entries.iter().filter_map(source).collect()
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ class ApiError(VivariumError):
     """The explanation, for people."""
     field: Optional[str]
     """The field at fault, such as `limits.max_procs`."""
+    quota: Optional[str]
+    """The tenant's quota that is used up, such as `execution_rate`."""
     fix: Optional[str]
     """What an operator can do about it."""
     retry_after: Optional[float]
@@ -65,6 +67,7 @@ class ApiError(VivariumError):
         self.problem = problem
         self.retry_after = retry_after
         self.field = _text(problem.get("field"))
+        self.quota = _text(problem.get("quota"))
         self.fix = _text(problem.get("fix"))
 
 
@@ -93,7 +96,7 @@ class EventsGone(ApiError):
 
 
 class QuotaExceeded(ApiError):
-    """A quota is used up (429); see `retry_after`."""
+    """Something is used up (429); see `retry_after`, and `quota` if it is a quota of the tenant."""
 
 
 class ServerError(ApiError):

@@ -35,7 +35,8 @@ impl Engine {
         let (old, scope) = (session.adjustable(), session.scope());
         let held = scope.as_deref().map(Scope::holds).unwrap_or_default();
         let before = Arc::clone(&old.limits);
-        let new = request::patched(&self.settings(), session.created_at(), old, &held, patch)?;
+        let settings = self.settings_of(&session.identity.tenant);
+        let new = request::patched(&settings, session.created_at(), old, &held, patch)?;
         if let Some(scope) = scope
             && before != new.limits
             && let Err(error) = lower(scope, before, Arc::clone(&new.limits)).await

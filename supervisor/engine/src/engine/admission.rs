@@ -62,6 +62,9 @@ impl Engine {
             EngineError::TooManySessions { .. } | EngineError::TooManyOfTenant { .. } => {
                 self.observer(tenant).refused(Refusal::TooManySessions);
             }
+            EngineError::QuotaExceeded(exceeded) => {
+                self.observer(tenant).over_quota(exceeded.quota);
+            }
             _ => (),
         }
         Err(refused)
@@ -83,10 +86,14 @@ impl Engine {
         stores: Option<Arc<StoreLease>>,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.check_open(tenant)?;
-        let settings = self.settings();
+        let settings = self.settings_of(tenant);
         let id = request::id(spec.id)?;
         let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
         let prepared = self.environment(&environment)?;
+        if !settings.allows_environment(tenant, &environment) {
+            let reason = format!("the operator does not allow this tenant {environment:?}");
+            return Err(EngineError::invalid("environment", reason));
+        }
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
         let network = prepared.network(&settings, request::network(&settings, spec.network)?);
         let env = request::env(spec.env)?;
@@ -114,7 +121,15 @@ impl Engine {
         plan.context.stores = stores;
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);
-        let make = || self.take_or_start(identity, adjustable, timing, plan, has_pool, policy);
+        let make = || {
+            let grant = self.quotas(tenant).session().map_err(EngineError::QuotaExceeded)?;
+            let session = self
+                .take_or_start(identity, adjustable, timing, plan, has_pool, policy)
+                .map_err(EngineError::NoCapacity)?;
+            grant.used();
+            session.was_made_under(&settings);
+            Ok(session)
+        };
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => {
                 if has_pool {
@@ -132,7 +147,7 @@ impl Engine {
             Err(Refused::TenantFull) => {
                 Err(EngineError::TooManyOfTenant { max: own_max.get().unwrap_or(u64::MAX) })
             }
-            Err(Refused::NoCapacity(shortage)) => Err(EngineError::NoCapacity(shortage)),
+            Err(Refused::NotMade(error)) => Err(error),
         }
     }
 

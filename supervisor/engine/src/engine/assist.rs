@@ -44,7 +44,7 @@ impl Engine {
             context,
         };
         let outcome = self
-            .hand_over(&session, spec, ResponseMode::Outcome, false, None)
+            .hand_over(&session, (spec, None), ResponseMode::Outcome, false, None)
             .await?
             .outcome()
             .await?;

@@ -35,7 +35,7 @@ impl Engine {
                 detail,
             });
         };
-        let grace = self.settings().session.interrupt_grace;
+        let grace = self.settings_of(tenant).session.interrupt_grace;
         // The sender is dropped when the execution has ended, whichever way.
         let ended = timeout(grace, interrupted.ended).await.is_ok();
         let detail = if ended {

@@ -10,6 +10,7 @@ use crate::backend::LaunchError;
 use crate::backend::inspect::InspectError;
 use crate::budget::Full;
 use crate::memory::Shortage;
+use crate::quotas::Exceeded;
 use crate::stores::StoreError;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -65,6 +66,9 @@ pub enum EngineError {
     TooManySessions { max: u64 },
     #[error("there are as many sessions of this tenant as there may be ({max})")]
     TooManyOfTenant { max: u64 },
+    /// One of the tenant's quotas is used up.
+    #[error("the tenant's quota {} is used up; try again in {} s", .0.quota.name(), .0.retry_after_secs())]
+    QuotaExceeded(Exceeded),
     #[error("there is no room for one more session: {0}")]
     NoCapacity(Shortage),
     #[error("the daemon has no file descriptor left for this")]
@@ -157,6 +161,7 @@ impl EngineError {
             Self::NoRoom(Full::Tenant { .. }) => "no_room",
             Self::NoRoom(Full::Daemon { .. }) => "overloaded",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
+            Self::QuotaExceeded(_) => "quota_exceeded",
             Self::NoCapacity(_) => "no_capacity",
             Self::NoDescriptors => "no_descriptors",
             Self::Busy => "busy",
@@ -206,6 +211,7 @@ impl EngineError {
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
                 Some(Duration::from_secs(5))
             }
+            Self::QuotaExceeded(exceeded) => Some(exceeded.retry_after),
             Self::NoCapacity(shortage) => Some(shortage.retry_after()),
             Self::NotStarted(failure) if failure.transient.is_some() => {
                 Some(Duration::from_secs(1))

@@ -15,6 +15,7 @@ use super::idempotency::{Claim, IdempotencyKey, Product, Slot};
 use super::{Engine, EngineError, request};
 use crate::budget::Reservation;
 use crate::observe;
+use crate::quotas::{Admission, Grant};
 use crate::session::execution_log::{
     Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent, Stage,
 };
@@ -145,7 +146,7 @@ impl Engine {
         create: bool,
         options: ExecutionOptions,
     ) -> Result<ExecutionHandle, EngineError> {
-        let spec = request::code(&self.settings(), request)?;
+        let spec = request::code(&self.settings_of(tenant), request)?;
         self.start_in(tenant, id, spec, create, options).await
     }
 
@@ -156,7 +157,7 @@ impl Engine {
         request: CommandRequest,
         options: ExecutionOptions,
     ) -> Result<ExecutionHandle, EngineError> {
-        let spec = request::command(&self.settings(), request)?;
+        let spec = request::command(&self.settings_of(tenant), request)?;
         self.start_in(tenant, id, spec, false, options).await
     }
 
@@ -167,15 +168,18 @@ impl Engine {
         request: RunRequest,
         options: ExecutionOptions,
     ) -> Result<ExecutionHandle, EngineError> {
-        let (spec, session) = request::run(&self.settings(), request)?;
+        let (spec, session) = request::run(&self.settings_of(tenant), request)?;
         let (engine, owner) = (self.clone(), tenant.to_owned());
         let ExecutionOptions { response, idempotency_key, reservation } = options;
         self.once(tenant, idempotency_key, async move {
+            // Before a session is made for it.
+            let admission = engine.admit(&owner)?;
             let session = engine
                 .add(&owner, session)
                 .await?
                 .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-            match engine.hand_over(&session, spec, response, true, reservation).await {
+            let work = (spec, Some(admission));
+            match engine.hand_over(&session, work, response, true, reservation).await {
                 Ok(mut handle) => {
                     handle.gone = Some(tokio::spawn(end_with(session, Arc::clone(&handle.record))));
                     Ok(handle)
@@ -201,13 +205,15 @@ impl Engine {
         let ExecutionOptions { response, idempotency_key, reservation } = options;
         self.once(tenant, idempotency_key, async move {
             engine.check_open(&owner)?;
+            let admission = engine.admit(&owner)?;
             let (session, is_new) = match engine.find(&owner, &id) {
                 Err(EngineError::UnknownSession(_)) if create => {
                     engine.find_or_add(&owner, &id).await?
                 }
                 found => (found?, false),
             };
-            engine.hand_over(&session, spec, response, is_new, reservation).await
+            let work = (spec, Some(admission));
+            engine.hand_over(&session, work, response, is_new, reservation).await
         })
         .await
     }
@@ -220,7 +226,7 @@ impl Engine {
     ) -> Result<Claimed, EngineError> {
         let Some(key) = key else { return Ok(Claimed::First(None)) };
         loop {
-            let kept = self.settings().session.results_kept;
+            let kept = self.settings_of(tenant).session.results_kept;
             match self.inner.keys.claim(tenant, &key, kept)? {
                 Claim::First(slot) => return Ok(Claimed::First(Some(slot))),
                 Claim::Again(earlier) => {
@@ -260,11 +266,17 @@ impl Engine {
         })
     }
 
-    /// Gives a session something to run, and returns when it waits for its turn there.
+    /// The right to run something, which every execution needs.
+    fn admit(&self, tenant: &str) -> Result<Admission, EngineError> {
+        self.quotas(tenant).execution().map_err(|exceeded| self.over_quota(tenant, exceeded))
+    }
+
+    /// Gives a session something to run, and returns when it waits for its turn there. A question
+    /// about code is no execution, and needs no admission.
     pub(super) async fn hand_over(
         &self,
         session: &Arc<Session>,
-        mut spec: WorkSpec,
+        (mut spec, admission): (WorkSpec, Option<Admission>),
         response: ResponseMode,
         session_created: bool,
         reservation: Option<Reservation>,
@@ -278,7 +290,7 @@ impl Engine {
             None => self.reserve(&session.identity.tenant, spec.bytes())?,
         };
         self.admit_stores(session).await?;
-        let settings = self.settings();
+        let settings = self.settings_of(&session.identity.tenant);
         let (record, writer) =
             ExecutionLog::new(settings.session.event_buffer_bytes, spec.cancel_on_disconnect);
         if spec.has_pipe() {
@@ -289,6 +301,10 @@ impl Engine {
         record.is_of(match spec.work {
             Work::Command(_) => ExecutionKind::Command,
             _ => ExecutionKind::Code,
+        });
+        let begin = admission.map(|Admission { begin, in_flight }| {
+            writer.hold(in_flight);
+            begin
         });
         let attached = record.attach();
         let streamed = response != ResponseMode::Outcome;
@@ -307,6 +323,7 @@ impl Engine {
             match refusal {
                 Refusal::QueueFull => observer.refused(observe::Refusal::QueueFull),
                 Refusal::TooManyCommands => observer.refused(observe::Refusal::TooManyCommands),
+                Refusal::OverQuota(exceeded) => observer.over_quota(exceeded.quota),
                 _ => {}
             }
             return Err(match (refusal, session.started().await) {
@@ -320,6 +337,7 @@ impl Engine {
                 (refusal, _) => refused(refusal, &session_id, settings.session.queue_depth),
             });
         }
+        begin.into_iter().for_each(Grant::used);
         Ok(ExecutionHandle {
             session_id,
             record,
@@ -353,6 +371,7 @@ fn refused(refusal: Refusal, session_id: &str, depth: usize) -> EngineError {
     match refusal {
         Refusal::QueueFull => EngineError::QueueFull { depth },
         Refusal::TooManyCommands => EngineError::TooManyCommands { max: session::MAX_COMMANDS },
+        Refusal::OverQuota(exceeded) => EngineError::QuotaExceeded(exceeded),
         Refusal::Busy => EngineError::Busy,
         Refusal::UnknownContext => EngineError::UnknownContext(String::new()),
         Refusal::NotSurvivable => EngineError::invalid(

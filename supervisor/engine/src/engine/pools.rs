@@ -62,12 +62,13 @@ impl Engine {
 
     /// What a pool is to hold by the settings as they are now; `None` if there is to be none.
     fn spec(&self, (tenant, environment): &Key) -> Option<PoolSpec> {
-        let settings = self.settings();
+        let settings = self.settings_of(tenant);
         let is_known = match settings.tenants.is_empty() {
             true => tenant == DEFAULT_TENANT,
             false => settings.tenants.contains_key(tenant),
         };
-        let watermarks = watermarks(&settings, environment).filter(|_| is_known)?;
+        let may_be = is_known && settings.allows_environment(tenant, environment);
+        let watermarks = watermarks(&settings, environment).filter(|_| may_be)?;
         let mut configured = settings.environments.get(environment)?.clone();
         // Another number of sessions makes none of them another.
         (configured.pool_size, configured.pool_low) = (0, None);

@@ -15,8 +15,8 @@ impl Engine {
     /// listeners were decided, tried and reported at start-up, and stay.
     pub async fn reload(&self, settings: Arc<Settings>) {
         let ceilings = settings.ceilings();
-        tenants::announce(&ceilings, &self.inner.host);
-        *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        tenants::announce(&ceilings, &settings, &self.inner.host);
+        *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.into();
         self.build_templates().await;
         self.arrange_pools();
         let inner = Arc::clone(&self.inner);

@@ -82,12 +82,16 @@ pub(super) fn timeout(settings: &Settings, asked: Option<u64>) -> Result<Duratio
     let max = settings.session.max_exec_timeout;
     match asked.map(Duration::from_millis) {
         Some(Duration::ZERO) => Err(EngineError::invalid("timeout_ms", "0 is no time at all")),
-        Some(asked) if asked > max => Err(EngineError::invalid(
-            "timeout_ms",
-            format!("{} is more than the {} allowed", asked.as_millis(), max.as_millis()),
-        )),
+        Some(asked) if asked > max => {
+            Err(EngineError::invalid("timeout_ms", over("session.max_exec_timeout", asked, max)))
+        }
         asked => Ok(asked.unwrap_or(settings.session.exec_timeout)),
     }
+}
+
+/// Says which key is the maximum of a time, and what it is.
+fn over(key: &str, asked: Duration, max: Duration) -> String {
+    format!("{} is more than the {} allowed ({key})", asked.as_millis(), max.as_millis())
 }
 
 pub(super) fn idle_timeout(
@@ -97,10 +101,9 @@ pub(super) fn idle_timeout(
     let max = settings.session.idle_timeout;
     match asked.map(Duration::from_millis) {
         Some(Duration::ZERO) => Err(EngineError::invalid("idle_timeout_ms", "0 is no time at all")),
-        Some(asked) if asked > max => Err(EngineError::invalid(
-            "idle_timeout_ms",
-            format!("{} is more than the {} allowed", asked.as_millis(), max.as_millis()),
-        )),
+        Some(asked) if asked > max => {
+            Err(EngineError::invalid("idle_timeout_ms", over("session.idle_timeout", asked, max)))
+        }
         asked => Ok(asked.unwrap_or(max)),
     }
 }

@@ -33,6 +33,7 @@ impl Engine {
             self.show_pools(to);
             self.show_memory(to);
             self.show_buffers(to);
+            self.show_quotas(to);
             self.show_layers(to);
             self.tenant_usage().iter().for_each(|usage| show_usage(to, usage));
             to.build.is_version(env!("CARGO_PKG_VERSION"));
@@ -132,6 +133,13 @@ impl Engine {
         to.buffers.may_be(max_bytes as u64);
         for (tenant, bytes) in tenants.iter().filter(|(tenant, _)| tenant != trial::TENANT) {
             to.buffers.are_used(tenant, *bytes as u64);
+        }
+    }
+
+    fn show_quotas(&self, to: &Families) {
+        let in_flight = self.inner.host.quotas.in_flight();
+        for (tenant, executions) in in_flight.iter().filter(|(tenant, _)| tenant != trial::TENANT) {
+            to.quotas.in_flight(tenant, *executions);
         }
     }
 

@@ -43,7 +43,7 @@ impl Engine {
             environments.insert(name.clone(), prepared);
         }
         let ceilings = settings.ceilings();
-        tenants::announce(&ceilings, &host);
+        tenants::announce(&ceilings, &settings, &host);
         tenants::hold(&ceilings, &host)?;
         let memory = Memory::watch(Sources::of_this_host(&host.cgroups));
         let engine = Self::assemble(settings, host, environments, memory);
@@ -65,7 +65,7 @@ impl Engine {
         let deadlines: Arc<Notify> = Arc::default();
         let inner = Arc::new(Inner {
             deadlines: Arc::clone(&deadlines),
-            settings: RwLock::new(settings),
+            settings: RwLock::new(settings.into()),
             host,
             environments,
             registry,
@@ -114,6 +114,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         metrics: Arc::new(metrics),
         budget: budget(settings, &results),
         results,
+        quotas: Arc::default(),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
     })

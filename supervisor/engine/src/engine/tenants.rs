@@ -4,17 +4,24 @@ use std::collections::BTreeMap;
 
 use super::{Host, StartError};
 use crate::cgroup::{self, Support};
-use crate::settings::Ceilings;
+use crate::settings::{Ceilings, Settings};
 
 /// Says what is to hold, before a session of these tenants can begin, and shows them in the
 /// metrics.
-pub(super) fn announce(ceilings: &BTreeMap<String, Ceilings>, host: &Host) {
+pub(super) fn announce(ceilings: &BTreeMap<String, Ceilings>, settings: &Settings, host: &Host) {
+    set_quotas(settings, host);
     if let Support::Available(tree) = &host.cgroups {
         tree.set_ceilings(ceilings);
     }
     for tenant in ceilings.keys() {
         host.metrics.introduce(tenant);
     }
+}
+
+/// Has the tenants' quotas hold, also for sessions that run.
+pub(super) fn set_quotas(settings: &Settings, host: &Host) {
+    host.quotas.set(&settings.tenants);
+    host.results.set_maxima(&settings.tenants);
 }
 
 /// Has it hold, and warns of what can not. That is never so in mode `on`, which does not start

@@ -90,6 +90,7 @@ pub fn settings() -> Settings {
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
+        sources: Arc::default(),
         agent_binary: AgentBinary::default(),
     }
 }
@@ -136,10 +137,12 @@ pub fn engine_with(
         metrics: Arc::new(Metrics::new().unwrap()),
         budget: super::start::budget(&settings, &results),
         results,
+        quotas: Arc::default(),
         runtime_dir: "/nonexistent".into(),
         workdirs: Mutex::default(),
     };
     let environments = BTreeMap::from([("default".to_owned(), prepared)]);
+    super::tenants::set_quotas(&settings, &host);
     let engine = Engine::assemble(Arc::new(settings), host, environments, memory);
     engine.arrange_pools();
     (engine, backend, launched)

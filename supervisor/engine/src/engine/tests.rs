@@ -14,6 +14,8 @@ use super::testing::{echoing, engine, settings, tenant};
 use super::{DEFAULT_TENANT, Engine, EngineError};
 use crate::settings::Tenant;
 
+mod quotas;
+
 pub(super) fn code(code: &str) -> ExecuteRequest {
     ExecuteRequest { code: code.to_owned(), ..ExecuteRequest::default() }
 }

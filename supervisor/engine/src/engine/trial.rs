@@ -158,6 +158,7 @@ pub(super) fn launch_plan(
         template: Arc::clone(&prepared.template),
         results: Arc::clone(&host.results),
         account,
+        quotas: host.quotas.of(tenant),
         observer,
     };
     Ok(LaunchPlan { policy, context })

@@ -9,6 +9,7 @@ use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Failure, InputFil
 
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
+use crate::quotas::{Exceeded, Slot};
 
 /// What to run, checked.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct QueuedExecution {
     /// queues; before that it is 0.
     pub number: ExecutionNumber,
     pub queued_at: Instant,
+    /// The right to wait for others, while it does.
+    pub waiting: Option<Slot>,
 }
 
 /// How a piece of work is treated.
@@ -118,7 +121,8 @@ impl QueuedExecution {
         reservation: Reservation,
     ) -> Self {
         let (number, queued_at) = (0, Instant::now());
-        Self { spec, streamed, session_created, writer, reservation, number, queued_at }
+        let waiting = None;
+        Self { spec, streamed, session_created, writer, reservation, number, queued_at, waiting }
     }
 }
 
@@ -128,6 +132,8 @@ pub enum Refusal {
     QueueFull,
     /// As many commands run in the session as may.
     TooManyCommands,
+    /// As many executions of the tenant wait as may.
+    OverQuota(Exceeded),
     /// Something runs or waits, and this waits for nobody.
     Busy,
     /// There is no such context in the session.

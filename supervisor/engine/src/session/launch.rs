@@ -21,6 +21,7 @@ use crate::budget::Account;
 use crate::cgroup::{LeafFiles, Scope, Tree};
 use crate::descriptors;
 use crate::observe::Observer;
+use crate::quotas::TenantQuotas;
 use crate::recover::Workdirs;
 use crate::stores::StoreLease;
 use crate::template::Template;
@@ -52,6 +53,7 @@ pub struct LaunchContext {
     pub results: Arc<Results>,
     /// The tenant's part of what the daemon may hold for them.
     pub account: Account,
+    pub quotas: Arc<TenantQuotas>,
     pub observer: Observer,
 }
 

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vivarium_protocol::units::Limit;
 
 use super::Session;
-use crate::memory::Shortage;
 
 type Key = (String, String);
 
@@ -17,13 +16,13 @@ pub struct Registry {
 }
 
 #[derive(Debug)]
-pub enum Refused {
+pub enum Refused<E> {
     /// There is one of this id, perhaps on its way out.
     Exists(Arc<Session>),
     Full,
     /// There are as many of this tenant as there may be.
     TenantFull,
-    NoCapacity(Shortage),
+    NotMade(E),
 }
 
 impl Registry {
@@ -33,14 +32,14 @@ impl Registry {
 
     /// Adds the session that `make` makes, unless one of this id exists, there are `own_max` of
     /// the tenant, `max` of all, or it can not be made.
-    pub fn insert(
+    pub fn insert<E>(
         &self,
         tenant: &str,
         id: &str,
         own_max: Limit,
         max: Limit,
-        make: impl FnOnce() -> Result<Arc<Session>, Shortage>,
-    ) -> Result<Arc<Session>, Refused> {
+        make: impl FnOnce() -> Result<Arc<Session>, E>,
+    ) -> Result<Arc<Session>, Refused<E>> {
         let mut sessions = self.lock();
         let key = (tenant.to_owned(), id.to_owned());
         if let Some(session) = sessions.get(&key) {
@@ -52,7 +51,7 @@ impl Registry {
         if max.get().is_some_and(|max| sessions.len() as u64 >= max) {
             return Err(Refused::Full);
         }
-        let session = make().map_err(Refused::NoCapacity)?;
+        let session = make().map_err(Refused::NotMade)?;
         sessions.insert(key, Arc::clone(&session));
         Ok(session)
     }

@@ -14,9 +14,10 @@ use vivarium_protocol::message::ExecutionNumber;
 use super::Identity;
 use super::execution_log::ExecutionLog;
 use crate::budget::Evict;
+use crate::settings::{DEFAULT_RESULTS_MB, Tenant};
 
 /// Bytes of a tenant's executions that are over, at most.
-const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = (DEFAULT_RESULTS_MB as usize) << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -35,6 +36,8 @@ pub struct Results {
 struct Inner {
     records: BTreeMap<Key, Arc<ExecutionLog>>,
     over: HashMap<String, Kept>,
+    /// The most bytes of tenants that may keep more or less than others.
+    max_bytes: HashMap<String, usize>,
 }
 
 /// A tenant's executions that are over.
@@ -63,6 +66,14 @@ impl Results {
     /// Keeps at most so many bytes of what is over of each tenant.
     pub fn new(max_bytes: usize) -> Self {
         Self { inner: Mutex::default(), max_bytes }
+    }
+
+    /// Has each tenant keep as many bytes as it may.
+    pub fn set_maxima(&self, tenants: &BTreeMap<String, Tenant>) {
+        let bytes = |mib: u64| usize::try_from(mib.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
+        let maxima =
+            tenants.iter().map(|(name, it)| (name.clone(), bytes(it.quotas.max_results_mb)));
+        self.lock().max_bytes = maxima.collect();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -157,6 +168,7 @@ impl Inner {
     /// lock is not held.
     fn forget(&mut self, tenant: &str, now: Instant, max_bytes: usize) -> Vec<Over> {
         let mut forgotten = Vec::new();
+        let max_bytes = self.max_bytes.get(tenant).copied().unwrap_or(max_bytes);
         let is_due = |kept: &Kept| {
             let oldest = kept.over.front();
             oldest.is_some_and(|over| over.until <= now || kept.bytes > max_bytes)

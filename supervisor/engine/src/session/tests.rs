@@ -110,6 +110,7 @@ pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
         protection: Arc::new([]),
         template: Arc::new(Template::new("default")),
         account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results) as _).of("t"),
+        quotas: Arc::default(),
         results,
         observer: Observer::default(),
     };

@@ -6,19 +6,24 @@ use vivarium_api_types::TokenHash;
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::Limit;
 
-use super::Settings;
+use super::{Overrides, Quotas, Settings};
 
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Tenant {
     pub tokens: Vec<TokenHash>,
     pub max_sessions: Limit,
+    pub quotas: Quotas,
+    /// The environments that it may use; all if there are none.
+    pub allowed_environments: Option<Vec<String>>,
     /// What all its sessions may use together.
     pub ceilings: Ceilings,
     /// What each of its homes and volumes may take, in MiB; as of all tenants if not given.
     pub home_max_mb: Option<Limit>,
+    /// Values of its own for keys of other sections.
+    pub overrides: Option<Box<Overrides>>,
 }
 
 /// What each home and volume of a tenant may take.
@@ -30,8 +35,15 @@ pub struct Quota {
 
 impl Default for Tenant {
     fn default() -> Self {
-        let ceilings = Ceilings::default();
-        Self { tokens: Vec::new(), max_sessions: Limit::Unlimited, ceilings, home_max_mb: None }
+        Self {
+            tokens: Vec::new(),
+            max_sessions: Limit::Unlimited,
+            quotas: Quotas::default(),
+            allowed_environments: None,
+            ceilings: Ceilings::default(),
+            home_max_mb: None,
+            overrides: None,
+        }
     }
 }
 
@@ -76,6 +88,12 @@ impl Settings {
     pub fn home_quota(&self, tenant: &str) -> Quota {
         let own = self.tenants.get(tenant).and_then(|tenant| tenant.home_max_mb);
         Quota { max_mb: own.unwrap_or(self.homes.max_mb), max_inodes: self.homes.max_inodes }
+    }
+
+    /// Whether a tenant may have sessions in an environment.
+    pub fn allows_environment(&self, tenant: &str, environment: &str) -> bool {
+        let allowed = self.tenants.get(tenant).and_then(|it| it.allowed_environments.as_ref());
+        allowed.is_none_or(|allowed| allowed.iter().any(|name| name == environment))
     }
 
     /// The tenants that requests can come from, with their ceilings.

@@ -14,6 +14,9 @@ use vivarium_protocol::message::Failure;
 /// RFC 9457, 3.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
+/// In a second.
+const NANOS: u128 = 1_000_000_000;
+
 /// What went wrong. `code` is stable; `detail` is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
@@ -33,6 +36,10 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub field: Option<Box<str>>,
+    /// The quota that is used up, as `execution_rate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub quota: Option<&'static str>,
     /// What an operator can do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -61,6 +68,7 @@ impl Problem {
             code,
             detail: detail.into(),
             field: None,
+            quota: None,
             fix: None,
             retry_after_secs: None,
             challenge: None,
@@ -142,7 +150,8 @@ impl From<EngineError> for Problem {
             | EngineError::TooManyTransfers { .. }
             | EngineError::TooManyPortConnections { .. }
             | EngineError::TooManySessions { .. }
-            | EngineError::TooManyOfTenant { .. } => StatusCode::TOO_MANY_REQUESTS,
+            | EngineError::TooManyOfTenant { .. }
+            | EngineError::QuotaExceeded(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::NoRoom(Full::Daemon { .. })
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
@@ -162,14 +171,15 @@ impl From<EngineError> for Problem {
             | EngineError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
-        problem.retry_after_secs = error
-            .retry_after()
-            .map(|after| u32::try_from(after.as_secs()).unwrap_or(u32::MAX).max(1));
+        problem.retry_after_secs = error.retry_after().map(|after| {
+            u32::try_from(after.as_nanos().div_ceil(NANOS)).unwrap_or(u32::MAX).max(1)
+        });
         match error {
             EngineError::Invalid { field, .. } => problem.field = Some(field.into()),
             EngineError::LimitInUse { limit, .. } => {
                 problem.field = Some(format!("limits.{limit}").into());
             }
+            EngineError::QuotaExceeded(exceeded) => problem.quota = Some(exceeded.quota.name()),
             EngineError::Missing { field, .. } => problem.field = Some(field.into()),
             EngineError::NoPorts { .. } => {
                 problem.fix = Some("make the session with \"network\": \"loopback\"".into());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vivarium_engine::settings::{Mode, Settings};
+use vivarium_engine::settings::{Mode, Settings, Tenant};
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 
@@ -22,6 +22,9 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     let mut errors = between_sections(settings);
     let too_low = vivarium_engine::too_low(&settings.sandbox.limits);
     errors.extend(too_low.map(|(name, reason)| (format!("sandbox.{name}"), reason)));
+    for (name, tenant) in &settings.tenants {
+        errors.extend(of_tenant(settings, name, tenant));
+    }
     let mut owners = BTreeMap::new();
     for (name, tenant) in &settings.tenants {
         for hash in &tenant.tokens {
@@ -41,12 +44,54 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     errors
 }
 
+/// What does not fit together of a tenant's own values and those of all.
+fn of_tenant(settings: &Settings, name: &str, tenant: &Tenant) -> Vec<(String, String)> {
+    let mut errors = Vec::new();
+    for environment in tenant.allowed_environments.iter().flatten() {
+        if !settings.environments.contains_key(environment) {
+            let path = format!("tenant.{name}.allowed_environments");
+            errors.push((path, format!("there is no environment {environment:?}")));
+        }
+    }
+    let (results_mb, most) = (tenant.quotas.max_results_mb, settings.server.max_tenant_buffered_mb);
+    if results_mb > most {
+        let path = format!("tenant.{name}.max_results_mb");
+        errors.push((path, format!("at most server.max_tenant_buffered_mb, {most}")));
+    }
+    let Some(own) = settings.of_tenant(name) else { return errors };
+    let path = |key: &str| format!("tenant.{name}.{key}");
+    if let Some((limit, reason)) = vivarium_engine::too_low(&own.sandbox.limits)
+        && vivarium_engine::too_low(&settings.sandbox.limits).is_none()
+    {
+        errors.push((path(&format!("sandbox.{limit}")), reason));
+    }
+    let both = [inconsistent(&own), inconsistent(settings)];
+    let [own, of_all] = both;
+    let new = own.into_iter().filter(|error| !of_all.contains(error));
+    errors.extend(new.map(|(key, why)| (path(key), why.to_owned())));
+    errors
+}
+
+/// What of `[sandbox]` and `[session]` a tenant's own values may bring into contradiction.
+fn inconsistent(settings: &Settings) -> Vec<(&'static str, &'static str)> {
+    let (sandbox, session) = (&settings.sandbox, &settings.session);
+    let mut errors = Vec::new();
+    if !sandbox.allowed_networks.contains(&sandbox.network) {
+        let why = "is not one of sandbox.allowed_networks: add it there, or choose one of those";
+        errors.push(("sandbox.network", why));
+    }
+    if session.exec_timeout > session.max_exec_timeout {
+        let why = "is longer than session.max_exec_timeout: raise that, or lower this";
+        errors.push(("session.exec_timeout", why));
+    }
+    errors
+}
+
 fn between_sections(settings: &Settings) -> Vec<(String, String)> {
     let mut errors = Vec::new();
     let mut refuse = |path: &str, why: String| errors.push((path.to_owned(), why));
     let server = &settings.server;
     let sandbox = &settings.sandbox;
-    let session = &settings.session;
     if let Some(why) = settings.why_local_only() {
         for address in server.listen.iter().filter(|address| !address.is_local()) {
             let message = format!(
@@ -100,18 +145,8 @@ fn between_sections(settings: &Settings) -> Vec<(String, String)> {
             "every layer: that is sandbox.mode \"off\"; say so there".to_owned(),
         );
     }
-    if !sandbox.allowed_networks.contains(&sandbox.network) {
-        refuse(
-            "sandbox.network",
-            "is not one of sandbox.allowed_networks: add it there, or choose one of those"
-                .to_owned(),
-        );
-    }
-    if session.exec_timeout > session.max_exec_timeout {
-        refuse(
-            "session.exec_timeout",
-            "is longer than session.max_exec_timeout: raise that, or lower this".to_owned(),
-        );
+    for (path, why) in inconsistent(settings) {
+        refuse(path, why.to_owned());
     }
     if server.state_dir == server.runtime_dir {
         refuse(

@@ -75,9 +75,9 @@ impl Reader<'_> {
         for (name, value) in root {
             let at = name.span().start;
             let name = name.get_ref().as_ref();
-            let Some(section) = Section::ALL.into_iter().find(|section| section.name() == name)
-            else {
-                self.unknown(at, name, "section", Section::ALL.iter().map(|s| s.name()));
+            let sections = || Section::ALL.iter().filter(|it| it.overridden().is_none());
+            let Some(section) = sections().copied().find(|section| section.name() == name) else {
+                self.unknown(at, name, "section", sections().map(|s| s.name()));
                 continue;
             };
             match value.get_ref() {
@@ -163,11 +163,34 @@ impl Reader<'_> {
 
     fn section(&mut self, section: Section, of: Option<&str>, table: &DeTable<'_>) {
         for (name, value) in table {
-            match keys::find(section, name.get_ref()) {
+            let name_text = name.get_ref().as_ref();
+            if section == Section::Tenant
+                && let Some(table) = tables_of_tenants().find(|it| table_name(*it) == name_text)
+            {
+                match value.get_ref() {
+                    DeValue::Table(values) => self.section(table, of, values),
+                    _ => {
+                        let header = table.header("");
+                        self.error(
+                            name.span().start,
+                            format!("{}: is the table {header}", table.name()),
+                        );
+                    }
+                }
+                continue;
+            }
+            match keys::find(section, name_text) {
                 Some(key) => self.give(key, of, value),
                 None => {
+                    if let Some(why) = keys::misplaced(section, name_text) {
+                        let path = format!("{}.{name_text}", section.name());
+                        self.error(name.span().start, format!("{path}: {why}"));
+                        continue;
+                    }
                     let path = format!("{}.{}", section.name(), name.get_ref());
+                    let tables = tables_of_tenants().filter(|_| section == Section::Tenant);
                     let names = keys::of(section).iter().map(|key| key.name);
+                    let names = names.chain(tables.map(table_name));
                     self.unknown(name.span().start, &path, "key", names);
                 }
             }
@@ -197,6 +220,15 @@ impl Reader<'_> {
         };
         self.error(at, message);
     }
+}
+
+/// The tables that a `[[tenant]]` may have.
+fn tables_of_tenants() -> impl Iterator<Item = Section> {
+    Section::ALL.into_iter().filter(|section| section.overridden().is_some())
+}
+
+fn table_name(section: Section) -> &'static str {
+    section.overridden().unwrap_or(section).name()
 }
 
 /// Whether a name fits a tenant: it becomes a directory and a label. Our own labels begin with `_`.

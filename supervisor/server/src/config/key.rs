@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use vivarium_engine::settings::{Environment, Homes, Preview, Sandbox, Server, Session, Tenant};
+use vivarium_engine::settings::{
+    Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant,
+};
 
 use crate::config::host::Host;
 use crate::config::value::{Value, ValueError};
@@ -24,11 +26,15 @@ pub enum Section {
     Environments,
     /// `[[tenant]]`
     Tenant,
+    /// `[tenant.sandbox]`
+    TenantSandbox,
+    /// `[tenant.session]`
+    TenantSession,
 }
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
@@ -36,6 +42,8 @@ impl Section {
         Self::Homes,
         Self::Environments,
         Self::Tenant,
+        Self::TenantSandbox,
+        Self::TenantSession,
     ];
 
     #[must_use]
@@ -48,6 +56,24 @@ impl Section {
             Self::Homes => "homes",
             Self::Environments => "environments",
             Self::Tenant => "tenant",
+            Self::TenantSandbox => "tenant.sandbox",
+            Self::TenantSession => "tenant.session",
+        }
+    }
+
+    /// Whether its keys are a tenant's.
+    #[must_use]
+    pub const fn is_of_tenant(self) -> bool {
+        self.overridden().is_some() || matches!(self, Self::Tenant)
+    }
+
+    /// The section whose values this one's replace for a tenant.
+    #[must_use]
+    pub const fn overridden(self) -> Option<Self> {
+        match self {
+            Self::TenantSandbox => Some(Self::Sandbox),
+            Self::TenantSession => Some(Self::Session),
+            _ => None,
         }
     }
 
@@ -64,7 +90,7 @@ impl Section {
     /// Whether environment variables can set its keys.
     #[must_use]
     pub const fn has_variables(self) -> bool {
-        !matches!(self, Self::Tenant)
+        !self.is_of_tenant()
     }
 
     #[must_use]
@@ -90,7 +116,18 @@ impl Section {
                  request under /v1 needs a token and sees nothing of other tenants; without, \
                  anyone who can connect acts as the tenant `default`. Changes apply at once on a \
                  reload: removed tokens stop working, and new ceilings bound existing sessions. \
-                 Sessions of a removed tenant continue until they end."
+                 Sessions of a removed tenant continue until they end. A rate is a number and a \
+                 time, as \"600/1m\": so many at once, which come back evenly in that time. A \
+                 request over a quota is refused with 429, `quota_exceeded`, and `Retry-After`. \
+                 [Tenants](tenants.md) has examples."
+            }
+            Self::TenantSandbox => {
+                "Values of `[sandbox]` for one tenant, in place of those for all. The table stands \
+                 below its `[[tenant]]`. It may be more or less than `[sandbox]` says; a request \
+                 may only tighten it. Sessions keep the values that they were made with."
+            }
+            Self::TenantSession => {
+                "Values of `[session]` for one tenant, in place of those for all."
             }
         }
     }
@@ -108,6 +145,8 @@ pub enum Kind {
     Share,
     /// A positive integer or `unlimited`.
     Limit,
+    /// A number and a time, or `unlimited`.
+    Rate,
     /// A number of cores or `unlimited`.
     Cores,
     Duration,
@@ -153,6 +192,7 @@ impl fmt::Display for Kind {
             Self::CountOrZero => "positive integer or 0",
             Self::Share => "number above 0, up to 1",
             Self::Limit => "positive integer or \"unlimited\"",
+            Self::Rate => "number/time or \"unlimited\"",
             Self::Cores => "number of cores or \"unlimited\"",
             Self::Duration => "duration",
             Self::DurationOrZero => "duration or \"0s\"",
@@ -190,6 +230,30 @@ pub enum Setter {
     Homes(Set<Homes>),
     Environment(Set<Environment>),
     Tenant(Set<Tenant>),
+    /// A value of `[sandbox]` for one tenant.
+    TenantSandbox(Set<Sandbox>),
+    /// A value of `[session]` for one tenant.
+    TenantSession(Set<Session>),
+}
+
+/// Writes a value that replaces another section's for a tenant.
+pub(crate) fn set_override(
+    overrides: &mut Overrides,
+    key: &Key,
+    value: &Value,
+) -> Result<(), ValueError> {
+    match key.set {
+        Setter::TenantSandbox(set) => {
+            set(&mut overrides.sandbox, value)?;
+            overrides.sandbox_keys.insert(key.name);
+        }
+        Setter::TenantSession(set) => {
+            set(&mut overrides.session, value)?;
+            overrides.session_keys.insert(key.name);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// One key of the configuration: everything that parses, documents and shows it.
@@ -216,15 +280,19 @@ impl Key {
             Setter::Homes(_) => Section::Homes,
             Setter::Environment(_) => Section::Environments,
             Setter::Tenant(_) => Section::Tenant,
+            Setter::TenantSandbox(_) => Section::TenantSandbox,
+            Setter::TenantSession(_) => Section::TenantSession,
         }
     }
 
-    /// `section.name`, or `section.of.name` for an environment or tenant.
+    /// `section.name`, or `section.of.name` for an environment or tenant, and
+    /// `tenant.of.section.name` for what a tenant has in place of another section's.
     #[must_use]
     pub fn path(&self, of: Option<&str>) -> String {
-        match of {
-            Some(of) => format!("{}.{of}.{}", self.section().name(), self.name),
-            None => format!("{}.{}", self.section().name(), self.name),
+        match (of, self.section().overridden()) {
+            (Some(of), Some(section)) => format!("tenant.{of}.{}.{}", section.name(), self.name),
+            (Some(of), None) => format!("{}.{of}.{}", self.section().name(), self.name),
+            (None, _) => format!("{}.{}", self.section().name(), self.name),
         }
     }
 

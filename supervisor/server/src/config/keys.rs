@@ -8,13 +8,14 @@ mod sandbox;
 mod server;
 mod session;
 mod tenant;
+mod tenant_overrides;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Homes, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings,
+    AgentBinary, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server, Session, Settings,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -39,6 +40,8 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Homes => homes::KEYS,
         Section::Environments => environments::KEYS,
         Section::Tenant => tenant::KEYS,
+        Section::TenantSandbox => &tenant_overrides::SANDBOX,
+        Section::TenantSession => &tenant_overrides::SESSION,
     }
 }
 
@@ -49,30 +52,30 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Keys of later versions. They are refused by name, so that nobody believes a missing protection or
 /// feature to be on.
-pub(crate) const LATER: [(&str, &str); 9] = [
+pub(crate) const LATER: [(&str, &str); 4] = [
     ("egress", "the egress proxy comes with a later version"),
     ("audit", "the audit log comes with a later version"),
     ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
-    ("tenant.session_rate", "a tenant's rate of new sessions comes with a later version"),
-    ("tenant.allowed_networks", "a tenant's networks come with a later version"),
-    ("tenant.allowed_environments", "a tenant's environments come with a later version"),
     ("tenant.audit", "the audit log comes with a later version"),
-    ("tenant.sandbox", POLICY_LATER),
-    ("tenant.session", POLICY_LATER),
 ];
-
-/// Why a tenant has none of the keys of `[sandbox]` and `[session]` except those it shares with them.
-const POLICY_LATER: &str = "limits and times of a tenant's own, by the keys of [sandbox] and [session], come with a later \
-     version";
 
 /// The reason if a key or section comes with a later version.
 pub(crate) fn later(path: &str) -> Option<&'static str> {
-    let listed = LATER.iter().find(|(later, _)| *later == path).map(|(_, why)| *why);
-    listed.or_else(|| {
-        let name = path.strip_prefix("tenant.")?;
-        let elsewhere = [Section::Sandbox, Section::Session];
-        elsewhere.iter().any(|section| find(*section, name).is_some()).then_some(POLICY_LATER)
-    })
+    LATER.iter().find(|(later, _)| *later == path).map(|(_, why)| *why)
+}
+
+/// Where a key belongs that stands in a `[[tenant]]` or one of its tables, and is none there.
+pub(crate) fn misplaced(section: Section, name: &str) -> Option<&'static str> {
+    let tables = [Section::TenantSandbox, Section::TenantSession];
+    if section == Section::Tenant {
+        let table = tables.into_iter().find(|table| find(*table, name).is_some())?;
+        return Some(match table {
+            Section::TenantSandbox => "it belongs into [tenant.sandbox], below this [[tenant]]",
+            _ => "it belongs into [tenant.session], below this [[tenant]]",
+        });
+    }
+    let is_of_all = find(section.overridden()?, name).is_some();
+    is_of_all.then_some("it holds for all tenants, and none can have a value of its own")
 }
 
 /// Settings for the setters to fill in: the default of each key overwrites its value here.
@@ -140,8 +143,16 @@ pub(crate) fn blank() -> Settings {
         },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),
+        sources: Default::default(),
         agent_binary: AgentBinary::default(),
     }
+}
+
+/// Overrides that replace nothing.
+pub(crate) fn no_overrides() -> Box<Overrides> {
+    let Settings { sandbox, session, .. } = blank();
+    let (sandbox_keys, session_keys) = Default::default();
+    Box::new(Overrides { sandbox, sandbox_keys, session, session_keys })
 }
 
 /// Stores a value, or reports why it does not fit.

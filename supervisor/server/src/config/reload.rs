@@ -108,7 +108,7 @@ fn is_pools(entry: &Entry) -> bool {
 }
 
 fn is_tenants(entry: &Entry) -> bool {
-    entry.key.section() == Section::Tenant
+    entry.key.section().is_of_tenant()
 }
 
 fn value<'a>(config: &'a Config, wanted: &str) -> Option<&'a Value> {

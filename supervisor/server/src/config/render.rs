@@ -25,9 +25,17 @@ pub fn sample() -> String {
         comment(&mut text, section.doc());
         let header = section.header(DEFAULT_ENVIRONMENT);
         // A `[[tenant]]` header alone would be an incomplete tenant, so it is commented out too.
-        let is_entry = section == Section::Tenant;
+        let is_entry = section.is_of_tenant();
         let (header, mark) = if is_entry { (format!("# {header}"), "# ") } else { (header, "#") };
         line(&mut text, &header);
+        if let Some(overridden) = section.overridden() {
+            for key in keys::of(section) {
+                let value = keys::find(overridden, key.name).map(|key| key.default);
+                let Some(DefaultValue::Toml(value)) = value else { continue };
+                line(&mut text, &format!("# {} = {value}", key.name));
+            }
+            continue;
+        }
         for key in keys::of(section) {
             text.push('\n');
             comment(&mut text, key.doc);
@@ -56,6 +64,12 @@ pub fn markdown() -> String {
     for section in Section::ALL {
         let heading = section.header("&lt;name&gt;");
         line(&mut text, &format!("\n## {heading}\n\n{}", section.doc()));
+        if section.overridden().is_some() {
+            let names = keys::of(section).iter().map(|key| format!("`{}`", key.name));
+            let names = names.collect::<Vec<_>>().join(", ");
+            line(&mut text, &format!("\nIts keys, each as described there: {names}."));
+            continue;
+        }
         for key in keys::of(section) {
             describe(&mut text, key);
         }

@@ -11,7 +11,8 @@ use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::beside::MAX_COMMANDS;
-use super::{Actor, End, Step, Stop};
+use super::{Actor, Context, End, Step, Stop};
+use crate::quotas::{Exceeded, Quota, RETRY_AFTER};
 use crate::session::execution::Kind;
 use crate::session::port::ConnectCommand;
 use crate::session::state::Event;
@@ -84,6 +85,14 @@ impl Actor {
             return Step::Continue(());
         }
         let is_assist = execution.spec.kind() == Kind::Assist;
+        if !is_assist && self.has_to_wait(context, &execution) {
+            execution.waiting = self.launch.quotas.queued();
+            if execution.waiting.is_none() {
+                let exceeded = Exceeded { quota: Quota::MaxQueued, retry_after: RETRY_AFTER };
+                execution.writer.refuse(Refusal::OverQuota(exceeded));
+                return Step::Continue(());
+            }
+        }
         let last = if is_assist { &mut self.last_question } else { &mut self.last_number };
         *last += 1;
         let number = *last;
@@ -99,6 +108,21 @@ impl Actor {
         self.dispatch(context)
     }
 
+    /// Whether others have their turn before it.
+    fn has_to_wait(&self, number: ContextNumber, execution: &QueuedExecution) -> bool {
+        let is_before = |queued: &QueuedExecution| queued.spec.waits_for_turn();
+        execution.spec.waits_for_turn()
+            && self.contexts.get(number).is_some_and(|context| {
+                self.has_turn(number, context) || context.queue.iter().any(is_before)
+            })
+    }
+
+    /// Whether something has its turn in a context.
+    fn has_turn(&self, number: ContextNumber, context: &Context) -> bool {
+        context.running.is_some()
+            || (number == FIRST_CONTEXT && self.commands.values().any(|it| it.has_turn))
+    }
+
     /// Why something is not even queued, if it is not.
     fn refusal(&self, number: ContextNumber, execution: &QueuedExecution) -> Option<Refusal> {
         let context = self.contexts.get(number)?;
@@ -106,8 +130,7 @@ impl Actor {
             return Some(Refusal::NotSurvivable);
         }
         let queued = context.queue.iter().filter(|queued| queued.spec.waits_for_turn()).count();
-        let has_turn = context.running.is_some()
-            || (number == FIRST_CONTEXT && self.commands.values().any(|it| it.has_turn));
+        let has_turn = self.has_turn(number, context);
         let is_assist = execution.spec.kind() == Kind::Assist;
         if is_assist && (has_turn || queued > 0 || context.state != SessionState::Idle) {
             return Some(Refusal::Busy);

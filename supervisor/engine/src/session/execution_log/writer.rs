@@ -1,6 +1,6 @@
 //! The one writer of a log: the session's actor.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -9,6 +9,7 @@ use vivarium_protocol::message::ExecutionNumber;
 
 use super::event::EventKind;
 use super::{ExecutionLog, Stage};
+use crate::quotas::Slot;
 use crate::session::Refusal;
 
 /// Writes a log. If it is dropped before the end, the execution is refused: its session was
@@ -16,6 +17,8 @@ use crate::session::Refusal;
 #[derive(Debug)]
 pub struct LogWriter {
     log: Arc<ExecutionLog>,
+    /// The right to be in flight, until the end.
+    in_flight: Mutex<Option<Slot>>,
 }
 
 impl Drop for LogWriter {
@@ -28,7 +31,17 @@ impl Drop for LogWriter {
 
 impl LogWriter {
     pub(super) const fn new(log: Arc<ExecutionLog>) -> Self {
-        Self { log }
+        Self { log, in_flight: Mutex::new(None) }
+    }
+
+    /// Keeps the right to be in flight until the execution is over, however that comes.
+    pub fn hold(&self, slot: Slot) {
+        *self.in_flight.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+    }
+
+    /// Before anybody hears of the end: who does may take the slot.
+    fn let_go(&self) {
+        drop(self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     pub const fn log(&self) -> &Arc<ExecutionLog> {
@@ -54,6 +67,7 @@ impl LogWriter {
     /// It is over. `stdout_truncated` and `stderr_truncated` say whether it printed more than its
     /// events have.
     pub fn done(&self, outcome: Outcome, stdout_truncated: bool, stderr_truncated: bool) {
+        self.let_go();
         self.log.ended_at.get_or_init(Timestamp::now);
         let outcome = Arc::new(outcome);
         let last = Arc::clone(&outcome);
@@ -68,6 +82,7 @@ impl LogWriter {
     }
 
     pub fn refuse(&self, refusal: Refusal) {
+        self.let_go();
         let inner = self.log.lock();
         self.log.stage.send_replace(Stage::Refused(refusal));
         drop(inner);

@@ -130,6 +130,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         "session_id" => "The session's id",
         "sessions" => "The sessions, ordered by id",
         "size_bytes" => "Size in bytes",
+        "source" => "Where the value came from",
         "state" => "The state: of an outcome, whether variables and modules survived",
         "status" => "How it ended, or how far it is enforced",
         "stderr" => "What was written to standard error; bytes that are not UTF-8 are replaced",
@@ -140,6 +141,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         "traceback" => "The traceback, as Python prints it",
         "type" => "Name of the class",
         "usage" => "What it used",
+        "value" => "The value, as it is configured",
         "version" => "Version of the daemon",
         _ => return None,
     })

@@ -112,7 +112,7 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "How long the result of an execution, its last events and its Idempotency-Key are \
               kept, even after its session is gone; `0s` keeps nothing. Results of one tenant \
-              take at most 64 MiB; beyond that the oldest go first.",
+              take at most `tenant.max_results_mb`; beyond that the oldest go first.",
         set: Setter::Session(|session, value| {
             put(&mut session.results_kept, value.duration_or_zero())
         }),

@@ -1,13 +1,26 @@
 //! `[[tenant]]`
 
 use vivarium_api_types::TokenHash;
+use vivarium_engine::settings::Rate;
+
+use vivarium_protocol::units::UNLIMITED;
 
 use super::put;
+use crate::config::duration;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
 
 /// The kernel's maximum (`CGROUP_WEIGHT_MAX`).
 const MAX_WEIGHT: u16 = 10_000;
+
+/// More of anything than a daemon does in a day.
+const MAX_RATE_COUNT: u64 = 1 << 50;
+
+macro_rules! quota {
+    ($name:ident, $read:ident) => {
+        Setter::Tenant(|tenant, value| put(&mut tenant.quotas.$name, $read(value)))
+    };
+}
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -41,6 +54,74 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Sessions of the tenant at one time, within `session.max_sessions` of all tenants. \
               Another one is refused with 429.",
         set: Setter::Tenant(|tenant, value| put(&mut tenant.max_sessions, value.limit())),
+    },
+    Key {
+        name: "session_rate",
+        kind: Kind::Rate,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "New sessions, those of runs included. Sessions that a pool starts do not count before \
+              the tenant gets them.",
+        set: quota!(session_rate, rate),
+    },
+    Key {
+        name: "execution_rate",
+        kind: Kind::Rate,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Executions that begin: code, commands and runs. A request that is refused, or sent \
+              again with the same Idempotency-Key, does not count.",
+        set: quota!(execution_rate, rate),
+    },
+    Key {
+        name: "max_executions",
+        kind: Kind::Limit,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Executions that run or wait at one time in all the tenant's sessions together, \
+              commands in the background included.",
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.quotas.max_executions, value.limit())),
+    },
+    Key {
+        name: "max_queued",
+        kind: Kind::Limit,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Executions that wait for others of their session, in all the tenant's sessions \
+              together. `session.queue_depth` bounds those of one session.",
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.quotas.max_queued, value.limit())),
+    },
+    Key {
+        name: "max_results_mb",
+        kind: Kind::Count,
+        default: DefaultValue::Toml("64"),
+        flag: None,
+        reloads: true,
+        doc: "Results of executions that are kept for the tenant, in MiB; beyond that the oldest \
+              go first. They take part of `server.max_tenant_buffered_mb`.",
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.quotas.max_results_mb, value.count())),
+    },
+    Key {
+        name: "allowed_environments",
+        kind: Kind::Texts,
+        default: DefaultValue::Unset("all of them"),
+        flag: None,
+        reloads: true,
+        doc: "Names of the environments that the tenant's sessions may be in. Others are refused \
+              and not shown to it.",
+        set: Setter::Tenant(|tenant, value| {
+            let names = value.texts()?.into_iter().map(str::to_owned).collect::<Vec<_>>();
+            if names.is_empty() {
+                let why = "an empty list: the tenant could have no session".to_owned();
+                return Err(ValueError::Unfit(why));
+            }
+            tenant.allowed_environments = Some(names);
+            Ok(())
+        }),
     },
     Key {
         name: "cpu_weight",
@@ -98,6 +179,22 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Tenant(|tenant, value| put(&mut tenant.home_max_mb, value.limit().map(Some))),
     },
 ];
+
+/// A number and a time, as `600/1m`, or `unlimited`.
+fn rate(value: &Value) -> Result<Option<Rate>, ValueError> {
+    let text = value.text()?;
+    if text == UNLIMITED {
+        return Ok(None);
+    }
+    let unfit = || {
+        let why = "is not a rate: give a number and a time, such as \"600/1m\", or \"unlimited\"";
+        ValueError::Unfit(format!("{text:?} {why}"))
+    };
+    let (count, per) = text.split_once('/').ok_or_else(unfit)?;
+    let count = count.parse().ok().filter(|count| (1..=MAX_RATE_COUNT).contains(count));
+    let per = duration::parse(per)?;
+    Ok(Some(Rate { count: count.ok_or_else(unfit)?, per }))
+}
 
 fn token_hashes(value: &Value) -> Result<Vec<TokenHash>, ValueError> {
     // The message must not repeat the value, which may be a token.

@@ -1,0 +1,67 @@
+//! What holds for a session and its tenant, and where each value came from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
+
+/// Where a value came from.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    IntoStaticStr,
+    VariantNames,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum PolicySource {
+    #[default]
+    Default,
+    /// A section of the configuration file that holds for all tenants.
+    File,
+    /// A variable of the daemon's environment.
+    Environment,
+    CommandLine,
+    /// The tenant's own part of the configuration.
+    Tenant,
+    /// The request that made the session, or changed it.
+    Request,
+}
+
+/// A value, as it is configured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum PolicyValue {
+    Integer(u64),
+    Number(f64),
+    Text(String),
+    List(Vec<String>),
+}
+
+impl fmt::Display for PolicyValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+            Self::List(values) => values.join(", ").fmt(f),
+        }
+    }
+}
+
+/// One limit, time or quota that holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyEntry {
+    /// The key of the configuration, as `sandbox.max_memory_mb`.
+    pub key: String,
+    pub value: PolicyValue,
+    pub source: PolicySource,
+}

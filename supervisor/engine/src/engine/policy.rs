@@ -1,0 +1,214 @@
+//! What holds for a session and its tenant, and where each value came from.
+//!
+//! A session keeps the limits and times that it was made with. What a request tightened is known by
+//! its difference from them. The tenant's quotas, and the times of its next executions, are as they
+//! are now.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use vivarium_api_types::duration;
+use vivarium_api_types::{LimitsInfo, PolicyEntry, PolicySource, PolicyValue};
+use vivarium_protocol::policy::Network;
+use vivarium_protocol::units::{Limit, UNLIMITED};
+
+use crate::session::{Adjustable, Session};
+use crate::settings::{Overrides, Rate, Settings, Tenant};
+
+/// The sources of a tenant's values.
+struct Sources<'a> {
+    settings: &'a Settings,
+    overrides: Option<&'a Overrides>,
+    tenant: &'a str,
+}
+
+impl<'a> Sources<'a> {
+    fn new(settings: &'a Settings, tenant: &'a str) -> Self {
+        let overrides = settings.tenants.get(tenant).and_then(|it| it.overrides.as_deref());
+        Self { settings, overrides, tenant }
+    }
+
+    fn of(&self, path: &str) -> PolicySource {
+        self.settings.sources.get(path).copied().unwrap_or_default()
+    }
+
+    fn sandbox(&self, key: &str) -> PolicySource {
+        match self.overrides {
+            Some(own) if own.sandbox_keys.contains(key) => PolicySource::Tenant,
+            _ => self.of(&format!("sandbox.{key}")),
+        }
+    }
+
+    fn session(&self, key: &str) -> PolicySource {
+        match self.overrides {
+            Some(own) if own.session_keys.contains(key) => PolicySource::Tenant,
+            _ => self.of(&format!("session.{key}")),
+        }
+    }
+
+    fn tenant(&self, key: &str) -> PolicySource {
+        match self.of(&format!("tenant.{}.{key}", self.tenant)) {
+            PolicySource::Default => PolicySource::Default,
+            _ => PolicySource::Tenant,
+        }
+    }
+}
+
+/// The policy of a session. `now` are the settings that hold for its tenant.
+pub(super) fn of(now: &Settings, session: &Session) -> Vec<PolicyEntry> {
+    let tenant = session.identity.tenant.as_str();
+    let made = session.settings().map_or(now, |made| made);
+    let mut entries = kept(made, tenant, session);
+    entries.extend(current(now, tenant));
+    entries
+}
+
+/// What the session was made with.
+fn kept(made: &Settings, tenant: &str, session: &Session) -> Vec<PolicyEntry> {
+    let sources = Sources::new(made, tenant);
+    let Adjustable { limits, idle_timeout, deadline, .. } = session.adjustable();
+    let mut entries = Vec::new();
+    let mut add = |path: &str, value: PolicyValue, source| {
+        entries.push(PolicyEntry { key: path.to_owned(), value, source });
+    };
+    let has = members(LimitsInfo::from((*limits).clone()));
+    let configured = members(LimitsInfo::from(made.sandbox.limits.clone()));
+    for ((name, value), (_, own)) in has.iter().zip(&configured) {
+        let source = if value == own {
+            sources.sandbox(name)
+        } else if name == "max_disk_mb"
+            && limits.max_memory_mb == made.sandbox.limits.max_memory_mb
+            && half_of(limits.max_memory_mb) == limits.max_disk_mb
+        {
+            // Files may take half of the memory.
+            sources.sandbox("max_memory_mb")
+        } else {
+            PolicySource::Request
+        };
+        add(&format!("sandbox.{name}"), value.clone(), source);
+    }
+    let network = session.identity.network;
+    let wanted = made.sandbox.network;
+    let source = if network == wanted {
+        sources.sandbox("network")
+    } else if wanted == Network::Loopback && network == made.sandbox.network_fallback {
+        sources.sandbox("network_fallback")
+    } else {
+        PolicySource::Request
+    };
+    add("sandbox.network", text(<&str>::from(network)), source);
+    let times = &made.session;
+    let source = if idle_timeout == times.idle_timeout {
+        sources.session("idle_timeout")
+    } else {
+        PolicySource::Request
+    };
+    add("session.idle_timeout", time(idle_timeout), source);
+    let latest = times.max_lifetime.and_then(|max| session.created_at().checked_add(max).ok());
+    let at = deadline.map(|deadline| deadline.timestamp);
+    match at {
+        // To the millisecond: the session's own clock was read a moment later.
+        Some(at) if latest.is_none_or(|latest| latest.duration_since(at).as_millis() > 100) => {
+            add("session.max_lifetime", text(&format!("until {at:.0}")), PolicySource::Request);
+        }
+        _ => {
+            let value = times.max_lifetime.map_or_else(|| text(UNLIMITED), time);
+            add("session.max_lifetime", value, sources.session("max_lifetime"));
+        }
+    }
+    let depth = PolicyValue::Integer(times.queue_depth as u64);
+    add("session.interrupt_grace", time(times.interrupt_grace), sources.session("interrupt_grace"));
+    add("session.queue_depth", depth, sources.session("queue_depth"));
+    add("session.results_kept", time(times.results_kept), sources.session("results_kept"));
+    entries
+}
+
+/// What holds for whatever the tenant does next.
+fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
+    let sources = Sources::new(now, tenant);
+    let mut entries = Vec::new();
+    let mut add = |path: &str, value: PolicyValue, source| {
+        entries.push(PolicyEntry { key: path.to_owned(), value, source });
+    };
+    let names = now.sandbox.allowed_networks.iter().map(|it| <&str>::from(*it).to_owned());
+    let source = sources.sandbox("allowed_networks");
+    add("sandbox.allowed_networks", PolicyValue::List(names.collect()), source);
+    let session = &now.session;
+    for (key, value) in
+        [("exec_timeout", session.exec_timeout), ("max_exec_timeout", session.max_exec_timeout)]
+    {
+        add(&format!("session.{key}"), time(value), sources.session(key));
+    }
+    let none = Tenant::default();
+    let Tenant { max_sessions, quotas, allowed_environments, ceilings, .. } =
+        now.tenants.get(tenant).unwrap_or(&none);
+    let environments = match allowed_environments {
+        Some(names) => PolicyValue::List(names.clone()),
+        None => PolicyValue::List(now.environments.keys().cloned().collect()),
+    };
+    let cores = members(LimitsInfo::from(vivarium_protocol::policy::Limits {
+        cpu_cores: ceilings.cpu_cores,
+        ..now.sandbox.limits.clone()
+    }));
+    let cores = cores.into_iter().find(|(name, _)| name == "cpu_cores");
+    let cores = cores.map_or_else(|| text(UNLIMITED), |(_, value)| value);
+    for (key, value) in [
+        ("max_sessions", limit(*max_sessions)),
+        ("session_rate", rate(quotas.session_rate)),
+        ("execution_rate", rate(quotas.execution_rate)),
+        ("max_executions", limit(quotas.max_executions)),
+        ("max_queued", limit(quotas.max_queued)),
+        ("transfer_rate", rate(quotas.transfer_rate)),
+        ("max_results_mb", PolicyValue::Integer(quotas.max_results_mb)),
+        ("allowed_environments", environments),
+        ("cpu_weight", PolicyValue::Integer(ceilings.cpu_weight.into())),
+        ("cpu_cores", cores),
+        ("max_memory_mb", limit(ceilings.max_memory_mb)),
+        ("max_procs", limit(ceilings.max_procs)),
+    ] {
+        add(&format!("tenant.{key}"), value, sources.tenant(key));
+    }
+    let source = match sources.tenant("home_max_mb") {
+        PolicySource::Default => sources.of("homes.max_mb"),
+        own => own,
+    };
+    add("tenant.home_max_mb", limit(now.home_quota(tenant).max_mb), source);
+    entries
+}
+
+/// The limits by their names, as they are shown.
+fn members(limits: LimitsInfo) -> Vec<(String, PolicyValue)> {
+    let value = |value: Value| serde_json::from_value(value).unwrap_or_else(|_| text("?"));
+    match serde_json::to_value(limits) {
+        Ok(Value::Object(members)) => {
+            members.into_iter().map(|(name, it)| (name, value(it))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn half_of(limit: Limit) -> Limit {
+    limit.get().and_then(|limit| Limit::new((limit / 2).max(1)).ok()).unwrap_or(limit)
+}
+
+fn text(text: &str) -> PolicyValue {
+    PolicyValue::Text(text.to_owned())
+}
+
+fn time(time: Duration) -> PolicyValue {
+    PolicyValue::Text(duration::show(time))
+}
+
+fn limit(limit: Limit) -> PolicyValue {
+    limit.get().map_or_else(|| text(UNLIMITED), PolicyValue::Integer)
+}
+
+fn rate(rate: Option<Rate>) -> PolicyValue {
+    rate.map_or_else(
+        || text(UNLIMITED),
+        |Rate { count, per }| PolicyValue::Text(format!("{count}/{}", duration::show(per))),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! `[tenant.sandbox]` and `[tenant.session]`: values of a tenant's own, in place of those of
+//! `[sandbox]` and `[session]`.
+
+use std::collections::BTreeSet;
+
+use super::{Sandbox, Session, Settings};
+
+type Copy<T> = fn(to: &mut T, from: &T);
+
+/// A key that a tenant may have a value of its own for, and how that is taken over.
+type Overridable<T> = (&'static str, Copy<T>);
+
+macro_rules! limits {
+    ($($name:ident),+) => { [$((stringify!($name), |to: &mut Sandbox, from: &Sandbox| {
+        to.limits.$name = from.limits.$name;
+    })),+] };
+}
+
+const LIMITS: [Overridable<Sandbox>; 10] = limits![
+    max_memory_mb,
+    max_cpu_secs,
+    max_procs,
+    max_open_fds,
+    max_file_size_mb,
+    max_disk_mb,
+    max_inodes,
+    cpu_cores,
+    max_output_bytes,
+    max_result_bytes
+];
+
+const NETWORKS: [Overridable<Sandbox>; 2] = [
+    ("network", |to, from| to.network = from.network),
+    ("allowed_networks", |to, from| to.allowed_networks.clone_from(&from.allowed_networks)),
+];
+
+const SESSION: [Overridable<Session>; 7] = [
+    ("exec_timeout", |to, from| to.exec_timeout = from.exec_timeout),
+    ("max_exec_timeout", |to, from| to.max_exec_timeout = from.max_exec_timeout),
+    ("interrupt_grace", |to, from| to.interrupt_grace = from.interrupt_grace),
+    ("idle_timeout", |to, from| to.idle_timeout = from.idle_timeout),
+    ("max_lifetime", |to, from| to.max_lifetime = from.max_lifetime),
+    ("queue_depth", |to, from| to.queue_depth = from.queue_depth),
+    ("results_kept", |to, from| to.results_kept = from.results_kept),
+];
+
+/// The keys of `[sandbox]` that a tenant may have values of its own for.
+pub fn overridable_of_sandbox() -> impl Iterator<Item = &'static str> {
+    LIMITS.iter().chain(&NETWORKS).map(|(name, _)| *name)
+}
+
+/// The keys of `[session]` that a tenant may have values of its own for.
+pub fn overridable_of_session() -> impl Iterator<Item = &'static str> {
+    SESSION.iter().map(|(name, _)| *name)
+}
+
+/// A tenant's own values. Of the two sections only the keys named mean anything.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overrides {
+    pub sandbox: Sandbox,
+    pub sandbox_keys: BTreeSet<&'static str>,
+    pub session: Session,
+    pub session_keys: BTreeSet<&'static str>,
+}
+
+impl Overrides {
+    fn apply(&self, settings: &mut Settings) {
+        for (name, copy) in LIMITS.iter().chain(&NETWORKS) {
+            if self.sandbox_keys.contains(name) {
+                copy(&mut settings.sandbox, &self.sandbox);
+            }
+        }
+        for (name, copy) in &SESSION {
+            if self.session_keys.contains(name) {
+                copy(&mut settings.session, &self.session);
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// The settings that hold for a tenant; `None` if it has no values of its own, and these do. Of
+    /// the tenants they have this one alone.
+    pub fn of_tenant(&self, name: &str) -> Option<Self> {
+        let (name, tenant) = self.tenants.get_key_value(name)?;
+        let overrides = tenant.overrides.as_ref()?;
+        let mut own = Self { tenants: [(name.clone(), tenant.clone())].into(), ..self.clone() };
+        overrides.apply(&mut own);
+        Some(own)
+    }
+}

@@ -1,0 +1,113 @@
+//! A thousand clients at once, of whom exactly as many are served as the quota says.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+use vivarium_tests::http::{Client, Endpoint};
+use vivarium_tests::tenants::Token;
+
+use super::{daemon, is_over};
+
+const CLIENTS: usize = 1000;
+
+/// How many of a thousand clients, each with a connection of its own, are served; the others are over
+/// this quota.
+fn served(
+    at: &Endpoint,
+    token: &Token,
+    quota: &str,
+    body: impl Fn(usize) -> (String, Value) + Sync,
+) -> usize {
+    let (barrier, served) = (Barrier::new(CLIENTS), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (barrier, served, body) = (&barrier, &served, &body);
+            let client = move || {
+                let mut client = Client::connect(at);
+                let (path, body) = body(number);
+                let (body, token) = (body.to_string(), format!("Bearer {}", token.text));
+                barrier.wait();
+                let headers = [("Authorization", token.as_str())];
+                let response = client.send("POST", &path, &headers, Some(body.as_bytes()));
+                if !is_over(&response, quota) {
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, client).unwrap();
+        }
+    });
+    served.into_inner()
+}
+
+fn executions(number: usize) -> (String, Value) {
+    (format!("/v1/sessions/s{}/execute", number % 4), json!({"code": "1 + 1"}))
+}
+
+fn make_sessions(at: &Endpoint, token: &Token) {
+    for number in 0..4 {
+        let body = json!({ "id": format!("s{number}") });
+        assert_eq!(token.ask(at, "POST", "/v1/sessions", Some(&body)).status, 201);
+    }
+}
+
+#[test]
+fn a_thousand_clients_never_run_one_more_than_the_rate_allows() {
+    let (daemon, one, other) = daemon("execution_rate = \"37/1d\"");
+    let at = daemon.unix();
+    make_sessions(&at, &one);
+    make_sessions(&at, &other);
+    assert_eq!(served(&at, &one, "execution_rate", executions), 37);
+    let ran: u64 = (0..4)
+        .map(|number| {
+            let path = format!("/v1/sessions/s{number}");
+            let info = one.ask(&at, "GET", &path, None).expect_success();
+            info["usage"]["executions"].as_u64().unwrap()
+        })
+        .sum();
+    assert_eq!(ran, 37, "the sessions' own count");
+    // The same from a tenant without quotas: nothing else refuses.
+    assert_eq!(served(&at, &other, "none", executions), CLIENTS);
+    let metrics = Client::connect(&at).json("GET", "/metrics", None);
+    let line = r#"vivarium_quota_refusals_total{quota="execution_rate",tenant="one"} 963"#;
+    assert!(String::from_utf8(metrics.body).unwrap().contains(line));
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_thousand_clients_never_have_one_more_in_flight_than_allowed() {
+    let (daemon, one, _) = daemon("max_executions = 11");
+    let at = daemon.unix();
+    make_sessions(&at, &one);
+    let work = |number: usize| {
+        let session = format!("/v1/sessions/s{}", number % 4);
+        let sleep = json!({"argv": ["sleep", "600"], "background": true});
+        (format!("{session}/commands"), sleep)
+    };
+    assert_eq!(served(&at, &one, "max_executions", work), 11);
+    assert!(is_over(
+        &one.ask(&at, "POST", "/v1/run", Some(&json!({"code": "1"}))),
+        "max_executions"
+    ));
+    for number in 0..4 {
+        let path = format!("/v1/sessions/s{number}");
+        assert_eq!(one.ask(&at, "DELETE", &path, None).status, 204);
+    }
+    // All of it came back.
+    make_sessions(&at, &one);
+    assert_eq!(served(&at, &one, "max_executions", work), 11);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_thousand_clients_never_make_one_more_session_than_the_rate_allows() {
+    let (daemon, one, other) = daemon("session_rate = \"5/1d\"");
+    let at = daemon.unix();
+    let create = |number: usize| ("/v1/sessions".to_owned(), json!({ "id": format!("s{number}") }));
+    assert_eq!(served(&at, &one, "session_rate", create), 5);
+    let listed = one.ask(&at, "GET", "/v1/sessions", None).expect_success();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 5);
+    make_sessions(&at, &other);
+    daemon.stop_and_check();
+}
