@@ -206,8 +206,9 @@ pub(crate) fn checked(name: &str) -> Result<PathBuf, FileError> {
     Ok(path.to_owned())
 }
 
-/// Where the session's variables send what programs keep (`env_scrub`): nobody's result.
-const OWN_DIRECTORIES: [&str; 4] = [".cache", ".config", ".local", ".tmp"];
+/// Where the session's variables send what programs keep (`env_scrub`), and its packages: nobody's
+/// result.
+const OWN_DIRECTORIES: [&str; 5] = [".cache", ".config", ".local", ".tmp", ".vivarium"];
 
 /// Whether a directory at the top of the workdir is one of the session's own. Lists and archives of
 /// what it lies in leave it out; who names it gets it.

@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 42] = [
+const PARTS: [(&str, &str); 43] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -56,6 +56,7 @@ const PARTS: [(&str, &str); 42] = [
     ("notebook", include_str!("../python/display/notebook.py")),
     ("notebook_media", include_str!("../python/display/notebook_media.py")),
     ("notebook_text", include_str!("../python/display/notebook_text.py")),
+    ("packages", include_str!("../python/core/packages.py")),
     ("programs", include_str!("../python/cell/programs.py")),
     ("publisher", include_str!("../python/display/publisher.py")),
     ("render", include_str!("../python/display/render.py")),

@@ -18,6 +18,7 @@ use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
     ExecutionNumber, Failure, Generation, Origin, Program, SpawnNumber, Stream,
 };
+use vivarium_protocol::one_python;
 use vivarium_protocol::outcome::KernelEnd;
 
 use crate::failure::{OrFailure, failure};
@@ -104,8 +105,11 @@ impl Kernel {
             control_end.as_fd(),
             program.as_fd(),
         ];
-        let pending =
-            launcher.spawn(Program::Kernel, leaf, &descriptors).or_failure("ask for a kernel")?;
+        // A link: not followed.
+        let packages = one_python::packages(context.policy.inner_workdir()).join("bin/python");
+        let has_packages = packages.symlink_metadata().is_ok();
+        let program = if has_packages { Program::KernelWithPackages } else { Program::Kernel };
+        let pending = launcher.spawn(program, leaf, &descriptors).or_failure("ask for a kernel")?;
         control.set_nonblocking(true).map_err(made)?;
         let output_cap = context.policy.limits.max_output_bytes.get();
         let result_cap = context.policy.limits.max_result_bytes.get();
@@ -113,7 +117,7 @@ impl Kernel {
             generation,
             spawn_number: pending.number(),
             stage: KernelStage::Confining(pending),
-            origin: Origin::Executed,
+            origin: if has_packages { Origin::ExecutedForPackages } else { Origin::Executed },
             protection: Vec::new(),
             outputs: [
                 Output::new(stdout, Stream::Stdout, output_cap).map_err(made)?,
@@ -173,7 +177,9 @@ impl Kernel {
             SpawnProgress::Started(StartedProcess { pid, origin, mut protection }) => {
                 sandbox::add_agent_filter(&mut protection);
                 self.pid = Some(pid);
-                self.origin = origin;
+                if self.origin != Origin::ExecutedForPackages {
+                    self.origin = origin;
+                }
                 self.protection = protection;
                 self.stage = KernelStage::Booting;
                 Ok(())

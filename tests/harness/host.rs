@@ -40,6 +40,8 @@ pub enum Requirement {
     PythonArrow,
     /// `watchdog` and `watchfiles` (tests/requirements.txt), for the `python` of that directory.
     FileWatchers,
+    /// `uv` (tests/requirements.txt), in that directory or on PATH.
+    Uv,
     /// ipykernel (tests/ipykernel/requirements.txt), in `ipykernel` beside that directory.
     Ipykernel,
     /// `chromium`, as Debian's package `chromium` has it.
@@ -72,6 +74,7 @@ impl Requirement {
             Self::Schemathesis => "schemathesis",
             Self::PythonArrow => "python-arrow",
             Self::FileWatchers => "file-watchers",
+            Self::Uv => "uv",
             Self::Ipykernel => "ipykernel",
             Self::Chromium => "chromium",
             Self::Flask => "flask",
@@ -102,6 +105,7 @@ impl Requirement {
             }
             Self::PythonArrow => tools_have_modules("pandas pyarrow"),
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
+            Self::Uv => tool("uv").is_some(),
             Self::Ipykernel => ipykernel().is_some(),
             Self::Chromium => Path::new("/usr/bin/chromium").exists(),
             Self::Flask => host_has_modules("flask"),

@@ -49,7 +49,8 @@ fn python_and_pip_are_the_systems_where_the_environment_is() {
     let session = daemon.session();
     is_one(&session, &["python", "python3"], "/usr/bin/python3 /usr\n");
     let path = session.value("import os\nos.environ['PATH'].split(':', 1)[1]");
-    assert_eq!(path, "'/usr/local/bin:/usr/bin:/bin'");
+    let expected = "/.vivarium/packages/bin:/usr/local/bin:/usr/bin:/bin'";
+    assert!(path.ends_with(expected), "{path}");
     let pip = session.command(&json!({"argv": ["pip", "--version"]}));
     if session.value("import importlib.util\nimportlib.util.find_spec('pip') is None") == "True" {
         assert_eq!(pip.0["exit_code"], 1);

@@ -5,7 +5,7 @@ import interactive
 import timing
 from context import UsageError, split_arguments, unknown
 from guard import builtins, interruptible, load, main_module, posix, sys
-from programs import PIP, getoutput, system
+from programs import getoutput, system
 from streams import write_note
 
 # They change how IPython behaves, or where plots appear: here these are always shown.
@@ -68,8 +68,8 @@ def env(line):
     return None
 
 
-def pip(line):
-    write_note(PIP % ("pip " + line))
+def conda(line):
+    write_note("conda is not here: %pip installs from an index of Python packages")
 
 
 def run(line):
@@ -163,15 +163,15 @@ def sx(line):
 
 MAGICS = {
     "cd": cd,
-    "conda": pip,
+    "conda": conda,
     "env": env,
     "hist": history,
     "history": history,
     "lsmagic": lsmagic,
-    "mamba": pip,
+    "mamba": conda,
     "pinfo": pinfo,
     "pinfo2": pinfo2,
-    "pip": pip,
+    "pip": program("pip"),
     "psource": pinfo2,
     "pwd": pwd,
     "reset": reset,
@@ -181,6 +181,7 @@ MAGICS = {
     "system": sx,
     "time": timing.time_line,
     "timeit": timing.timeit_line,
+    "uv": program("uv"),
     "who": who,
     "who_ls": who_ls,
     "whos": whos,

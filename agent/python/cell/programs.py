@@ -1,12 +1,8 @@
 """Runs the programs that cells call."""
 
+import packages
 from guard import load, main_module, sys
-from streams import flush_in_use, is_original, write_note
-
-PIP = (
-    "not run: %s. The packages of a session are those of its environment's interpreter, which is "
-    "read-only; ask whoever runs this service for others. What is installed can be imported"
-)
+from streams import flush_in_use, is_original
 
 
 class Lines(list):
@@ -17,19 +13,14 @@ class Lines(list):
     l = property(list)  # noqa: E741 - its name in IPython
 
 
-def is_pip(command):
-    words = command.split()
-    if words[:1] and words[0].startswith("python") and words[1:2] == ["-m"]:
-        words = words[2:]
-    return words[:1] in (["pip"], ["pip3"], ["conda"], ["mamba"]) and "install" in words
-
-
 def system(command):
     """Runs a command in a shell. Its exit code is in `_exit_code`."""
-    if is_pip(command):
-        write_note(PIP % command)
-        return
+    installs = "install" in command
+    before = packages.installed() if installs else {}
     vars(main_module)["_exit_code"] = run_program(command, shell=True).returncode
+    packages.refresh()
+    if installs:
+        packages.note_shadowed(before)
 
 
 def getoutput(command, split):

@@ -30,6 +30,7 @@ import compiler
 import guard
 import import_hooks
 import interactive
+import packages
 import report
 import source_cache
 import streams
@@ -76,6 +77,7 @@ class State:
 def main():
     """Serves executions until the agent closes the control socket."""
     guard.start()
+    packages.start()
     streams.start()
     import_hooks.start()
     interactive.start()
@@ -227,6 +229,7 @@ def run(number, filename, source):
         name, State.filename = script_name.begin(filename) or name, filename
     evicted = source_cache.add(number, name, source)
     interactive.note_source(number, source_cache.sources.get(name, ""), evicted)
+    packages.refresh()
     body, last = compile_cell(name, source)
     try:
         value = run_compiled(body, last, vars(guard.main_module))

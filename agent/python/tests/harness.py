@@ -28,7 +28,7 @@ SCRIPTS = {"bootstrap", "inspect_interpreter"}
 PARTS = sorted(FILES.keys() - SCRIPTS)
 # The parts that are loaded before the first execution.
 EARLY = ["classes", "compiler", "guard", "import_hooks", "interactive", "kernel"]
-EARLY += ["report", "source_cache", "streams", "wire"]
+EARLY += ["packages", "report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
 COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
@@ -106,7 +106,13 @@ class Kernel:
         # As `arguments` in agent/src/inspect.rs.
         version = tuple(map(int, inspected["version"].split(".")[:2]))
         arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
-        env = {"PATH": os.environ["PATH"], "HOME": workdir, "TMPDIR": workdir + "/.tmp", "LANG": "C.UTF-8", **environment}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": workdir,
+            "TMPDIR": workdir + "/.tmp",
+            "LANG": "C.UTF-8",
+            **environment,
+        }
 
         def descriptors():
             # Through high numbers, since other pipes may have 3 and 4.

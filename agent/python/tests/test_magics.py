@@ -157,12 +157,6 @@ class Magics(KernelTest):
             answer = self.run_ok(line + "\n1")
             self.assertEqual((answer.value, answer.stdout, answer.stderr), ("1", "", ""))
 
-    def test_pip_says_why_not_and_the_rest_runs(self):
-        for line in ("!pip install x", "%pip install x", "!python3 -m pip install x"):
-            answer = self.run_ok(line + "\n5")
-            self.assertEqual(answer.value, "5")
-            self.assertIn("vivarium: not run: ", answer.stderr)
-
     def test_an_unknown_line_magic_does_nothing_and_the_others_run(self):
         answer = self.run_ok("x = 1\n%timit x\nx + 1")
         self.assertEqual(answer.value, "2")

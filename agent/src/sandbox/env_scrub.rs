@@ -6,9 +6,11 @@
 
 use std::env;
 use std::ffi::CString;
+use std::path::PathBuf;
 
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::one_python;
+use vivarium_protocol::policy::Network;
 
 use super::{Context, LayerCode, LayerError};
 
@@ -18,6 +20,13 @@ const POLLING: [(&str, &str); 3] = [
     ("CHOKIDAR_USEPOLLING", "true"),
     ("WATCHPACK_POLLING", "true"),
 ];
+
+/// Defaults of pip: what it keeps would count against the session's disk, and asking for a newer pip
+/// is a request to the index for nothing.
+const PIP: [(&str, &str); 2] = [("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("PIP_NO_CACHE_DIR", "1")];
+
+/// What has pip and uv ask no index, where the session reaches none.
+const OFFLINE: [(&str, &str); 2] = [("PIP_NO_INDEX", "1"), ("UV_OFFLINE", "1")];
 
 pub(super) struct EnvScrub;
 
@@ -59,6 +68,7 @@ fn variables(context: &Context) -> Vec<(String, String)> {
     let policy = &context.policy;
     let workdir = policy.inner_workdir();
     let home = policy.home().unwrap_or(workdir).to_string_lossy();
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let beneath = |name: &str| format!("{home}/{name}");
     // More threads than cores only cost memory: each OpenBLAS thread reserves tens of MiB,
     // which counts against RLIMIT_AS where no cgroup limits memory.
@@ -70,6 +80,8 @@ fn variables(context: &Context) -> Vec<(String, String)> {
         ("XDG_CONFIG_HOME", beneath(".config")),
         ("XDG_DATA_HOME", beneath(".local/share")),
         ("MPLBACKEND", "Agg".to_owned()),
+        (one_python::PACKAGES_VARIABLE, text(one_python::packages(workdir))),
+        ("PIP_PYTHON", text(one_python::directory(policy).join(one_python::PACKAGES_PYTHON))),
         ("MPLCONFIGDIR", beneath(".config/matplotlib")),
     ];
     // There is no inotify, and these do not find that out by themselves.
@@ -80,8 +92,17 @@ fn variables(context: &Context) -> Vec<(String, String)> {
     let given = policy.env.iter().filter(|(name, _)| ours.iter().all(|(own, _)| own != name));
     let mut all: Vec<_> = given.cloned().collect();
     if all.iter().all(|(name, _)| name != "PATH") {
-        let path = one_python::search_path(&one_python::directory(policy), &policy.interpreter);
+        let directory = one_python::directory(policy);
+        let path = one_python::search_path(&directory, workdir, &policy.interpreter);
         all.push(("PATH".to_owned(), path));
+    }
+    // A session without a way out is not to wait for an index that cannot answer.
+    let offline = matches!(policy.network, Network::None | Network::Loopback);
+    let defaults = PIP.iter().chain(if offline { &OFFLINE[..] } else { &[] });
+    for (name, value) in defaults {
+        if all.iter().all(|(given, _)| given != name) {
+            all.push(((*name).to_owned(), (*value).to_owned()));
+        }
     }
     all.extend(ours.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     all

@@ -105,7 +105,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     // As the kernel is executed: by its configured path, unless that leads through a directory that
     // is not in the session.
     let resolved = resolved.as_deref().ok().filter(|_| !interpreter.path.exists());
-    write_python(interpreter, resolved.unwrap_or(&interpreter.path))?;
+    write_python(interpreter, resolved.unwrap_or(&interpreter.path), &context.policy.workdir)?;
     // The root itself held the mount points while they were made; from here on it is read-only.
     tree::seal(Path::new("/"))
 }
@@ -144,10 +144,11 @@ fn link_aliases(context: &Context, sources: &[Source], stage: &Path) -> Result<(
 }
 
 /// Writes the session's `python` and `pip` into the new root.
-fn write_python(interpreter: &Interpreter, path: &Path) -> Result<(), LayerError> {
+fn write_python(interpreter: &Interpreter, path: &Path, workdir: &Path) -> Result<(), LayerError> {
     let directory = Path::new(one_python::DIRECTORY);
     tree::make_directory(directory)?;
-    one_python::entries(interpreter, path).into_iter().try_for_each(|(name, entry)| match entry {
+    let entries = one_python::entries(interpreter, path, workdir);
+    entries.into_iter().try_for_each(|(name, entry)| match entry {
         Entry::Script(text) => tree::write_file(&directory.join(name), &text, 0o755),
         Entry::Link(to) => tree::symlink(to, &directory.join(name)),
     })

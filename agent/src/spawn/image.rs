@@ -48,7 +48,7 @@ pub(super) enum Image {
 impl Image {
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
-            Program::Kernel => {
+            Program::Kernel | Program::KernelWithPackages => {
                 let interpreter = &context.policy.interpreter;
                 let name = interpreter.path.clone();
                 Ok(Self::Kernel {

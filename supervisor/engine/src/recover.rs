@@ -72,7 +72,7 @@ impl Workdirs {
     pub fn make_for_session(&self, interpreter: &Interpreter) -> Result<PathBuf, WorkdirError> {
         let workdir = self.make()?;
         let bin = one_python::beside_workdir(&workdir);
-        write_python(&bin, interpreter).map_err(WorkdirError::at("make", &bin))?;
+        write_python(&bin, interpreter, &workdir).map_err(WorkdirError::at("make", &bin))?;
         Ok(workdir)
     }
 }
@@ -90,9 +90,9 @@ fn make_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)
 }
 
-fn write_python(bin: &Path, interpreter: &Interpreter) -> io::Result<()> {
+fn write_python(bin: &Path, interpreter: &Interpreter, workdir: &Path) -> io::Result<()> {
     make_private(bin)?;
-    for (name, entry) in one_python::entries(interpreter, &interpreter.path) {
+    for (name, entry) in one_python::entries(interpreter, &interpreter.path, workdir) {
         let path = bin.join(name);
         match entry {
             Entry::Link(to) => std::os::unix::fs::symlink(to, path)?,

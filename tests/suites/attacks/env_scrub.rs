@@ -14,7 +14,7 @@ const SECRETS: [(&str, &str); 4] = [
 ];
 
 /// Everything a kernel may have.
-const ALLOWED: [&str; 21] = [
+const ALLOWED: [&str; 27] = [
     "PATH",
     "LANG",
     "LC_ALL",
@@ -31,6 +31,12 @@ const ALLOWED: [&str; 21] = [
     "STREAMLIT_SERVER_FILE_WATCHER_TYPE",
     "CHOKIDAR_USEPOLLING",
     "WATCHPACK_POLLING",
+    "VIVARIUM_PACKAGES",
+    "PIP_PYTHON",
+    "PIP_DISABLE_PIP_VERSION_CHECK",
+    "PIP_NO_CACHE_DIR",
+    "PIP_NO_INDEX",
+    "UV_OFFLINE",
     "MPLBACKEND",
     "MPLCONFIGDIR",
     "OMP_NUM_THREADS",

@@ -16,6 +16,9 @@ pub type SpawnNumber = u64;
 pub enum Program {
     /// The policy's interpreter, running the kernel program.
     Kernel,
+    /// The same, executed also where there is a template, whose imports would hide the packages that the
+    /// session has installed.
+    KernelWithPackages,
     /// A command of a tenant's.
     Command {
         /// The program, looked for on PATH unless it has a slash, and its arguments.
@@ -71,6 +74,8 @@ pub enum Origin {
     Executed,
     /// It was forked from a template.
     Forked,
+    /// It executes its program although there is a template: [`Program::KernelWithPackages`].
+    ExecutedForPackages,
 }
 
 /// A new process to the agent, once, before it executes its program. End of file after it means that the
