@@ -3,6 +3,7 @@
 use crate::MetricsError;
 use crate::register::Register;
 
+pub mod audit;
 pub mod buffers;
 pub mod build;
 pub mod executions;
@@ -74,6 +75,7 @@ families! {
     tenants: tenants::Tenants,
     pressure: pressure::Pressure,
     layers: layers::Layers,
+    audit: audit::Audit,
     http: http::Http,
     build: build::Build,
     process: process::Process,

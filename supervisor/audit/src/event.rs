@@ -1,0 +1,216 @@
+//! What is audited. Each event becomes one line; a field that is `None` is left out.
+//!
+//! Strings are escaped when a line is written: any text may stand here, except a secret.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use vivarium_api_types::LimitsInfo;
+use vivarium_protocol::outcome::{Cause, State, Status};
+use vivarium_protocol::policy::Network;
+
+use crate::Hash;
+
+/// The most bytes that are kept of code, and of each of stdout and stderr.
+pub const CAPTURE_BYTES: usize = 64 << 10;
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The first line of each file.
+    FileOpened {
+        file: String,
+        /// The file before it, and its last line; none at the beginning of a chain.
+        previous: Option<Previous>,
+        /// Breaks of the chain before, for which this one begins anew.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        broken: Vec<BreakRecord>,
+    },
+    /// The oldest file is removed, because there are more than `keep`.
+    FileRemoved { file: String, seq: u64, head: Hash },
+    /// The last line was not complete when the log was opened: what there was of it.
+    TornLineCut { file: String, bytes: u64, sha256: Hash },
+    /// The log could not be written for some time, or not everything fitted.
+    Gap { lost: u64, since: Option<Timestamp>, reason: String },
+    DaemonStarted { version: &'static str },
+    DaemonStopped,
+    ConfigReloaded { changed: Vec<String>, needs_restart: Vec<String> },
+    /// A request whose token is missing or unknown. Of many only some are written; `suppressed`
+    /// counts the others.
+    AuthFailed { peer: String, reason: Cow<'static, str>, suppressed: u64 },
+    SessionCreated(Box<SessionCreated>),
+    SessionEnded(Box<SessionEnded>),
+    ExecutionStarted(Box<ExecutionStarted>),
+    ExecutionEnded(Box<ExecutionEnded>),
+    Egress(Box<EgressDecision>),
+    Admin(Box<AdminAct>),
+}
+
+/// A file and its last line.
+#[derive(Debug, Clone, Serialize)]
+pub struct Previous {
+    pub file: String,
+    pub seq: u64,
+    pub head: Hash,
+}
+
+/// A line where the chain is broken.
+#[derive(Debug, Clone, Serialize)]
+pub struct BreakRecord {
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionCreated {
+    pub tenant: String,
+    pub session: String,
+    pub environment: String,
+    pub network: Network,
+    pub limits: LimitsInfo,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionEnded {
+    pub tenant: String,
+    pub session: String,
+    pub cause: Cause,
+    /// Whether its first kernel was ever ready.
+    pub started: bool,
+    pub duration_ms: u64,
+    pub executions: u64,
+    pub cpu_ms: u64,
+    pub memory_peak_bytes: u64,
+}
+
+/// What was given to be executed: the SHA-256 of the code as UTF-8, or of each argument of a command
+/// followed by a zero byte.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkHash {
+    /// `code` or `command`.
+    pub kind: &'static str,
+    pub code_sha256: Hash,
+    pub code_bytes: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ExecutionStarted {
+    pub tenant: String,
+    pub session: String,
+    pub execution: u64,
+    #[serde(flatten)]
+    pub work: WorkHash,
+    pub limits: LimitsInfo,
+    pub timeout_ms: u64,
+    /// The code, with `capture_code`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Captured>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ExecutionEnded {
+    pub tenant: String,
+    pub session: String,
+    pub execution: u64,
+    #[serde(flatten)]
+    pub work: WorkHash,
+    pub limits: LimitsInfo,
+    pub timeout_ms: u64,
+    pub status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    pub state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    pub duration_ms: u64,
+    pub usage: Usage,
+    /// Decisions of the egress gate while it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub egress: Option<EgressCounts>,
+    /// What it printed, with `capture_output`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<Captured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<Captured>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Usage {
+    pub cpu_ms: u64,
+    pub memory_peak_bytes: u64,
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct EgressCounts {
+    pub allowed: u64,
+    pub denied: u64,
+}
+
+/// A decision about one connection or request.
+#[derive(Debug, Clone, Serialize)]
+pub struct EgressDecision {
+    pub tenant: String,
+    pub session: String,
+    pub host: String,
+    pub port: u16,
+    /// Where requests are seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// `allow` or `deny`.
+    pub decision: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
+    /// The address connected to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+/// What an administrator did, or tried to.
+#[derive(Debug, Clone, Serialize)]
+pub struct AdminAct {
+    /// Who: the name of a token, or `uid:N` of a Unix socket's peer. Never a token.
+    pub actor: String,
+    /// Such as `tenant.pause`.
+    pub action: Cow<'static, str>,
+    /// What it was done to, such as the name of a tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// `ok` or the stable code of the refusal.
+    pub result: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A text, as far as it is kept.
+#[derive(Debug, Clone, Serialize)]
+pub struct Captured {
+    pub text: String,
+    pub truncated: bool,
+}
+
+impl Captured {
+    /// The beginning of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let end = text.floor_char_boundary(CAPTURE_BYTES);
+        let kept = text.get(..end).unwrap_or_default();
+        Self { text: kept.to_owned(), truncated: kept.len() < text.len() }
+    }
+}
+
+impl Event {
+    /// About how many bytes it takes until it is written.
+    pub(crate) fn bytes(&self) -> usize {
+        let captured = |text: &Option<Captured>| text.as_ref().map_or(0, |it| it.text.len());
+        size_of::<ExecutionEnded>()
+            + match self {
+                Self::ExecutionStarted(started) => captured(&started.code),
+                Self::ExecutionEnded(ended) => captured(&ended.stdout) + captured(&ended.stderr),
+                _ => 0,
+            }
+    }
+}
