@@ -4,6 +4,7 @@
 //! capabilities of its user namespace until the credentials layer takes those it does not need.
 //! When it ends, by whatever cause, the kernel ends every process of its pid namespace.
 
+mod egress;
 mod session;
 
 use std::os::unix::net::UnixStream;
@@ -59,5 +60,7 @@ fn start<'a>(
     sandbox::enter(context)?;
     // Again: a change of ids has cleared it (prctl(2)).
     prctl::set_pdeathsig(Signal::SIGKILL).or_failure("prctl(PDEATHSIG)")?;
-    Session::new(context, control, launcher, first_leaf)
+    // Before there is a kernel that could take the port.
+    let egress = egress::listen(context)?;
+    Session::new(context, control, launcher, first_leaf, egress)
 }

@@ -8,6 +8,7 @@
 //! | [`units`] | limits that can be `unlimited`, and never zero |
 //! | [`layer`] | the sandbox's layers, their order, and what can be reported of each |
 //! | [`leaf`] | the cgroup leaves of a session, and its contexts |
+//! | [`egress`] | how a session of network `trusted` reaches the egress gate |
 //! | [`policy`] | what a session may use, and its validation |
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
@@ -22,6 +23,7 @@
 
 pub mod content;
 mod discard;
+pub mod egress;
 mod error_chain;
 pub mod frame;
 pub mod layer;

@@ -144,6 +144,9 @@ pub enum ToAgent {
     Ping,
     /// Begin to connect to a port inside. Comes with one end of a stream socket, for the answer.
     Connect(Connect),
+    /// Hand out the socket on which the egress gate accepts: [`crate::egress`]. Comes with one end of a
+    /// stream socket, for the answer, which has the form of a port's.
+    Egress,
 }
 
 /// Which output stream.

@@ -67,8 +67,18 @@ pub enum Network {
     None,
     /// A network namespace of its own with `lo` up.
     Loopback,
+    /// The same, and the egress gate listens at [`crate::egress::PORT`] of `lo`: the only way out.
+    Trusted,
     /// The host's network, unrestricted.
     Full,
+}
+
+impl Network {
+    /// Whether the session has a loopback interface of its own, which is up.
+    #[must_use]
+    pub const fn has_own_loopback(self) -> bool {
+        matches!(self, Self::Loopback | Self::Trusted)
+    }
 }
 
 /// The Python a kernel runs, as found out by `vivarium-agent inspect`.
@@ -139,6 +149,10 @@ pub struct Policy {
     pub network: Network,
     /// What runs.
     pub interpreter: Interpreter,
+    /// A certificate authority (PEM) that the session's programs trust beside the system's: it ends TLS
+    /// at the egress gate for the hosts of the tenant's secrets. Network `trusted` and the mounts layer
+    /// only.
+    pub ca_certificate: Option<String>,
     /// Variables for the kernel, already filtered by the supervisor; see the `env_scrub` layer.
     pub env: Vec<(String, String)>,
     /// Further host directories bound read-only at the same path.
@@ -244,6 +258,13 @@ impl Policy {
         }
         if !self.plan.applies(Layer::Mounts) && self.host_workdir.is_none() {
             return Err(PolicyError::Missing("without the mounts layer a host_workdir is needed"));
+        }
+        if self.ca_certificate.is_some()
+            && (self.network != Network::Trusted || !self.plan.applies(Layer::Mounts))
+        {
+            return Err(PolicyError::Missing(
+                "ca_certificate needs network trusted and the mounts layer",
+            ));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The answer to [`crate::message::ToAgent::Connect`]: the errno of connect(2), or 0 and with it, as
-//! its only descriptor (`SCM_RIGHTS`), the socket, which may still be connecting.
+//! its only descriptor (`SCM_RIGHTS`), the socket, which may still be connecting. That to
+//! [`crate::message::ToAgent::Egress`] is the same with a socket that listens.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

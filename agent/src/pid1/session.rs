@@ -18,6 +18,7 @@ mod transfers;
 mod wait;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -64,6 +65,8 @@ pub(crate) struct Session<'a> {
     files: Roots,
     transfers: Transfers,
     changes: ChangeTracker,
+    /// The socket on which the egress gate accepts, where the network is `trusted`.
+    egress: Option<TcpListener>,
     /// Whether the first context ever had a kernel: without one there is no session.
     ever_ready: bool,
 }
@@ -74,6 +77,7 @@ impl<'a> Session<'a> {
         control: &'a UnixStream,
         launcher: UnixStream,
         first_leaf: Option<LeafControl>,
+        egress: Option<TcpListener>,
     ) -> Result<Self, Failure> {
         let children = Children::watch().or_failure("signalfd")?;
         let mut launcher = LauncherClient::new(launcher);
@@ -94,6 +98,7 @@ impl<'a> Session<'a> {
             files,
             transfers: Transfers::default(),
             changes,
+            egress,
             ever_ready: false,
         })
     }
@@ -193,6 +198,7 @@ impl<'a> Session<'a> {
                 }
                 ToAgent::Ping => self.control.send(&FromAgent::Pong)?,
                 ToAgent::Connect(request) => self.connect(request),
+                ToAgent::Egress => self.hand_out_egress(),
                 ToAgent::Close => return Ok(ControlFlow::Break(())),
             }
         }

@@ -9,8 +9,8 @@ use std::ffi::CString;
 use std::path::PathBuf;
 
 use vivarium_protocol::layer::{Layer, Report};
-use vivarium_protocol::one_python;
 use vivarium_protocol::policy::Network;
+use vivarium_protocol::{egress, one_python};
 
 use super::{Context, LayerCode, LayerError};
 
@@ -62,8 +62,8 @@ pub(crate) fn kernel_environment(context: &Context) -> Result<Vec<CString>, Laye
         .collect()
 }
 
-/// The policy's variables, and those that are ours to set, which win; PATH only if the policy has
-/// none.
+/// The policy's variables, and those that are ours to set, which win; PATH, and what tells of the
+/// egress gate, only if the policy has none.
 fn variables(context: &Context) -> Vec<(String, String)> {
     let policy = &context.policy;
     let workdir = policy.inner_workdir();
@@ -91,18 +91,24 @@ fn variables(context: &Context) -> Vec<(String, String)> {
     }
     let given = policy.env.iter().filter(|(name, _)| ours.iter().all(|(own, _)| own != name));
     let mut all: Vec<_> = given.cloned().collect();
-    if all.iter().all(|(name, _)| name != "PATH") {
-        let directory = one_python::directory(policy);
-        let path = one_python::search_path(&directory, workdir, &policy.interpreter);
-        all.push(("PATH".to_owned(), path));
+    let mut add = |name: &str, value: String| {
+        if all.iter().all(|(given, _)| given != name) {
+            all.push((name.to_owned(), value));
+        }
+    };
+    let directory = one_python::directory(policy);
+    add("PATH", one_python::search_path(&directory, workdir, &policy.interpreter));
+    if policy.network == Network::Trusted {
+        egress::proxy_variables().into_iter().for_each(|(name, value)| add(name, value));
+    }
+    if policy.ca_certificate.is_some() {
+        egress::CA_VARIABLES.iter().for_each(|name| add(name, egress::CA_BUNDLE.to_owned()));
     }
     // A session without a way out is not to wait for an index that cannot answer.
     let offline = matches!(policy.network, Network::None | Network::Loopback);
     let defaults = PIP.iter().chain(if offline { &OFFLINE[..] } else { &[] });
     for (name, value) in defaults {
-        if all.iter().all(|(given, _)| given != name) {
-            all.push(((*name).to_owned(), (*value).to_owned()));
-        }
+        add(name, (*value).to_owned());
     }
     all.extend(ours.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     all

@@ -107,12 +107,12 @@ impl From<RulesetError> for LayerError {
     }
 }
 
-/// TCP under `none`. Landlock's rules name ports and not addresses, so under `loopback` and
-/// `full` a rule would have to allow them all: there the network namespace is the boundary.
+/// TCP under `none`. Landlock's rules name ports and not addresses, so under `loopback`,
+/// `trusted` and `full` a rule would have to allow them all: there the network namespace is the boundary.
 fn denied_network(network: Network) -> Option<BitFlags<AccessNet>> {
     match network {
         Network::None => Some(AccessNet::from_all(NEWEST)),
-        Network::Loopback | Network::Full => None,
+        Network::Loopback | Network::Trusted | Network::Full => None,
     }
 }
 

@@ -74,7 +74,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     let etc = etc::sources(context)?;
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=1m,nr_inodes=2k"))?;
+    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=2m,nr_inodes=2k"))?;
     tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;

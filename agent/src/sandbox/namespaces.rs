@@ -222,7 +222,7 @@ mod tests {
         let both = [Layer::Namespaces, Layer::Network];
         let all: CloneFlags = NAMES.into_iter().map(|(flag, _)| flag).collect();
         let shared = all - CloneFlags::CLONE_NEWNET;
-        for network in [Network::None, Network::Loopback] {
+        for network in [Network::None, Network::Loopback, Network::Trusted] {
             assert_eq!(flags(&both, network), all, "{network:?}");
             assert_eq!(flags(&both[..1], network), shared, "{network:?}");
         }

@@ -1,7 +1,7 @@
 //! Layer: what the session can reach.
 //!
-//! `none` and `loopback` have a network namespace of their own, in which there is nothing but
-//! `lo`; only `loopback` brings it up. Cloud metadata, link-local addresses, the host's own
+//! `none`, `loopback` and `trusted` have a network namespace of their own, in which there is nothing but
+//! `lo`; `none` does not bring it up. Cloud metadata, link-local addresses, the host's own
 //! loopback and its abstract Unix sockets are in another namespace, so there is no list of
 //! them to keep. That `none` has no sockets but `AF_UNIX` is the seccomp layer's.
 
@@ -22,7 +22,7 @@ impl LayerCode for Network {
     }
 
     fn enter(&self, context: &Context) -> Result<(), LayerError> {
-        if context.policy.network != Reach::Loopback {
+        if !context.policy.network.has_own_loopback() {
             return Ok(());
         }
         let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
@@ -51,6 +51,7 @@ impl LayerCode for Network {
                 });
             }
             Reach::Loopback => "own namespace, lo only, up",
+            Reach::Trusted => "own namespace, lo only, up; the egress gate is the only way out",
             Reach::None => "own namespace, lo only, down",
         };
         let interfaces = interfaces()?;

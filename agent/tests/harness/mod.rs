@@ -31,6 +31,7 @@ pub(crate) use self::outcome::Outcome;
 pub(crate) use self::scope::Scope;
 use self::start::{AGENT, Launcher, fork_launcher};
 
+mod egress;
 mod outcome;
 mod scope;
 mod start;
@@ -76,6 +77,7 @@ pub(crate) fn policy() -> Policy {
         },
         network: Network::Loopback,
         interpreter: interpreter(),
+        ca_certificate: None,
         env: vec![("LANG".to_owned(), "C.UTF-8".to_owned())],
         read_paths: vec![],
         workdir: PathBuf::from("/workspace"),

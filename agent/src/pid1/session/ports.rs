@@ -1,7 +1,8 @@
-//! Connections to servers that tenant code runs, for the supervisor.
+//! Connections to servers that tenant code runs, for the supervisor, and the socket on which the egress
+//! gate accepts.
 //!
-//! The agent only makes the socket, inside the session's network namespace, and hands it over: it
-//! neither waits for the connection nor reads or writes a byte of it.
+//! The agent only makes the sockets, inside the session's network namespace, and hands them over: it
+//! neither waits for a connection nor reads or writes a byte of it.
 
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,7 +13,6 @@ use nix::sys::socket::{
 };
 use vivarium_protocol::discard;
 use vivarium_protocol::message::{Connect, LoopbackAddress};
-use vivarium_protocol::policy::Network;
 use vivarium_protocol::port;
 
 use super::Session;
@@ -28,11 +28,19 @@ impl Session<'_> {
         let answer = connecting.as_ref().map(AsFd::as_fd).map_err(|errno| *errno as i32);
         discard(port::answer(&reply, answer), "who asked may be gone");
     }
+
+    /// The same with the socket on which the egress gate accepts.
+    pub(super) fn hand_out_egress(&mut self) {
+        let Ok(reply) = self.control.descriptor() else { return };
+        let listener = self.egress.as_ref().map(AsFd::as_fd);
+        let answer = listener.ok_or(Errno::ENETUNREACH as i32);
+        discard(port::answer(&reply, answer), "who asked may be gone");
+    }
 }
 
 fn begin(context: &Context, port: NonZeroU16, address: LoopbackAddress) -> Result<OwnedFd, Errno> {
     // Any other network is the host's, or has nothing that listens.
-    if context.policy.network != Network::Loopback {
+    if !context.policy.network.has_own_loopback() {
         return Err(Errno::ENETUNREACH);
     }
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -62,6 +70,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::path::Path;
+
+    use vivarium_protocol::policy::Network;
 
     use super::*;
     use crate::sandbox::fixture;

@@ -260,7 +260,8 @@ fn the_end_of_the_first_kernel_is_told_in_words() {
         let leaf = FakeLeaf::new();
         let (supervisor, control) = UnixStream::pair().unwrap();
         let (launcher, theirs) = UnixStream::pair().unwrap();
-        let session = Session::new(&context, &control, theirs, Some(control_of(&leaf))).unwrap();
+        let session =
+            Session::new(&context, &control, theirs, Some(control_of(&leaf)), None).unwrap();
         let mut outside = Outside { session, supervisor, launcher };
         let kernel = outside.spawned();
         let kernel = outside.executed(kernel);

@@ -44,6 +44,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         limits,
         network,
         interpreter,
+        ca_certificate: None,
         env: Vec::new(),
         read_paths: Vec::new(),
         workdir: PathBuf::from("/workspace"),

@@ -137,7 +137,7 @@ fn connections_are_denied_where_there_is_no_network() {
     let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
     assert_eq!(super::denied_network(Network::None), Some(AccessNet::from_all(super::NEWEST)));
     assert!(AccessNet::from_all(super::NEWEST).contains(tcp));
-    for network in [Network::Loopback, Network::Full] {
+    for network in [Network::Loopback, Network::Trusted, Network::Full] {
         assert_eq!(super::denied_network(network), None);
     }
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use vivarium_protocol::egress;
 use vivarium_protocol::policy::Network;
 
 use super::tree::{self, Access, Source};
@@ -43,7 +44,7 @@ fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     let mut files =
         vec![("passwd", passwd), ("group", group), ("hostname", "vivarium\n".to_owned())];
     let (hosts, switch, resolvers) = match context.policy.network {
-        Network::None | Network::Loopback => (
+        Network::None | Network::Loopback | Network::Trusted => (
             "127.0.0.1 localhost vivarium\n::1 localhost\n".to_owned(),
             "passwd: files\ngroup: files\nhosts: files\n",
             String::new(),
@@ -58,8 +59,33 @@ fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     files.push(("hosts", hosts));
     files.push(("nsswitch.conf", switch.to_owned()));
     files.push(("resolv.conf", resolvers));
+    if let Some(own) = &context.policy.ca_certificate {
+        let name = egress::CA_BUNDLE.trim_start_matches("/etc/");
+        files.push((name, format!("{}{own}", system_certificates())));
+    }
     files
 }
+
+/// The system's certificate authorities, in the one file of them that distributions have; empty if
+/// there is none, or one that is too large for the session's root.
+fn system_certificates() -> String {
+    let read = CERTIFICATES.iter().find_map(|path| fs::read_to_string(path).ok());
+    let mut text = read.filter(|text| text.len() <= MAX_CERTIFICATES_BYTES).unwrap_or_default();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// Debian and Alpine; Red Hat; SUSE.
+const CERTIFICATES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+];
+
+/// Of the root's size, which the mounts layer limits.
+const MAX_CERTIFICATES_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -74,12 +100,16 @@ mod tests {
         let named = |files: &[(&str, String)], name: &str| {
             files.iter().find(|(own, _)| *own == name).unwrap().1.clone()
         };
-        for network in [Network::None, Network::Loopback] {
+        for network in [Network::None, Network::Loopback, Network::Trusted] {
             let files = of(network);
             assert!(named(&files, "passwd").contains("sandbox:x:1000:1000::"));
             assert_eq!(named(&files, "resolv.conf"), "");
             assert!(!named(&files, "nsswitch.conf").contains("dns"));
         }
+        let mut context = fixture::context(&[], Network::Trusted, Path::new("/"));
+        context.policy.ca_certificate = Some("ours".to_owned());
+        let bundle = named(&own_files(&context), "session-ca-bundle.pem");
+        assert_eq!(bundle.strip_suffix("ours").unwrap(), system_certificates());
         let full = of(Network::Full);
         assert_eq!(named(&full, "hosts"), fs::read_to_string("/etc/hosts").unwrap_or_default());
         assert!(named(&full, "nsswitch.conf").contains("dns"));

@@ -261,7 +261,7 @@ fn sockets_follow_the_network() {
         judge(full(network), OURS, u32::try_from(SYS_socket).unwrap(), arguments)
     };
     let stream = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-    for network in [Network::None, Network::Loopback, Network::Full] {
+    for network in [Network::None, Network::Loopback, Network::Trusted, Network::Full] {
         let internet = if network == Network::None { NOT_PERMITTED } else { ALLOW };
         assert_eq!(try_socket(network, AF_UNIX, stream, 0), ALLOW);
         assert_eq!(try_socket(network, AF_INET, stream, 0), internet);

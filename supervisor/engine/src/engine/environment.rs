@@ -90,6 +90,7 @@ impl Prepared {
                 version: self.interpreter.version.clone(),
                 program: Vec::new(), // it goes as a file
             },
+            ca_certificate: None,
             env: variables.into_iter().collect(),
             read_paths: self.read_paths.clone(),
             workdir: settings.sandbox.workdir.clone(),

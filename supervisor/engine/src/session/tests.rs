@@ -87,6 +87,7 @@ fn policy() -> Policy {
             program: vec![],
             version: "3".into(),
         },
+        ca_certificate: None,
         env: vec![],
         read_paths: vec![],
         workdir: "/workspace".into(),

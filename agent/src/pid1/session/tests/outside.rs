@@ -27,7 +27,8 @@ impl Outside<'_> {
                 let (supervisor, control) = UnixStream::pair().unwrap();
                 let (launcher, theirs) = UnixStream::pair().unwrap();
                 let session =
-                    Session::new(&context, &control, theirs, Some(control_of(&leaf))).unwrap();
+                    Session::new(&context, &control, theirs, Some(control_of(&leaf)), None)
+                        .unwrap();
                 let mut outside = Outside { session, supervisor, launcher };
                 let kernel = outside.spawned();
                 assert_eq!(kernel.leaf, Leaf::FIRST);
