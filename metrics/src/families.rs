@@ -6,6 +6,7 @@ use crate::register::Register;
 pub mod audit;
 pub mod buffers;
 pub mod build;
+pub mod egress;
 pub mod executions;
 pub mod http;
 pub mod kernels;
@@ -69,6 +70,7 @@ families! {
     quotas: quotas::Quotas,
     output: output::Output,
     ports: ports::Ports,
+    egress: egress::Egress,
     kernels: kernels::Kernels,
     templates: templates::Templates,
     limits: limits::Limits,

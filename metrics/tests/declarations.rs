@@ -11,8 +11,9 @@ use vivarium_metrics::{Kind, Metrics, Unit, markdown};
 
 /// Every label there may be. The values of each are few: see the crate's documentation. One that
 /// a client could fill (a session's id, a path) has no place here.
-const LABELS: [&str; 18] = [
+const LABELS: [&str; 19] = [
     "cause",
+    "direction",
     "environment",
     "layer",
     "limit",

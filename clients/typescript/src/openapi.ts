@@ -875,7 +875,7 @@ export interface components {
              * @description Whether the kernel was `forked` from the environment's template or `executed`; null before there is one. Both are confined alike
              * @enum {string|null}
              */
-            kernel_origin?: "executed" | "forked" | null;
+            kernel_origin?: "executed" | "forked" | "executed_for_packages" | null;
             /**
              * Format: int64
              * @description Executions that wait for it.
@@ -1767,7 +1767,7 @@ export interface components {
              * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
              * @enum {string}
              */
-            network?: "none" | "loopback" | "full";
+            network?: "none" | "loopback" | "trusted" | "full";
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
             /** @description `repr()` of the value */
@@ -1796,6 +1796,8 @@ export interface components {
              * @description When the session ends, whatever it does; null if it may live for ever.
              */
             deadline?: string | null;
+            /** @description Where it may connect to; absent unless its network is `trusted`. */
+            egress_allow?: string[] | null;
             /** @description Name of the environment */
             environment: string;
             /**
@@ -1816,7 +1818,7 @@ export interface components {
              * @description Whether the kernel was `forked` from the environment's template or `executed`; null before there is one. Both are confined alike
              * @enum {string|null}
              */
-            kernel_origin?: "executed" | "forked" | null;
+            kernel_origin?: "executed" | "forked" | "executed_for_packages" | null;
             /**
              * Format: date-time
              * @description Time of the last execution or keepalive.
@@ -1832,7 +1834,7 @@ export interface components {
              * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
              * @enum {string}
              */
-            network: "none" | "loopback" | "full";
+            network: "none" | "loopback" | "trusted" | "full";
             /**
              * @description What holds for the session and its tenant, and where each value came from; only when one
              *     session is requested.
@@ -1907,6 +1909,11 @@ export interface components {
              *     `session.max_lifetime` from now.
              */
             deadline?: string | null;
+            /**
+             * @description Where a session of network `trusted` may connect to, within what the operator allows and in
+             *     its place: `HOST`, `HOST:PORT`, `*.DOMAIN`.
+             */
+            egress_allow?: string[] | null;
             /** @description Variables for the kernel. */
             env?: {
                 [key: string]: string;
@@ -1933,7 +1940,7 @@ export interface components {
              * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
              * @enum {string}
              */
-            network?: "none" | "loopback" | "full";
+            network?: "none" | "loopback" | "trusted" | "full";
             /** @description Volumes of the tenant that it can reach, at most 16. */
             volumes?: components["schemas"]["VolumeMount"][];
         };
@@ -1959,6 +1966,17 @@ export interface components {
              * @description Workdir and temporary files; only when one session is requested.
              */
             disk_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Bytes that came through the egress gate, of connections that have ended; absent unless the
+             *     network is `trusted`.
+             */
+            egress_in_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Bytes that went out through it.
+             */
+            egress_out_bytes?: number | null;
             /**
              * Format: int64
              * @description Executions that have ended.

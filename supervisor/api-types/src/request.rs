@@ -34,10 +34,15 @@ pub struct SessionSpec {
         deserialize_with = "super::object::optional"
     )]
     pub limits: Option<LimitsSpec>,
-    /// What the session can reach: `none`, `loopback` or, where the operator allows it, `full`.
+    /// What the session can reach: `none`, `loopback` or, where the operator allows it, `trusted` or `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::names::<Network>)]
     pub network: Option<Network>,
+    /// Where a session of network `trusted` may connect to, within what the operator allows and in
+    /// its place: `HOST`, `HOST:PORT`, `*.DOMAIN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 1000)]
+    pub egress_allow: Option<Vec<String>>,
     /// Variables for the kernel.
     #[serde(
         default,

@@ -264,6 +264,9 @@ pub struct SessionInfo {
     /// The volumes that it has.
     #[serde(default)]
     pub volumes: Vec<VolumeMount>,
+    /// Where it may connect to; absent unless its network is `trusted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress_allow: Option<Vec<String>>,
     pub usage: SessionUsage,
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
@@ -304,6 +307,13 @@ pub struct SessionUsage {
     pub io_read_bytes: Option<u64>,
     /// Bytes written to disks; null without an io controller.
     pub io_write_bytes: Option<u64>,
+    /// Bytes that came through the egress gate, of connections that have ended; absent unless the
+    /// network is `trusted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress_in_bytes: Option<u64>,
+    /// Bytes that went out through it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress_out_bytes: Option<u64>,
     /// Executions that have ended.
     pub executions: u64,
     /// Executions waiting.

@@ -22,6 +22,7 @@ use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::budget::{Account, Budget, Full, Reservation};
 use crate::cgroup::Support;
+use crate::egress::Egress;
 use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
 use crate::pools::Pools;
@@ -38,6 +39,7 @@ mod admission;
 mod assist;
 mod contexts;
 mod create;
+mod egress;
 mod environment;
 mod error;
 mod execute;
@@ -142,6 +144,7 @@ struct Host {
     budget: Budget,
     quotas: Arc<Quotas>,
     runtime_dir: PathBuf,
+    egress: Arc<Egress>,
     /// Made when the first session needs it: most hosts never do.
     workdirs: Mutex<Option<Arc<Workdirs>>>,
 }

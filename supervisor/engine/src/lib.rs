@@ -10,6 +10,7 @@ mod backoff;
 pub mod budget;
 pub mod cgroup;
 mod descriptors;
+pub mod egress;
 mod engine;
 pub mod media;
 pub mod memory;

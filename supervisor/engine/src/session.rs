@@ -7,6 +7,7 @@
 //! It must never believe an agent that speaks out of turn, answer an execution twice or not at
 //! all, or say that state was preserved when it was not.
 
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
 use crate::cgroup::Scope;
+use crate::egress::SessionEgress;
 use crate::settings::Settings;
 use stores::SessionStores;
 
@@ -29,6 +31,7 @@ mod adjustable;
 mod cause;
 mod channel;
 mod deadlines;
+mod egress;
 mod execution;
 pub mod execution_log;
 mod launch;
@@ -114,6 +117,8 @@ pub enum Command {
     Describe(oneshot::Sender<Description>),
     File(transfer::FileCommand),
     Connect(port::ConnectCommand),
+    /// Hand the egress gate's socket to whoever has the other end of this one.
+    Egress(OwnedFd),
     /// Answer when nothing runs or waits.
     WhenIdle(oneshot::Sender<()>),
     Close(Cause),
@@ -164,6 +169,8 @@ pub struct Session {
     /// When it began to end, if it had started. Outlives the session.
     ended: Arc<OnceLock<Instant>>,
     gone: watch::Sender<bool>,
+    /// What it has of the egress, if its network is `trusted`.
+    egress: OnceLock<Arc<SessionEgress>>,
     /// The right to each of its transfers.
     transfers: Arc<Semaphore>,
     /// The right to each of its watchers of files.
@@ -205,6 +212,7 @@ impl Session {
             started: watch::Sender::new(None),
             ended: Arc::default(),
             gone: watch::Sender::new(false),
+            egress: OnceLock::new(),
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
             watchers: Arc::new(Semaphore::new(transfer::MAX_WATCHERS as usize)),
             ports: Arc::new(Semaphore::new(port::MAX_CONNECTIONS)),
@@ -217,6 +225,14 @@ impl Session {
         if let Some(scope) = &processes.resources.scope {
             self.scope.get_or_init(|| Arc::clone(scope));
         }
+    }
+
+    pub(crate) fn set_egress(&self, egress: Arc<SessionEgress>) {
+        self.egress.get_or_init(|| egress);
+    }
+
+    pub(crate) fn egress(&self) -> Option<&SessionEgress> {
+        self.egress.get().map(AsRef::as_ref)
     }
 
     pub(crate) fn status(&self) -> std::sync::MutexGuard<'_, SessionStatus> {
@@ -302,6 +318,11 @@ impl Session {
             usage.io_read_bytes = used.io.map(|io| io.read_bytes);
             usage.io_write_bytes = used.io.map(|io| io.write_bytes);
         }
+        let egress = self.egress();
+        if let Some((bytes_in, bytes_out)) = egress.map(SessionEgress::bytes) {
+            usage.egress_in_bytes = Some(bytes_in);
+            usage.egress_out_bytes = Some(bytes_out);
+        }
         SessionInfo {
             id: self.identity.id.clone(),
             tenant: self.identity.tenant.clone(),
@@ -313,6 +334,7 @@ impl Session {
             network: self.identity.network,
             home: self.home(),
             volumes: self.volumes(),
+            egress_allow: egress.map(SessionEgress::allowed),
             usage,
             created_at: self.created_at,
             last_used_at: status.last_used_at,

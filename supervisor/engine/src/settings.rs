@@ -13,10 +13,12 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
+mod egress;
 mod overrides;
 mod quotas;
 mod tenants;
 
+pub use egress::{Egress, GateSource, SecretSource, TenantSecret};
 pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};
@@ -28,6 +30,7 @@ pub struct Settings {
     pub session: Session,
     pub preview: Preview,
     pub homes: Homes,
+    pub egress: Egress,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
     /// Tenants by name. None: whoever connects is the one tenant `default`.
@@ -183,7 +186,8 @@ pub struct Sandbox {
     /// What a session can reach unless its request says otherwise.
     pub network: Network,
     pub allowed_networks: Vec<Network>,
-    /// What stands in for [`Network::Loopback`] where there is no network namespace.
+    /// What stands in for [`Network::Loopback`] where there is no network namespace. In the place of
+    /// [`Network::Trusted`] there is none.
     pub network_fallback: Network,
     /// Where the workdir appears inside a session.
     pub workdir: PathBuf,

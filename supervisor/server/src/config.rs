@@ -169,6 +169,7 @@ impl Merge {
             Setter::Session(set) => set(&mut self.settings.session, &value),
             Setter::Homes(set) => set(&mut self.settings.homes, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
+            Setter::Egress(set) => set(&mut self.settings.egress, &value),
             Setter::Environment(set) => {
                 set(self.settings.environments.entry(name()).or_default(), &value)
             }

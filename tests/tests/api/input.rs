@@ -120,10 +120,10 @@ fn planned_keys_are_refused_by_name() {
     over_both(|_, endpoint| {
         let home = post(endpoint, "/v1/sessions", br#"{"home": "mine"}"#);
         assert_eq!(home.expect_problem(422, "unsupported_field")["field"], "home");
-        let trusted = post(endpoint, "/v1/sessions", br#"{"network": "trusted"}"#);
-        let problem = trusted.expect_problem(422, "invalid_field");
+        let unknown = post(endpoint, "/v1/sessions", br#"{"network": "bridge"}"#);
+        let problem = unknown.expect_problem(422, "invalid_field");
         assert_eq!(problem["field"], "network");
-        assert!(problem["detail"].as_str().unwrap().contains("trusted"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("bridge"), "{problem}");
     });
 }
 

@@ -11,7 +11,7 @@ listn = [\"127.0.0.1:1\"]
 [sandbox]
 mode = \"perhaps\"
 max_procs = 0
-network = \"trusted\"
+network = \"bridge\"
 disable_layers = [\"selinux\"]
 [session]
 exec_timeout = \"soon\"
@@ -34,7 +34,7 @@ fn everything_wrong_with_a_file_is_said_at_once() {
             "perhaps",
             "max_procs",
             "network",
-            "trusted",
+            "bridge",
             "disable_layers",
             "selinux",
             "exec_timeout",

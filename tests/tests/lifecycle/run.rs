@@ -28,7 +28,7 @@ fn exit_codes_say_how_it_ended() {
         (&["-c", "import os; os._exit(3)"], 137),
         (&["--timeout", "200ms", "-c", "while True: pass"], 124),
         (&["--timeout", "never", "-c", "1"], 2),
-        (&["--network", "trusted", "-c", "1"], 2),
+        (&["--network", "bridge", "-c", "1"], 2),
         (&["/absent.py"], 2),
         (&[], 2),
         (&["--url", "unix:/absent.sock", "-c", "1"], 3),

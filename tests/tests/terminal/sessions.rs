@@ -89,7 +89,7 @@ fn what_a_daemon_or_the_command_line_refuses_is_named() {
     for (arguments, reason) in [
         (["--max-procs", "0"], "0 is not a limit"),
         (["--cpu-cores", "some"], "neither a number of cores"),
-        (["--network", "some"], "[possible values: none, loopback, full]"),
+        (["--network", "some"], "[possible values: none, loopback, trusted, full]"),
         (["--env", "NAME"], "--env NAME: give NAME=VALUE"),
         (["--metadata", "x"], "--metadata x: give NAME=VALUE"),
         (["--idle-timeout", "9000d"], "idle_timeout_ms"),

@@ -59,7 +59,7 @@ pub(crate) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, Str
 }
 
 fn network() -> impl TypedValueParser<Value = Network> {
-    let all = [Network::None, Network::Loopback, Network::Full];
+    let all = [Network::None, Network::Loopback, Network::Trusted, Network::Full];
     let named = move |name: String| all.into_iter().find(|network| <&str>::from(network) == name);
     PossibleValuesParser::new(all.map(<&str>::from))
         .try_map(move |name| named(name).ok_or("not a network"))

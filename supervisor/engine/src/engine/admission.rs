@@ -5,8 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use vivarium_api_types::{MemoryCapacity, SessionSpec};
 
+use vivarium_protocol::policy::Network;
+
 use super::environment::Prepared;
-use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, pools, request, trial};
+use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, egress, pools, request, trial};
 use crate::memory::{MemoryPolicy, Shortage};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
@@ -43,15 +45,20 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        let mut is_read = false;
+        let (mut is_read, mut has_gate) = (false, false);
         let stores = self.claim_stores(tenant, &spec).await?;
         let refused = loop {
-            match self.try_add(tenant, spec.clone(), stores.clone()) {
+            match self.try_add(tenant, spec.clone(), stores.clone(), has_gate) {
                 Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
                 Err(EngineError::NoCapacity(_))
                     if !is_read && self.inner.memory.fresh_reading().await =>
                 {
                     is_read = true;
+                }
+                // Nobody else waits for a gate.
+                Err(EngineError::EgressUnavailable(_)) if !has_gate => {
+                    self.gate_ready().await?;
+                    has_gate = true;
                 }
                 Err(refused) => break refused,
                 settled => return settled,
@@ -84,6 +91,7 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
         stores: Option<Arc<StoreLease>>,
+        has_gate: bool,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.check_open(tenant)?;
         let settings = self.settings_of(tenant);
@@ -95,7 +103,14 @@ impl Engine {
             return Err(EngineError::invalid("environment", reason));
         }
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
-        let network = prepared.network(&settings, request::network(&settings, spec.network)?);
+        let wanted = request::network(&settings, spec.network)?;
+        let network = prepared.network(&settings, wanted);
+        if network == Network::Trusted && !has_gate {
+            let reason = "nobody has asked for a gate yet".to_owned();
+            return Err(EngineError::EgressUnavailable(reason));
+        }
+        let of_network = (wanted, network);
+        let egress = self.egress_of(&settings, tenant, of_network, spec.egress_allow)?;
         let env = request::env(spec.env)?;
         let adjustable = Adjustable {
             limits: Arc::new(limits.clone()),
@@ -112,7 +127,10 @@ impl Engine {
             environment: environment.clone(),
             network,
         };
-        let policy = prepared.policy(&settings, limits, network, env);
+        let mut policy = prepared.policy(&settings, limits, network, env);
+        if let Some(egress) = &egress {
+            egress::equip(&mut policy, prepared, egress)?;
+        }
         let observer = self.observer(tenant);
         let mut plan = trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer)
             .map_err(|error| {
@@ -132,6 +150,9 @@ impl Engine {
         };
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => {
+                if let Some(egress) = egress {
+                    self.serve_egress(&session, egress);
+                }
                 if has_pool {
                     self.ensure_pool(tenant, &environment);
                 }

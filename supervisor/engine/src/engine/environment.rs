@@ -57,13 +57,18 @@ impl Prepared {
     }
 
     /// The network that a session has which is to have this one. Without a network namespace
-    /// `loopback` would be the host's own, so it is what the operator chose for this case, and the
-    /// host's whole network where not even a seccomp filter keeps sessions from it.
+    /// `loopback` would be the host's own, so it is what the operator chose for this case; `trusted`
+    /// would be unrestricted, so it is none; and both are the host's whole network where not even a
+    /// seccomp filter keeps sessions from it.
     pub(super) fn network(&self, settings: &Settings, wanted: Network) -> Network {
-        if wanted != Network::Loopback || self.plan.applies(Layer::Network) {
+        if !wanted.has_own_loopback() || self.plan.applies(Layer::Network) {
             wanted
         } else if self.plan.applies(Layer::Seccomp) {
-            settings.sandbox.network_fallback
+            if wanted == Network::Trusted {
+                Network::None
+            } else {
+                settings.sandbox.network_fallback
+            }
         } else {
             Network::Full
         }

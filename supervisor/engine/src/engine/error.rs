@@ -124,6 +124,9 @@ pub enum EngineError {
     TooManyPortConnections { max: usize },
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The session's network is `trusted`, and there is no egress gate.
+    #[error("no way out for the session: {0}")]
+    EgressUnavailable(String),
     #[error("the daemon is shutting down")]
     Draining,
     /// A defect of ours, or the daemon has run out of something.
@@ -184,6 +187,7 @@ impl EngineError {
             Self::PortTimedOut(_) => "port_timed_out",
             Self::TooManyPortConnections { .. } => "too_many_port_connections",
             Self::Store(error) => error.code(),
+            Self::EgressUnavailable(_) => "egress_unavailable",
             Self::Draining => "draining",
             Self::Internal(_) => "internal",
             Self::NotStarted(failure) => match failure.transient {
@@ -207,7 +211,8 @@ impl EngineError {
             | Self::Store(StoreError::Busy)
             | Self::NoDescriptors
             | Self::TooManyTransfers { .. }
-            | Self::TooManyPortConnections { .. } => Some(Duration::from_secs(1)),
+            | Self::TooManyPortConnections { .. }
+            | Self::EgressUnavailable(_) => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
                 Some(Duration::from_secs(5))
             }

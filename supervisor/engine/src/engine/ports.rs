@@ -73,7 +73,7 @@ impl Engine {
     ) -> Result<Arc<Session>, EngineError> {
         let session = self.find(tenant, id)?;
         let network = match session.identity.network {
-            Network::Loopback => None,
+            Network::Loopback | Network::Trusted => None,
             Network::None => Some("\"none\""),
             Network::Full => Some("\"full\", the host's"),
         };

@@ -19,6 +19,7 @@ impl Engine {
         *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.into();
         self.build_templates().await;
         self.arrange_pools();
+        self.update_egress().await;
         let inner = Arc::clone(&self.inner);
         // It writes files, and may have to wait until memory is reclaimed.
         let held = tokio::task::spawn_blocking(move || tenants::hold(&ceilings, &inner.host)).await;

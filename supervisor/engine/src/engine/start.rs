@@ -18,6 +18,7 @@ use crate::backend::linux::Linux;
 use crate::backend::{Backend, id_namespace, ids::IdPool};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
+use crate::egress::Egress;
 use crate::memory::{Memory, Sources};
 use crate::pools::Pools;
 use crate::recover;
@@ -104,14 +105,15 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         tracing::warn!(%error, source, "what an earlier life left in the cgroup tree stays");
     }
     let metrics = Metrics::new().map_err(StartError::Metrics)?;
-    let results = Arc::default();
+    let (metrics, results) = (Arc::new(metrics), Arc::default());
     let ids = subordinate_ids(settings, &*backend).await;
     Ok(Host {
+        egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
         stores: homes::open(settings, &backend, ids.as_ref()).await,
         ids,
         backend,
         cgroups,
-        metrics: Arc::new(metrics),
+        metrics,
         budget: budget(settings, &results),
         results,
         quotas: Arc::default(),

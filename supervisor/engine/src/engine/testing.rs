@@ -17,10 +17,11 @@ use super::{Engine, Host};
 pub use crate::backend::fake::{Fake, FakeAgent, FakeSocket};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
+use crate::egress::Egress;
 use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
-    AgentBinary, Environment, Homes, LogFormat, Mode, Preview, Sandbox, Server, Session, Settings,
-    Tenant,
+    AgentBinary, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview, Sandbox,
+    Server, Session, Settings, Tenant,
 };
 use crate::template::Template;
 
@@ -88,6 +89,7 @@ pub fn settings() -> Settings {
             expire_after: None,
         },
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
+        egress: EgressSettings::default(),
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
         sources: Arc::default(),
@@ -128,13 +130,14 @@ pub fn engine_with(
         ids: None,
         template: Arc::new(Template::new("default")),
     };
-    let results = Arc::default();
+    let (metrics, results) = (Arc::new(Metrics::new().unwrap()), Arc::default());
     let host = Host {
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
         stores: Err("a test"),
-        metrics: Arc::new(Metrics::new().unwrap()),
+        egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
+        metrics,
         budget: super::start::budget(&settings, &results),
         results,
         quotas: Arc::default(),

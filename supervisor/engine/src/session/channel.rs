@@ -140,6 +140,11 @@ impl Channel {
         self.enqueue(&ToAgent::Connect(request), vec![reply], Purpose::Port)
     }
 
+    /// Has the agent hand the egress gate's socket out over the other end of `reply`.
+    pub(super) fn send_egress(&mut self, reply: OwnedFd) -> Result<(), FrameError> {
+        self.enqueue(&ToAgent::Egress, vec![reply], Purpose::Port)
+    }
+
     fn enqueue<T: Serialize>(
         &mut self,
         message: &T,

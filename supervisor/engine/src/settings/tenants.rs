@@ -6,7 +6,9 @@ use vivarium_api_types::TokenHash;
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::Limit;
 
-use super::{Overrides, Quotas, Settings};
+use vivarium_egress::Allow;
+
+use super::{Overrides, Quotas, Settings, TenantSecret};
 
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
@@ -24,6 +26,9 @@ pub struct Tenant {
     pub home_max_mb: Option<Limit>,
     /// Values of its own for keys of other sections.
     pub overrides: Option<Box<Overrides>>,
+    /// Where its sessions of network `trusted` may connect to, in the place of `egress.allow`.
+    pub egress_allow: Option<Vec<Allow>>,
+    pub secrets: Vec<TenantSecret>,
 }
 
 /// What each home and volume of a tenant may take.
@@ -43,6 +48,8 @@ impl Default for Tenant {
             ceilings: Ceilings::default(),
             home_max_mb: None,
             overrides: None,
+            egress_allow: None,
+            secrets: Vec::new(),
         }
     }
 }

@@ -271,7 +271,7 @@ mod tests {
             ),
             (r#"{"code": "", "files": [{"nam": ""}]}"#, data("unknown_field", "files[0].nam")),
             (r#"{"code": "", "env": {"A": "1", "A": "2"}}"#, data("duplicate_field", "env.A")),
-            (r#"{"code": "", "network": "trusted"}"#, data("invalid_field", "network")),
+            (r#"{"code": "", "network": "bridge"}"#, data("invalid_field", "network")),
             (r#"{"code": "", "timeout_ms": -1}"#, data("invalid_field", "timeout_ms")),
         ] {
             assert_eq!(refused::<RunRequest>(body), expected, "{body}");

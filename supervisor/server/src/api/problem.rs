@@ -155,6 +155,7 @@ impl From<EngineError> for Problem {
             EngineError::NoRoom(Full::Daemon { .. })
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
+            | EngineError::EgressUnavailable(_)
             | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::Store(error) => match error {
                 StoreError::Unknown(_) => StatusCode::NOT_FOUND,

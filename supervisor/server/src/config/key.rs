@@ -3,7 +3,7 @@
 use std::fmt;
 
 use vivarium_engine::settings::{
-    Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant,
+    Egress, Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant,
 };
 
 use crate::config::host::Host;
@@ -22,6 +22,8 @@ pub enum Section {
     Preview,
     /// `[homes]`
     Homes,
+    /// `[egress]`
+    Egress,
     /// `[environments.<name>]`
     Environments,
     /// `[[tenant]]`
@@ -34,12 +36,13 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
         Self::Preview,
         Self::Homes,
+        Self::Egress,
         Self::Environments,
         Self::Tenant,
         Self::TenantSandbox,
@@ -54,6 +57,7 @@ impl Section {
             Self::Session => "session",
             Self::Preview => "preview",
             Self::Homes => "homes",
+            Self::Egress => "egress",
             Self::Environments => "environments",
             Self::Tenant => "tenant",
             Self::TenantSandbox => "tenant.sandbox",
@@ -107,6 +111,11 @@ impl Section {
                  session gets an origin of its own, so that pages of one can do nothing to another."
             }
             Self::Homes => "Files that outlive sessions: see [homes and volumes](homes.md).",
+            Self::Egress => {
+                "What sessions of network `trusted` reach, through the egress gate: \
+                 [network](network.md). A reload changes the rules of running sessions too, for \
+                 connections from then on."
+            }
             Self::Environments => {
                 "Interpreters by name. `default` always exists and serves sessions that name no \
                  other. Names consist of lower-case letters, digits, `-` and `_`."
@@ -157,6 +166,8 @@ pub enum Kind {
     Texts,
     /// Several absolute paths.
     Paths,
+    /// Tables, each with its own keys.
+    Tables,
 }
 
 impl Kind {
@@ -199,6 +210,7 @@ impl fmt::Display for Kind {
             Self::DurationOrUnlimited => "duration or \"unlimited\"",
             Self::Texts => "list of strings",
             Self::Paths => "list of absolute paths",
+            Self::Tables => "list of tables",
         })
     }
 }
@@ -228,6 +240,7 @@ pub enum Setter {
     Session(Set<Session>),
     Preview(Set<Preview>),
     Homes(Set<Homes>),
+    Egress(Set<Egress>),
     Environment(Set<Environment>),
     Tenant(Set<Tenant>),
     /// A value of `[sandbox]` for one tenant.
@@ -278,6 +291,7 @@ impl Key {
             Setter::Session(_) => Section::Session,
             Setter::Preview(_) => Section::Preview,
             Setter::Homes(_) => Section::Homes,
+            Setter::Egress(_) => Section::Egress,
             Setter::Environment(_) => Section::Environments,
             Setter::Tenant(_) => Section::Tenant,
             Setter::TenantSandbox(_) => Section::TenantSandbox,

@@ -1,6 +1,7 @@
 //! Every key of the configuration, declared once. The parser, the environment variables, the
 //! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
 
+mod egress;
 mod environments;
 mod homes;
 mod preview;
@@ -15,7 +16,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server, Session, Settings,
+    AgentBinary, Egress, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server, Session,
+    Settings,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -38,6 +40,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Session => session::KEYS,
         Section::Preview => preview::KEYS,
         Section::Homes => homes::KEYS,
+        Section::Egress => egress::KEYS,
         Section::Environments => environments::KEYS,
         Section::Tenant => tenant::KEYS,
         Section::TenantSandbox => &tenant_overrides::SANDBOX,
@@ -52,10 +55,9 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Keys of later versions. They are refused by name, so that nobody believes a missing protection or
 /// feature to be on.
-pub(crate) const LATER: [(&str, &str); 4] = [
-    ("egress", "the egress proxy comes with a later version"),
+pub(crate) const LATER: [(&str, &str); 3] = [
     ("audit", "the audit log comes with a later version"),
-    ("sandbox.allowed_domains", "allowed domains come with the network \"trusted\", later"),
+    ("sandbox.allowed_domains", "allowed domains are `egress.allow` and `tenant.egress_allow`"),
     ("tenant.audit", "the audit log comes with a later version"),
 ];
 
@@ -141,6 +143,7 @@ pub(crate) fn blank() -> Settings {
             max_per_tenant: Limit::Unlimited,
             expire_after: None,
         },
+        egress: Egress::default(),
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),
         sources: Default::default(),

@@ -39,7 +39,9 @@ pub enum Value {
     Float(f64),
     Text(String),
     List(Vec<Self>),
-    /// Something no key takes (a boolean, a date, a table), as text for the message.
+    /// In the order of its keys.
+    Table(Vec<(String, Self)>),
+    /// Something no key takes (a boolean, a date), as text for the message.
     Other(String),
 }
 
@@ -60,7 +62,14 @@ impl Value {
             DeValue::Array(items) => {
                 Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect())
             }
-            DeValue::Table(_) => Self::Other("table".to_owned()),
+            DeValue::Table(table) => Self::Table(
+                table
+                    .iter()
+                    .map(|(key, value)| {
+                        (key.get_ref().to_string(), Self::from_toml(value.get_ref()))
+                    })
+                    .collect(),
+            ),
         }
     }
 
@@ -75,6 +84,19 @@ impl Value {
         match self {
             Self::List(items) => items.iter().map(Self::text).collect(),
             other => Err(other.not("a list of strings")),
+        }
+    }
+
+    pub(crate) fn tables(&self) -> Result<Vec<&[(String, Self)]>, ValueError> {
+        match self {
+            Self::List(items) => items
+                .iter()
+                .map(|item| match item {
+                    Self::Table(entries) => Ok(entries.as_slice()),
+                    other => Err(other.not("a table")),
+                })
+                .collect(),
+            other => Err(other.not("a list of tables")),
         }
     }
 
@@ -183,6 +205,7 @@ impl Value {
             Self::Float(_) => format!("float {self}"),
             Self::Text(_) => format!("string {self}"),
             Self::List(_) => format!("list {self}"),
+            Self::Table(_) => "table".to_owned(),
             Self::Other(text) => text.clone(),
         };
         ValueError::Type { wanted, found }
@@ -194,6 +217,9 @@ impl Value {
             Self::Float(number) => (*number).into(),
             Self::Text(text) | Self::Other(text) => text.as_str().into(),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
+            Self::Table(entries) => {
+                entries.iter().map(|(key, value)| (key.clone(), value.to_json())).collect()
+            }
         }
     }
 }
@@ -212,6 +238,14 @@ impl fmt::Display for Value {
                     write!(f, "{}{item}", if index > 0 { ", " } else { "" })?;
                 }
                 f.write_str("]")
+            }
+            Self::Table(entries) => {
+                f.write_str("{")?;
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    let before = if index > 0 { "," } else { "" };
+                    write!(f, "{before} {} = {value}", toml::Value::from(key.as_str()))?;
+                }
+                f.write_str(" }")
             }
         }
     }

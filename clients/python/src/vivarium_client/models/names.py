@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, Union
 
-Network = Literal["none", "loopback", "full"]
+Network = Literal["none", "loopback", "trusted", "full"]
 """What a session can reach. The operator may forbid some."""
 
 Format = Literal["text", "base64"]

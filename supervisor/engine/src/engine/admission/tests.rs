@@ -127,8 +127,9 @@ async fn memory_shortage_does_not_refuse_pooled_sessions() {
     }
     // The keeper has no say before this one is taken: nothing is awaited in between.
     engine.inner.memory.note(left(1));
-    let taken = engine.try_add(crate::engine::DEFAULT_TENANT, named("a"), None).unwrap();
+    let taken = engine.try_add(crate::engine::DEFAULT_TENANT, named("a"), None, false).unwrap();
     assert!(taken.is_ok());
-    let refused = engine.try_add(crate::engine::DEFAULT_TENANT, named("b"), None).unwrap_err();
+    let refused =
+        engine.try_add(crate::engine::DEFAULT_TENANT, named("b"), None, false).unwrap_err();
     assert_eq!(refused.code(), "no_capacity");
 }

@@ -55,6 +55,10 @@ impl Actor {
                     Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
                 }
             }
+            Command::Egress(reply) => match self.channel.send_egress(reply) {
+                Ok(()) => Step::Continue(()),
+                Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
+            },
             Command::WhenIdle(reply) => {
                 self.idle_waiters.push(reply);
                 self.dispatch_all()

@@ -9,7 +9,7 @@ use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
 const MODES: &[&str] = &["auto", "on", "off"];
-const NETWORKS: &[&str] = &["none", "loopback", "full"];
+const NETWORKS: &[&str] = &["none", "loopback", "trusted", "full"];
 const FALLBACKS: &[&str] = &["none", "full"];
 
 /// The key of a limit, which has the limit's name.
@@ -132,9 +132,9 @@ pub(super) const KEYS: &[Key] = &[
         flag: Some("--sandbox-network"),
         reloads: true,
         doc: "What a session can reach unless its request says otherwise. `none`: nothing. \
-              `loopback`: itself, through its own `lo`. `full`: whatever the host can reach, \
-              including metadata services and the host's own loopback. `trusted`, an allow-list \
-              of domains, comes with a later version.",
+              `loopback`: itself, through its own `lo`. `trusted`: that, and what `egress.allow` \
+              lists, through the egress gate. `full`: whatever the host can reach, including \
+              metadata services and the host's own loopback.",
         set: Setter::Sandbox(|sandbox, value| put(&mut sandbox.network, network(value.text()?))),
     },
     Key {
@@ -159,7 +159,7 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Replaces `loopback` where the `network` layer is missing and the only loopback is \
               the host's, with everything that listens on it. `none`: only Unix sockets, \
               enforced by the `seccomp` layer. `full`: the host's network. Sessions show the \
-              network that they have.",
+              network that they have. In place of `trusted` there is `none`.",
         set: Setter::Sandbox(|sandbox, value| {
             sandbox.network_fallback = match value.text()? {
                 "none" => Network::None,
@@ -204,11 +204,8 @@ fn network(text: &str) -> Result<Network, ValueError> {
     match text {
         "none" => Ok(Network::None),
         "loopback" => Ok(Network::Loopback),
+        "trusted" => Ok(Network::Trusted),
         "full" => Ok(Network::Full),
-        "trusted" => Err(ValueError::Unfit(
-            "the network \"trusted\" comes with a later version: use none, loopback or full"
-                .to_owned(),
-        )),
         other => Err(super::no_such(other, NETWORKS)),
     }
 }

@@ -5,7 +5,7 @@ use vivarium_engine::settings::Rate;
 
 use vivarium_protocol::units::UNLIMITED;
 
-use super::put;
+use super::{egress, put};
 use crate::config::duration;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
@@ -177,6 +177,32 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Disk of each of the tenant's homes and volumes, in MiB.",
         set: Setter::Tenant(|tenant, value| put(&mut tenant.home_max_mb, value.limit().map(Some))),
+    },
+    Key {
+        name: "egress_allow",
+        kind: Kind::Texts,
+        default: DefaultValue::Unset("`egress.allow`"),
+        flag: None,
+        reloads: true,
+        doc: "Where the tenant's sessions of network `trusted` may connect to, in the form of \
+              `egress.allow` and in its place. A request may only name less.",
+        set: Setter::Tenant(|tenant, value| {
+            put(&mut tenant.egress_allow, egress::entries(value).map(Some))
+        }),
+    },
+    Key {
+        name: "secret",
+        kind: Kind::Tables,
+        default: DefaultValue::Unset("none"),
+        flag: None,
+        reloads: true,
+        doc: "What the egress gate puts into the tenant's requests, so that code never has it: one \
+              `[[tenant.secret]]` each, after the tenant's other keys, with `name` (the variable \
+              that has a placeholder inside), `hosts` (to whom the value goes, over TLS only), \
+              `header` (where the placeholder is replaced; `authorization` if not given) and \
+              `value_file` or `value_credential` (of `LoadCredential=`). The value is read when a \
+              session starts, and on a reload.",
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.secrets, egress::secrets(value))),
     },
 ];
 

@@ -1,0 +1,83 @@
+//! The rules of a session: its tenant's list, tightened by its request.
+
+use vivarium_egress::allow::{HTTP_PORT, HTTPS_PORT};
+use vivarium_egress::rules::Unlisted;
+use vivarium_egress::{Allow, Rules};
+
+use super::{SessionEgress, secrets};
+use crate::settings::Settings;
+
+/// Whether a list allows all that this entry does.
+pub fn covers(list: &[Allow], entry: &Allow) -> bool {
+    let ports = entry.port.map_or_else(|| vec![HTTP_PORT, HTTPS_PORT], |port| vec![port]);
+    ports.iter().all(|port| {
+        list.iter().any(|own| {
+            let methods = own.methods.is_empty()
+                || (!entry.methods.is_empty() && entry.methods.is_subset(&own.methods));
+            methods && own.has_port(*port) && own.hosts.covers(&entry.hosts)
+        })
+    })
+}
+
+/// Where a session may connect to. What its request named and its tenant no longer has is left out.
+pub(super) fn allowed(settings: &Settings, tenant: &str, asked: Option<&[Allow]>) -> Vec<Allow> {
+    let own = settings.egress_allow_of(tenant);
+    match asked {
+        None => own.to_vec(),
+        Some(asked) => asked.iter().filter(|entry| covers(own, entry)).cloned().collect(),
+    }
+}
+
+pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
+    let tenant = &session.tenant;
+    Rules {
+        allow: allowed(settings, tenant, session.asked.as_deref()),
+        unlisted: Unlisted::Refuse,
+        allow_addresses: settings.egress.allow_addresses.clone(),
+        limits: settings.egress.limits,
+        secrets: secrets::of_session(settings.secrets_of(tenant), session),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allow(entries: &[&str]) -> Vec<Allow> {
+        entries.iter().map(|entry| entry.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn request_only_tightens() {
+        let own = allow(&[
+            "a.example",
+            "*.b.example:8443",
+            "GET,HEAD c.example:80",
+            "d.example:80",
+            "d.example:443",
+        ]);
+        for entry in [
+            "a.example",
+            "a.example:443",
+            "GET a.example:80",
+            "x.b.example:8443",
+            "*.x.b.example:8443",
+            "GET c.example:80",
+            "d.example",
+        ] {
+            assert!(covers(&own, &entry.parse().unwrap()), "{entry}");
+        }
+        for entry in [
+            "a.example:22",
+            "*.a.example",
+            "b.example:8443",
+            "x.b.example",
+            "c.example:80",
+            "POST c.example:80",
+            "c.example",
+            "e.example",
+        ] {
+            assert!(!covers(&own, &entry.parse().unwrap()), "{entry}");
+        }
+    }
+}
