@@ -152,3 +152,6 @@ fn clear(directory: &OwnedFd) -> Result<(), FileError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,7 +81,11 @@ pub struct SessionSpec {
     #[schema(schema_with = schema::names::<HomeKind>)]
     pub home: Option<HomeKind>,
     /// Volumes of the tenant that it can reach, at most 16.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
     #[schema(max_items = 16)]
     pub volumes: Vec<VolumeMount>,
 }

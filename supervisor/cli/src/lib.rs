@@ -17,6 +17,7 @@ mod exec;
 mod executions;
 mod exit;
 mod files;
+mod homes;
 mod human;
 mod input;
 mod inputs;
@@ -112,6 +113,12 @@ enum Command {
     /// Manages the files of a daemon's sessions.
     #[command(subcommand)]
     Files(files::Command),
+    /// Manages homes: files that outlive a daemon's sessions.
+    #[command(subcommand)]
+    Homes(homes::Command),
+    /// Manages volumes: files that a daemon's sessions share.
+    #[command(subcommand)]
+    Volumes(homes::VolumeCommand),
     /// Says which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
     /// Measures what sessions cost on this host.
@@ -146,6 +153,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "interactive")]
         Command::Top(args) => top::main(&args),
         Command::Files(command) => files::main(&command),
+        Command::Homes(command) => homes::main(&command),
+        Command::Volumes(command) => homes::main_volumes(&command),
         Command::Sessions(command) => sessions::main(&command),
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),

@@ -16,7 +16,7 @@ use vivarium_server::config::duration;
 use super::contexts::reset_done;
 use super::exit::{Exit, Failure};
 use super::inputs::milliseconds;
-use super::options::{DaemonOptions, EnvOption, SessionOptions, pairs};
+use super::options::{DaemonOptions, EnvOption, HomeOptions, SessionOptions, pairs};
 use super::terminal::escape;
 use super::{human, print, target};
 use update::UpdateArgs;
@@ -57,6 +57,8 @@ pub(super) struct CreateArgs {
     env: EnvOption,
     #[command(flatten)]
     options: Box<SessionOptions>,
+    #[command(flatten)]
+    home: HomeOptions,
     /// Ends the session after this time without use, such as 10m [default: session.idle_timeout]
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "New session")]
     idle_timeout: Option<Duration>,
@@ -157,6 +159,8 @@ async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
         env: args.env.read()?,
         deadline: args.deadline,
         metadata: pairs("--metadata", &args.metadata)?,
+        home: args.home.home(),
+        volumes: args.home.volumes(),
         ..args.options.spec()
     };
     let session = client.create_session(&spec).await?;

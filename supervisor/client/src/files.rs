@@ -33,12 +33,7 @@ impl Client {
         page: &FilePage,
     ) -> Result<FileList, ClientError> {
         let mut at = path::file(session, "");
-        path::add(&mut at, "path", &page.path);
-        path::add(&mut at, "recursive", page.recursive);
-        path::add(&mut at, "limit", page.limit);
-        if let Some(after) = &page.after {
-            path::add(&mut at, "after", after);
-        }
+        path::add_page(&mut at, page);
         self.call(ApiRequest::new(Method::GET, &at)).await
     }
 

@@ -2,6 +2,10 @@
 
 use std::fmt::{Display, Write};
 
+use vivarium_api_types::FilePage;
+
+use super::Store;
+
 /// The path of a session. Any id stays one component; the daemon refuses invalid ones.
 pub(super) fn session(id: &str) -> String {
     format!("/v1/sessions/{}", encode(id))
@@ -29,6 +33,32 @@ pub(super) fn file(session_id: &str, name: &str) -> String {
     let (root, rest) = name.strip_prefix('/').map_or(("", name), |rest| ("%2F", rest));
     let parts: Vec<String> = rest.split('/').map(encode).collect();
     format!("{files}/{root}{}", parts.join("/"))
+}
+
+pub(super) fn store(store: Store<'_>) -> String {
+    match store {
+        Store::Home(id) => format!("/v1/homes/{}", encode(id)),
+        Store::Volume(name) => format!("/v1/volumes/{}", encode(name)),
+    }
+}
+
+/// The path of a file of a home or volume; without a name, of all files.
+pub(super) fn stored(at: Store<'_>, name: &str) -> String {
+    let files = format!("{}/files", store(at));
+    if name.is_empty() {
+        return files;
+    }
+    let parts: Vec<String> = name.split('/').map(encode).collect();
+    format!("{files}/{}", parts.join("/"))
+}
+
+pub(super) fn add_page(at: &mut String, page: &FilePage) {
+    add(at, "path", &page.path);
+    add(at, "recursive", page.recursive);
+    add(at, "limit", page.limit);
+    if let Some(after) = &page.after {
+        add(at, "after", after);
+    }
 }
 
 /// Adds a parameter to the query of a path.
@@ -62,6 +92,13 @@ mod tests {
         assert_eq!(session("../x?y"), "/v1/sessions/%2E%2E%2Fx%3Fy");
         assert_eq!(context("s", "../a"), "/v1/sessions/s/contexts/%2E%2E%2Fa");
         assert_eq!(execution("s", "1/2"), "/v1/sessions/s/executions/1%2F2");
+    }
+
+    #[test]
+    fn homes_and_volumes_have_paths_of_their_own() {
+        assert_eq!(store(Store::Home("@tenant")), "/v1/homes/%40tenant");
+        assert_eq!(store(Store::Volume("../x")), "/v1/volumes/%2E%2E%2Fx");
+        assert_eq!(stored(Store::Home("a"), "b/c d"), "/v1/homes/a/files/b/c%20d");
     }
 
     #[test]

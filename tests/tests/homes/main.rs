@@ -4,7 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod hostile;
 mod lasting;
+mod quota;
+mod tenants;
+mod volumes;
 
 use serde_json::{Value, json};
 use vivarium_tests::daemon::{Daemon, Setup};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use vivarium_api_types::{Cores, LimitsSpec, SessionSpec};
+use vivarium_api_types::{Cores, HomeKind, LimitsSpec, SessionSpec, VolumeMount};
 use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::Limit;
 
@@ -21,6 +21,47 @@ pub(crate) struct SessionOptions {
     environment: Option<String>,
     #[command(flatten)]
     limits: LimitOptions,
+}
+
+/// What of a daemon's files a new session has.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "New session")]
+pub(crate) struct HomeOptions {
+    /// Files that outlive it, at /home/sandbox: of the sessions of its id, or of the tenant [default: off]
+    #[arg(long, value_name = "KIND", value_parser = home())]
+    home: Option<HomeKind>,
+    /// A volume, and where it appears beneath /mnt; `:ro` to only read it; repeatable
+    #[arg(long = "volume", value_name = "NAME[:PATH][:ro]")]
+    volumes: Vec<String>,
+}
+
+impl HomeOptions {
+    pub(crate) const fn home(&self) -> Option<HomeKind> {
+        self.home
+    }
+
+    pub(crate) fn volumes(&self) -> Vec<VolumeMount> {
+        self.volumes.iter().map(|volume| volume_mount(volume)).collect()
+    }
+}
+
+fn volume_mount(text: &str) -> VolumeMount {
+    let (rest, read_only) = match text.strip_suffix(":ro") {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    let (name, path) = match rest.split_once(':') {
+        Some((name, path)) => (name, Some(path.to_owned())),
+        None => (rest, None),
+    };
+    VolumeMount { name: name.to_owned(), path, read_only }
+}
+
+fn home() -> impl TypedValueParser<Value = HomeKind> {
+    let all = [HomeKind::Off, HomeKind::Session, HomeKind::Tenant];
+    let named = move |name: String| all.into_iter().find(|kind| <&str>::from(kind) == name);
+    PossibleValuesParser::new(all.map(<&str>::from))
+        .try_map(move |name| named(name).ok_or("no kind of home"))
 }
 
 impl SessionOptions {
@@ -98,4 +139,22 @@ limits! {
     "CPU cores, such as 0.5" cpu_cores: Cores, "CORES";
     "Kept of each of stdout and stderr, per execution, in bytes" max_output_bytes: Limit, "BYTES";
     "Results, displays and files of one execution, in bytes" max_result_bytes: Limit, "BYTES";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_has_a_name_and_may_have_a_place() {
+        let of = |name: &str, path: Option<&str>, read_only| VolumeMount {
+            name: name.to_owned(),
+            path: path.map(str::to_owned),
+            read_only,
+        };
+        assert_eq!(volume_mount("v"), of("v", None, false));
+        assert_eq!(volume_mount("v:ro"), of("v", None, true));
+        assert_eq!(volume_mount("v:/mnt/a"), of("v", Some("/mnt/a"), false));
+        assert_eq!(volume_mount("v:/mnt/a:ro"), of("v", Some("/mnt/a"), true));
+    }
 }

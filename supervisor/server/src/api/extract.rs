@@ -276,7 +276,7 @@ mod tests {
         ] {
             assert_eq!(refused::<RunRequest>(body), expected, "{body}");
         }
-        assert_eq!(refused::<SessionSpec>(r#"{"home": "x"}"#), data("unsupported_field", "home"));
+        assert_eq!(refused::<SessionSpec>(r#"{"home": "x"}"#), data("invalid_field", "home"));
     }
 
     #[test]

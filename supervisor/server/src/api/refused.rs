@@ -81,9 +81,6 @@ fn refusal(message: &str, others: &[&str]) -> Refusal {
     if let Some(name) = quoted("missing field `") {
         return of("missing_field", Some(name), format!("{name:?} is missing"));
     }
-    if message.starts_with("not supported by this version") {
-        return of("unsupported_field", None, message.to_owned());
-    }
     if let Some(rest) = message.strip_prefix("unknown variant `") {
         let (name, known) = rest.rsplit_once("`, expected ").unwrap_or((rest, ""));
         let known: Vec<_> = names(known).collect();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
@@ -16,9 +16,10 @@ from .._core.content import InputFiles
 from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
-from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
+from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
 from ..models.names import Keep, SessionState
 from .session import AsyncSession, Opening
+from .stored import AsyncHomes, AsyncVolumes
 from .stream import AsyncEventStream
 from .transport import AwaitedTransport
 
@@ -124,6 +125,9 @@ class AsyncClient:
             env: Environment variables of the session.
             environment: Name of a configured environment.
             cancel_on_disconnect: End the run when this client disconnects.
+            home: Files that outlive the session, at `/home/sandbox`: `session` (those of earlier
+                sessions of the same id) or `tenant`, where the operator allows it.
+            volumes: Volumes that it has, such as `{"name": "data", "read_only": True}`.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
         Raises:
@@ -207,6 +211,8 @@ class AsyncClient:
         idle_timeout: Optional[float] = None,
         deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        home: Optional[HomeKind] = None,
+        volumes: Optional[Iterable[VolumeMount]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening[AsyncSession]:
         """Creates a session; its kernel is ready when this has been awaited.
@@ -226,7 +232,7 @@ class AsyncClient:
                 With a key, a call whose connection broke is retried.
 
         Raises:
-            Conflict: The id is taken.
+            Conflict: The id is taken, or a volume is in use.
             QuotaExceeded: There are as many sessions as allowed.
             Unavailable: The host has no room for another session.
         """
@@ -239,6 +245,8 @@ class AsyncClient:
             idle_timeout=idle_timeout,
             deadline=deadline,
             metadata=metadata,
+            home=home,
+            volumes=volumes,
             idempotency_key=idempotency_key,
         )
 
@@ -268,6 +276,16 @@ class AsyncClient:
             after = page.next
             if after is None:
                 return
+
+    @property
+    def homes(self) -> AsyncHomes:
+        """The tenant's homes."""
+        return AsyncHomes(self._calls)
+
+    @property
+    def volumes(self) -> AsyncVolumes:
+        """The tenant's volumes."""
+        return AsyncVolumes(self._calls)
 
     async def host(self) -> HostInfo:
         """Returns what the host offers."""

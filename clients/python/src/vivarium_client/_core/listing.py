@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Optional, TypeVar
 
-from ..models import ContextInfo, ExecutionSummary, FileEntry, SessionInfo
+from ..models import (
+    ContextInfo,
+    ExecutionSummary,
+    FileEntry,
+    HomeInfo,
+    SessionInfo,
+    VolumeInfo,
+)
 from .reading import Reader
 
 T = TypeVar("T")
@@ -30,6 +37,14 @@ def execution_page(reader: Reader) -> Page[ExecutionSummary]:
 
 def context_list(reader: Reader) -> list[ContextInfo]:
     return [ContextInfo._read(context) for context in reader.objects("contexts")]
+
+
+def home_list(reader: Reader) -> list[HomeInfo]:
+    return [HomeInfo._read(home) for home in reader.objects("homes")]
+
+
+def volume_list(reader: Reader) -> list[VolumeInfo]:
+    return [VolumeInfo._read(volume) for volume in reader.objects("volumes")]
 
 
 def file_page(reader: Reader) -> Page[FileEntry]:

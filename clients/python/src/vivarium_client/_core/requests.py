@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
-from ..models.names import AnswerFormat, ContentForm, Format, Keep, Network, SessionState
+from ..models.home import VolumeMount
+from ..models.names import AnswerFormat, ContentForm, Format, HomeKind, Keep, Network, SessionState
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, merge_patch, patch, path, post
+
+Stored = Literal["homes", "volumes"]
 
 
 class _OutputName(TypedDict):
@@ -62,6 +65,8 @@ def create_session(
     idle_timeout: Optional[float],
     deadline: Optional[datetime],
     metadata: Optional[Mapping[str, str]],
+    home: Optional[HomeKind],
+    volumes: Optional[Iterable[VolumeMount]],
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions"""
@@ -74,6 +79,8 @@ def create_session(
         "idle_timeout_ms": _milliseconds(idle_timeout),
         "deadline": None if deadline is None else _time(deadline),
         "metadata": metadata,
+        "home": home,
+        "volumes": None if volumes is None else list(volumes),
     }
     # No key but the caller's: with one that nobody knows the daemon would keep a session that
     # nobody knows.
@@ -303,6 +310,50 @@ def control_context(session_id: str, context: str, call: str) -> Request:
     """POST /v1/sessions/{id}/contexts/{context}/interrupt and /reset"""
     # A second one could hit what came after the first.
     return post(path("sessions", session_id, "contexts", context, call), patience=Patience.WORK)
+
+
+def homes() -> Request:
+    """GET /v1/homes"""
+    return get(path("homes"))
+
+
+def volumes() -> Request:
+    """GET /v1/volumes"""
+    return get(path("volumes"))
+
+
+def create_volume(name: str) -> Request:
+    """POST /v1/volumes"""
+    # Sent again it would find its name taken.
+    return post(path("volumes"), {"name": name})
+
+
+def stored(kind: Stored, name: str) -> Request:
+    """GET /v1/homes/{id} and /v1/volumes/{name}"""
+    return get(path(kind, name))
+
+
+def delete_stored(kind: Stored, name: str) -> Request:
+    """DELETE /v1/homes/{id} and /v1/volumes/{name}"""
+    return Request("DELETE", path(kind, name), idempotent=True, patience=Patience.WORK)
+
+
+def stored_files(
+    kind: Stored, name: str, directory: str, recursive: bool, after: Optional[str]
+) -> Request:
+    """GET /v1/homes/{id}/files and /v1/volumes/{name}/files"""
+    query = {"path": directory, "recursive": str(recursive).lower(), "after": after}
+    return get(path(kind, name, "files"), query)
+
+
+def stored_file(kind: Stored, name: str, file: str) -> Request:
+    """GET /v1/homes/{id}/files/{path} and /v1/volumes/{name}/files/{path}"""
+    return get(path(kind, name, "files", *file.split("/")))
+
+
+def delete_stored_file(kind: Stored, name: str, file: str) -> Request:
+    """DELETE /v1/homes/{id}/files/{path} and /v1/volumes/{name}/files/{path}"""
+    return Request("DELETE", path(kind, name, "files", *file.split("/")), idempotent=True)
 
 
 def preview(session_id: str, port: int) -> Request:

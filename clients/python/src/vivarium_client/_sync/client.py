@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
@@ -17,9 +17,10 @@ from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from .._core.transport import run
-from ..models import HostInfo, Limits, Network, Outcome, SessionInfo
+from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
 from ..models.names import Keep, SessionState
 from .session import Session
+from .stored import Homes, Volumes
 from .stream import EventStream
 from .transport import BlockingTransport
 
@@ -125,6 +126,9 @@ class Client:
             env: Environment variables of the session.
             environment: Name of a configured environment.
             cancel_on_disconnect: End the run when this client disconnects.
+            home: Files that outlive the session, at `/home/sandbox`: `session` (those of earlier
+                sessions of the same id) or `tenant`, where the operator allows it.
+            volumes: Volumes that it has, such as `{"name": "data", "read_only": True}`.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
         Raises:
@@ -208,6 +212,8 @@ class Client:
         idle_timeout: Optional[float] = None,
         deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
+        home: Optional[HomeKind] = None,
+        volumes: Optional[Iterable[VolumeMount]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Session:
         """Creates a session and returns when its kernel is ready.
@@ -227,7 +233,7 @@ class Client:
                 With a key, a call whose connection broke is retried.
 
         Raises:
-            Conflict: The id is taken.
+            Conflict: The id is taken, or a volume is in use.
             QuotaExceeded: There are as many sessions as allowed.
             Unavailable: The host has no room for another session.
         """
@@ -240,6 +246,8 @@ class Client:
             idle_timeout=idle_timeout,
             deadline=deadline,
             metadata=metadata,
+            home=home,
+            volumes=volumes,
             idempotency_key=idempotency_key,
         )
         info = run(self._calls.fetch(request, SessionInfo._read))
@@ -264,6 +272,16 @@ class Client:
             after = page.next
             if after is None:
                 return
+
+    @property
+    def homes(self) -> Homes:
+        """The tenant's homes."""
+        return Homes(self._calls)
+
+    @property
+    def volumes(self) -> Volumes:
+        """The tenant's volumes."""
+        return Volumes(self._calls)
 
     def host(self) -> HostInfo:
         """Returns what the host offers."""

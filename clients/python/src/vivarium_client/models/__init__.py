@@ -1,8 +1,9 @@
 """The daemon's responses as frozen dataclasses. Units are in the names."""
 
+from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
-from .names import Cause, Network, Status
+from .names import Cause, HomeKind, Network, Status
 from .outcome import (
     ExceptionInfo,
     Execution,
@@ -41,6 +42,8 @@ __all__ = [
     "ExecutionSummary",
     "FileEntry",
     "FileEvent",
+    "HomeInfo",
+    "HomeKind",
     "HostInfo",
     "Image",
     "Inspection",
@@ -61,8 +64,11 @@ __all__ = [
     "SessionInfo",
     "SessionUsage",
     "Status",
+    "Storage",
     "Template",
     "TextCut",
     "Usage",
     "Value",
+    "VolumeInfo",
+    "VolumeMount",
 ]

@@ -11,6 +11,9 @@ from typing import Literal, Union
 Network = Literal["none", "loopback", "trusted", "full"]
 """What a session can reach. The operator may forbid some."""
 
+HomeKind = Literal["off", "session", "tenant"]
+"""Whose files, which outlive it, a session has as its home."""
+
 Format = Literal["text", "base64"]
 """How the content of a file is encoded."""
 

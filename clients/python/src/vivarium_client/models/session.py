@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
 from .._core.reading import Reader
-from .names import KernelOrigin, LayerStatus, Network, ResetScope, SessionState
+from .home import VolumeMount
+from .names import HomeKind, KernelOrigin, LayerStatus, Network, ResetScope, SessionState
 
 Limit = Union[int, Literal["unlimited"]]
 """A positive integer or `"unlimited"`."""
@@ -135,6 +136,9 @@ class SessionInfo:
     """When the session is deleted, whatever it does; None if never."""
     running: tuple[str, ...] = ()
     """The ids of the executions that run now."""
+    home: Union[HomeKind, str] = "off"
+    """Whose home it has at `/home/sandbox`: `off`, `session` or `tenant`."""
+    volumes: tuple[VolumeMount, ...] = ()
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionInfo:
@@ -156,7 +160,17 @@ class SessionInfo:
             idle_timeout_ms=reader.optional_integer("idle_timeout_ms"),
             deadline=reader.optional_time("deadline"),
             running=reader.strings("running"),
+            home=reader.optional_text("home") or "off",
+            volumes=tuple(_volume(volume) for volume in reader.objects("volumes")),
         )
+
+
+def _volume(reader: Reader) -> VolumeMount:
+    return {
+        "name": reader.text("name"),
+        "path": reader.text("path"),
+        "read_only": reader.flag("read_only"),
+    }
 
 
 @dataclass(frozen=True)

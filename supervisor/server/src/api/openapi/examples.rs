@@ -43,6 +43,7 @@ fn of_schema(name: &str) -> Option<Value> {
         "SessionSpec" => json!({"id": "analysis-1", "limits": {"max_memory_mb": 512},
             "metadata": {"title": "Sales"}}),
         "SignalRequest" => json!({"signal": "SIGTERM"}),
+        "VolumeSpec" => json!({"name": "datasets"}),
         _ => return None,
     })
 }

@@ -92,6 +92,8 @@ fn of_property(name: &str) -> Option<&'static str> {
         "exception" => "The uncaught exception; null if there was none",
         "fix" => "What an operator can do about it; may be empty",
         "format" => "How the content is encoded; null if that depends on the content",
+        "home" => "Whose home it has at `/home/sandbox`",
+        "homes" => "The tenant's homes",
         "id" => "Unique among the tenant's sessions",
         "kernel" => "The kernel that it ran in; null if it was rejected before there was one",
         "kernel_origin" => {
@@ -143,6 +145,8 @@ fn of_property(name: &str) -> Option<&'static str> {
         "usage" => "What it used",
         "value" => "The value, as it is configured",
         "version" => "Version of the daemon",
+        "storage" => "What it takes of the disk",
+        "volumes" => "Volumes, by their names",
         _ => return None,
     })
 }

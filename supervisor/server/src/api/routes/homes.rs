@@ -66,7 +66,7 @@ async fn show_home(
 }
 
 /// Remove a home that no session has, with all its files
-#[utoipa::path(delete, path = "/v1/homes/{id}", tag = "homes", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/v1/homes/{id}", tag = "homes", params(("id" = String, Path, description = "The id of its sessions, or `@tenant`")),
     responses((status = 204), (status = 409, body = Problem),
         (status = "default", body = Problem)))]
 async fn delete_home(
@@ -80,7 +80,7 @@ async fn delete_home(
 
 /// List files of a home
 #[utoipa::path(get, path = "/v1/homes/{id}/files", tag = "homes",
-    params(("id" = String, Path), FilePage),
+    params(("id" = String, Path, description = "The id of its sessions, or `@tenant`"), FilePage),
     responses((status = 200, body = FileList), (status = "default", body = Problem)))]
 async fn list_home_files(
     State(api): State<Shared>,
@@ -93,7 +93,7 @@ async fn list_home_files(
 
 /// Download a file of a home
 #[utoipa::path(get, path = "/v1/homes/{id}/files/{*path}", tag = "homes",
-    params(("id" = String, Path), ("path" = String, Path), ReadParams),
+    params(("id" = String, Path, description = "The id of its sessions, or `@tenant`"), ("path" = String, Path, description = "Relative to it"), ReadParams),
     responses((status = 200, description = "The content", body = Vec<u8>,
         content_type = "application/octet-stream"), (status = "default", body = Problem)))]
 async fn read_home_file(
@@ -107,7 +107,7 @@ async fn read_home_file(
 
 /// Remove a file of a home, or a directory with all that is in it
 #[utoipa::path(delete, path = "/v1/homes/{id}/files/{*path}", tag = "homes",
-    params(("id" = String, Path), ("path" = String, Path)),
+    params(("id" = String, Path, description = "The id of its sessions, or `@tenant`"), ("path" = String, Path, description = "Relative to it")),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete_home_file(
     State(api): State<Shared>,
@@ -138,7 +138,7 @@ async fn make_volume(
 }
 
 /// Show a volume
-#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "homes", params(("name" = String, Path)),
+#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "homes", params(("name" = String, Path, description = "Name of the volume")),
     responses((status = 200, body = VolumeInfo), (status = "default", body = Problem)))]
 async fn show_volume(
     State(api): State<Shared>,
@@ -149,7 +149,7 @@ async fn show_volume(
 }
 
 /// Remove a volume that no session has, with all its files
-#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "homes", params(("name" = String, Path)),
+#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "homes", params(("name" = String, Path, description = "Name of the volume")),
     responses((status = 204), (status = 409, body = Problem),
         (status = "default", body = Problem)))]
 async fn delete_volume(
@@ -163,7 +163,7 @@ async fn delete_volume(
 
 /// List files of a volume
 #[utoipa::path(get, path = "/v1/volumes/{name}/files", tag = "homes",
-    params(("name" = String, Path), FilePage),
+    params(("name" = String, Path, description = "Name of the volume"), FilePage),
     responses((status = 200, body = FileList), (status = "default", body = Problem)))]
 async fn list_volume_files(
     State(api): State<Shared>,
@@ -176,7 +176,7 @@ async fn list_volume_files(
 
 /// Download a file of a volume
 #[utoipa::path(get, path = "/v1/volumes/{name}/files/{*path}", tag = "homes",
-    params(("name" = String, Path), ("path" = String, Path), ReadParams),
+    params(("name" = String, Path, description = "Name of the volume"), ("path" = String, Path, description = "Relative to it"), ReadParams),
     responses((status = 200, description = "The content", body = Vec<u8>,
         content_type = "application/octet-stream"), (status = "default", body = Problem)))]
 async fn read_volume_file(
@@ -190,7 +190,7 @@ async fn read_volume_file(
 
 /// Remove a file of a volume, or a directory with all that is in it
 #[utoipa::path(delete, path = "/v1/volumes/{name}/files/{*path}", tag = "homes",
-    params(("name" = String, Path), ("path" = String, Path)),
+    params(("name" = String, Path, description = "Name of the volume"), ("path" = String, Path, description = "Relative to it")),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete_volume_file(
     State(api): State<Shared>,
