@@ -1228,10 +1228,12 @@ export interface components {
              * @enum {string}
              */
             kind: "off" | "session" | "tenant";
+            /** @description What it takes of the disk */
             storage: components["schemas"]["StorageInfo"];
         };
         /** @description The tenant's homes. */
         HomeList: {
+            /** @description The tenant's homes */
             homes: components["schemas"]["HomeInfo"][];
         };
         /** @description What this host offers. */
@@ -1805,7 +1807,10 @@ export interface components {
              * @description When the session is deleted unless it is used before.
              */
             expires_at: string;
-            /** @enum {string} */
+            /**
+             * @description Whose home it has at `/home/sandbox`
+             * @enum {string}
+             */
             home?: "off" | "session" | "tenant";
             /** @description Unique among the tenant's sessions */
             id: string;
@@ -1920,7 +1925,10 @@ export interface components {
             };
             /** @description Name of a configured environment; `default` if not given. */
             environment?: string | null;
-            /** @enum {string} */
+            /**
+             * @description Whose home it has at `/home/sandbox`
+             * @enum {string}
+             */
             home?: "off" | "session" | "tenant";
             /** @description 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given. */
             id?: string | null;
@@ -2176,10 +2184,12 @@ export interface components {
         VolumeInfo: {
             /** @description Its name */
             name: string;
+            /** @description What it takes of the disk */
             storage: components["schemas"]["StorageInfo"];
         };
         /** @description The tenant's volumes. */
         VolumeList: {
+            /** @description Volumes, by their names */
             volumes: components["schemas"]["VolumeInfo"][];
         };
         /** @description A volume that a session is to have. */
@@ -2398,7 +2408,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session */
+                /** @description The id of its sessions, or `@tenant` */
                 id: string;
             };
             cookie?: never;
@@ -2446,7 +2456,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the session */
+                /** @description The id of its sessions, or `@tenant` */
                 id: string;
             };
             cookie?: never;
@@ -2481,8 +2491,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the session */
+                /** @description The id of its sessions, or `@tenant` */
                 id: string;
+                /** @description Relative to it */
                 path: string;
             };
             cookie?: never;
@@ -2514,8 +2525,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session */
+                /** @description The id of its sessions, or `@tenant` */
                 id: string;
+                /** @description Relative to it */
                 path: string;
             };
             cookie?: never;
@@ -4166,6 +4178,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "datasets"
+                 *     }
+                 */
                 "application/json": components["schemas"]["VolumeSpec"];
             };
         };
@@ -4204,6 +4221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the volume */
                 name: string;
             };
             cookie?: never;
@@ -4235,6 +4253,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the volume */
                 name: string;
             };
             cookie?: never;
@@ -4282,6 +4301,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the volume */
                 name: string;
             };
             cookie?: never;
@@ -4316,7 +4336,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the volume */
                 name: string;
+                /** @description Relative to it */
                 path: string;
             };
             cookie?: never;
@@ -4348,7 +4370,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the volume */
                 name: string;
+                /** @description Relative to it */
                 path: string;
             };
             cookie?: never;
