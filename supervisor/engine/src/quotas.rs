@@ -31,6 +31,9 @@ impl Exceeded {
     }
 }
 
+/// How much longer a transfer of a known size may take for want of tokens.
+const LONGEST_TRANSFER: Duration = Duration::from_mins(1);
+
 /// Nobody knows when an execution ends.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -41,8 +44,8 @@ pub struct TenantQuotas {
     execution_rate: Arc<Bucket>,
     executions: Arc<Slots>,
     queued: Arc<Slots>,
-    /// Bytes of files.
-    pub transfer_rate: Bucket,
+    /// Bytes of requests and responses.
+    transfer_rate: Bucket,
 }
 
 /// The right to one execution: to begin it, and to have it in flight.
@@ -72,6 +75,28 @@ impl TenantQuotas {
         let begin = self.execution_rate.reserve();
         let begin = begin.map_err(|wait| exceeded(Quota::ExecutionRate, wait))?;
         Ok(Admission { begin, in_flight })
+    }
+
+    /// Takes tokens for bytes that are transferred: as many as there are, at most so many.
+    ///
+    /// # Errors
+    /// How long until there is one.
+    pub fn transfer(&self, most: u64) -> Result<u64, Wait> {
+        self.transfer_rate.take_some(most)
+    }
+
+    /// Whether a transfer of so many bytes may begin: there is a token, and the last comes in time.
+    /// None is taken.
+    ///
+    /// # Errors
+    /// [`Exceeded`]
+    pub fn may_transfer(&self, bytes: u64) -> Result<(), Exceeded> {
+        let Wait(first) = self.transfer_rate.wait_for(1);
+        let Wait(last) = self.transfer_rate.wait_for(bytes);
+        if first.is_zero() && last <= LONGEST_TRANSFER {
+            return Ok(());
+        }
+        Err(exceeded(Quota::TransferRate, Wait(first.max(last))))
     }
 
     /// The right of an execution to wait for others of its session; `None` if as many wait as may.

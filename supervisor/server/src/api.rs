@@ -31,6 +31,7 @@ mod reply;
 mod routes;
 mod run_body;
 mod serve;
+mod shaping;
 #[cfg(test)]
 mod tests;
 mod untrusted;
@@ -60,6 +61,7 @@ fn router(engine: Engine) -> Router {
     Router::from(routes::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), shaping::shape))
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         // `extract` has its own limit, which answers with a problem.

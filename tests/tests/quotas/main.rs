@@ -6,6 +6,7 @@
 mod attacks;
 mod exact;
 mod policy;
+mod transfers;
 
 use serde_json::Value;
 use vivarium_tests::http::Response;

@@ -67,6 +67,11 @@ impl Bucket {
         state.take(count).map(|()| count)
     }
 
+    /// How long it takes to have had so many tokens, if nobody else takes any. None is taken.
+    pub fn wait_for(&self, count: u64) -> Wait {
+        self.lock().after(count).err().unwrap_or(Wait(Duration::ZERO))
+    }
+
     /// Takes a token that goes back unless it is used.
     ///
     /// # Errors
@@ -113,13 +118,18 @@ impl State {
     }
 
     fn take(&mut self, count: u64) -> Result<(), Wait> {
-        let Some(rate) = self.rate else { return Ok(()) };
+        self.taken = self.after(count)?;
+        Ok(())
+    }
+
+    /// What would be taken after so many tokens more.
+    fn after(&mut self, count: u64) -> Result<u128, Wait> {
+        let Some(rate) = self.rate else { return Ok(0) };
         self.refill();
         let taken = cost(rate).saturating_mul(u128::from(count)).saturating_add(self.taken);
         let missing = taken.saturating_sub(capacity(rate));
         if missing == 0 {
-            self.taken = taken;
-            return Ok(());
+            return Ok(taken);
         }
         let nanos = missing.div_ceil(u128::from(rate.count));
         Err(Wait(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))))

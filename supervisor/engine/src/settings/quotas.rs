@@ -19,7 +19,7 @@ pub struct Quotas {
     /// New sessions.
     pub session_rate: Option<Rate>,
     pub execution_rate: Option<Rate>,
-    /// Bytes of files to and from sessions.
+    /// Bytes of the bodies of requests and responses.
     pub transfer_rate: Option<Rate>,
     /// Executions that run or wait, commands in the background included.
     pub max_executions: Limit,

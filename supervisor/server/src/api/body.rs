@@ -1,12 +1,14 @@
 //! Reads request bodies in pieces, with bounds on pauses and on the average rate.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep, sleep, timeout};
+use vivarium_engine::quotas::{TenantQuotas, Wait};
 
 use super::Problem;
 
@@ -27,6 +29,35 @@ pub(super) const fn allowed_for(bytes: u64) -> Duration {
 const DRAIN_BYTES: usize = 64 << 20;
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
+/// The least time between two looks for tokens.
+pub(super) const PAUSE_FOR_TOKENS: Duration = Duration::from_millis(5);
+
+/// An extension of requests: the tokens that their bytes and those of the response take.
+#[derive(Debug, Clone)]
+pub(super) struct Shaped(Arc<TenantQuotas>);
+
+impl Shaped {
+    pub(super) const fn new(quotas: Arc<TenantQuotas>) -> Self {
+        Self(quotas)
+    }
+
+    /// Takes as many tokens as there are, at most so many.
+    pub(super) fn take(&self, most: u64) -> Result<u64, Wait> {
+        self.0.transfer(most)
+    }
+
+    /// Waits until so many bytes may pass.
+    async fn pass(&self, bytes: usize) {
+        let mut left = bytes as u64;
+        while left > 0 {
+            match self.take(left) {
+                Ok(taken) => left -= taken,
+                Err(Wait(time)) => sleep(time.max(PAUSE_FOR_TOKENS)).await,
+            }
+        }
+    }
+}
+
 pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -38,12 +69,18 @@ pub(super) struct Pieces {
     /// The total time spent waiting for the client.
     waited: Duration,
     received: u64,
+    shaped: Option<Shaped>,
 }
 
 impl Pieces {
     pub(super) fn new(body: Body) -> Self {
         let pause = Box::pin(sleep(PAUSE_AT_MOST));
-        Self { body, pause, waited: Duration::ZERO, received: 0 }
+        Self { body, pause, waited: Duration::ZERO, received: 0, shaped: None }
+    }
+
+    /// The body of a request that has these extensions.
+    pub(super) fn of(extensions: &Extensions, body: Body) -> Self {
+        Self { shaped: extensions.get().cloned(), ..Self::new(body) }
     }
 
     /// The next piece; `None` at the end.
@@ -68,6 +105,10 @@ impl Pieces {
             // Other frames are trailers, which mean nothing here.
             if let Ok(data) = frame.into_data() {
                 self.received += data.len() as u64;
+                // The wait is not the client's.
+                if let Some(shaped) = &self.shaped {
+                    shaped.pass(data.len()).await;
+                }
                 return Ok(Some(data));
             }
         }

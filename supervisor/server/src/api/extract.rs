@@ -167,7 +167,7 @@ async fn read(
     let Caller(tenant) = Caller::from_request_parts(parts, api).await?;
     let (headers, max) = (&parts.headers, api.max_body_bytes);
     let announced = content_length(headers);
-    let mut body = Pieces::new(body);
+    let mut body = Pieces::of(&parts.extensions, body);
     if announced.is_some_and(|len| len > max as u64) {
         // A client that expects `100 Continue` (RFC 9110, 10.1.1) has not sent anything yet.
         if !headers.contains_key(header::EXPECT) {

@@ -61,7 +61,12 @@ async fn a_rate_of_bytes_is_taken_in_parts() {
     assert_eq!(bucket.take_some(5000), Ok(700));
     assert_eq!(bucket.take_some(5000), Err(Wait(Duration::from_millis(1))));
     advance(Duration::from_millis(10)).await;
+    for _ in 0..3 {
+        assert_eq!(bucket.wait_for(10), Wait(Duration::ZERO));
+        assert_eq!(bucket.wait_for(2010), Wait(SECOND * 2), "more than there are at once");
+    }
     assert_eq!(bucket.take_some(5000), Ok(10));
+    assert_eq!(bucket.wait_for(1), Wait(Duration::from_millis(1)));
     let free = Bucket::default();
     assert_eq!(free.take_some(u64::MAX), Ok(u64::MAX));
     assert_eq!(free.take(u64::MAX), Ok(()));

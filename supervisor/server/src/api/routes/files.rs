@@ -206,7 +206,7 @@ async fn write(
     request: Request,
 ) -> Result<(StatusCode, Answer<FilesWritten>), Problem> {
     let (parts, body) = request.into_parts();
-    let mut body = receive::Incoming::new(&parts.headers, body);
+    let mut body = receive::Incoming::new(&parts, body);
     let result = async {
         if params.directory {
             if params.unpack || body.announced().is_some_and(|bytes| bytes > 0) {

@@ -84,7 +84,8 @@ async fn write_stdin(
     Params(StdinParams { close }): Params<StdinParams>,
     request: Request,
 ) -> ApiResult<StdinReply> {
-    let mut body = Pieces::new(request.into_body());
+    let (parts, body) = request.into_parts();
+    let mut body = Pieces::of(&parts.extensions, body);
     let result = async {
         let stdin = api.engine.stdin(&tenant, &id, &execution_id)?;
         let mut written_bytes = 0;

@@ -16,6 +16,12 @@ const MAX_WEIGHT: u16 = 10_000;
 /// More of anything than a daemon does in a day.
 const MAX_RATE_COUNT: u64 = 1 << 50;
 
+/// A response that is no content has room in it.
+const MIN_TRANSFER_BYTES: u64 = 64 << 10;
+
+/// Bytes a second, as clients are to send and read them.
+const MIN_TRANSFER_RATE: u32 = 8 << 10;
+
 macro_rules! quota {
     ($name:ident, $read:ident) => {
         Setter::Tenant(|tenant, value| put(&mut tenant.quotas.$name, $read(value)))
@@ -94,6 +100,32 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Executions that wait for others of their session, in all the tenant's sessions \
               together. `session.queue_depth` bounds those of one session.",
         set: Setter::Tenant(|tenant, value| put(&mut tenant.quotas.max_queued, value.limit())),
+    },
+    Key {
+        name: "transfer_rate",
+        kind: Kind::Rate,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Bytes of the bodies of the tenant's requests and responses, at least 65536 at once \
+              and 8192 a second. While none are left, uploads, downloads and large requests are \
+              refused; what is under way is slowed down. Connections to ports of sessions do not count.",
+        set: Setter::Tenant(|tenant, value| {
+            let rate = rate(value)?;
+            let is_slow = |Rate { count, per }: Rate| {
+                let least = per.as_millis().saturating_mul(MIN_TRANSFER_RATE.into()) / 1000;
+                count < MIN_TRANSFER_BYTES || u128::from(count) < least
+            };
+            if rate.is_some_and(is_slow) {
+                let why = format!(
+                    "a rate of bytes is at least {MIN_TRANSFER_BYTES} at once, and \
+                     {MIN_TRANSFER_RATE} a second"
+                );
+                return Err(ValueError::Unfit(why));
+            }
+            tenant.quotas.transfer_rate = rate;
+            Ok(())
+        }),
     },
     Key {
         name: "max_results_mb",

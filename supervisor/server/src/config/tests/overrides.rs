@@ -29,6 +29,13 @@ fn quotas_are_rates_and_numbers() {
     {
         refused(&tenant("a", "1", &format!("session_rate = {bad}")), "tenant.a.session_rate: ");
     }
+    let bytes = |rate: &str| tenant("a", "1", &format!("transfer_rate = {rate:?}"));
+    for good in ["65536/8s", "1000000/1s", "1073741824/1d", "unlimited"] {
+        assert!(resolve(&file(&bytes(good))).is_ok(), "{good}");
+    }
+    for bad in ["65535/1s", "65536/9s", "1000000000/2d"] {
+        refused(&bytes(bad), "at least 65536 at once, and 8192 a second");
+    }
     refused(&tenant("a", "1", "max_executions = 0"), "tenant.a.max_executions: 0 is not a limit");
     refused(&tenant("a", "1", "max_results_mb = 1000000"), "at most server.max_tenant_buffered_mb");
 }

@@ -1,6 +1,7 @@
 //! The content of an upload, read only as fast as the session takes it.
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use vivarium_engine::Upload;
 use vivarium_engine::session::transfer::Uploaded;
@@ -45,10 +46,16 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(headers: &HeaderMap, body: Body) -> Self {
+    pub(super) fn new(parts: &Parts, body: Body) -> Self {
+        let headers = &parts.headers;
         let asks_first = headers.contains_key(header::EXPECT);
         let announced_bytes = content_length(headers);
-        Self { body: Pieces::new(body), announced_bytes, asks_first, started: false }
+        Self {
+            body: Pieces::of(&parts.extensions, body),
+            announced_bytes,
+            asks_first,
+            started: false,
+        }
     }
 
     pub(super) const fn announced(&self) -> Option<u64> {
