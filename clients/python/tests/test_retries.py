@@ -118,6 +118,22 @@ def test_nobody_waits_for_too_long(fake: Fake, client: Client, pauses: list[floa
     assert (raised.value.retry_after, pauses) == (3600, [])
 
 
+def test_the_quota_that_is_used_up_is_named(fake: Fake, client: Client) -> None:
+    fake.answer = lambda seen: Reply(
+        429,
+        b'{"status": 429, "code": "quota_exceeded", "detail": "d", "quota": "execution_rate"}',
+        {"Retry-After": "3600", "Content-Type": "application/problem+json"},
+    )
+    with pytest.raises(errors.QuotaExceeded) as raised:
+        client.session()
+    assert (raised.value.quota, raised.value.retry_after) == ("execution_rate", 3600)
+    assert raised.value.code == "quota_exceeded"
+    fake.answer = lambda seen: problem(429, "queue_full", **{"Retry-After": "3600"})
+    with pytest.raises(errors.QuotaExceeded) as raised:
+        client.session()
+    assert raised.value.quota is None
+
+
 def test_the_last_refusal_is_told(fake: Fake, client: Client, pauses: list[float]) -> None:
     fake.answer = lambda seen: problem(429, "queue_full", **{"Retry-After": "1"})
     with pytest.raises(errors.QuotaExceeded) as raised:

@@ -39,6 +39,20 @@ test("the daemon's time is waited for, unless it is too long", async (t) => {
   });
 });
 
+test("the quota that is used up is named", async (t) => {
+  const quota = { status: 429, code: "quota_exceeded", detail: "d", quota: "execution_rate" };
+  const { client } = await fake(t, [
+    js(quota, 429, { "Retry-After": "61" }),
+    problem(429, "queue_full", { "Retry-After": "61" }),
+  ]);
+  for (const expected of ["execution_rate", null]) {
+    await assert.rejects(client.run("1"), (error) => {
+      assert(error instanceof QuotaExceeded);
+      return error.quota === expected && error.retryAfterSecs === 61;
+    });
+  }
+});
+
 test("a Retry-After that is no number is none", async (t) => {
   for (const header of ["-1", "1e99", "NaN", "Wed, 21 Oct 2026 07:28:00 GMT", "9".repeat(400)]) {
     const { client, pauses } = await fake(t, [
