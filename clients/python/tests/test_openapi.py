@@ -39,6 +39,7 @@ MODELS: dict[str, type] = {
     "ExecutionUsage": models.Usage,
     "FileEventInfo": models.FileEvent,
     "FileInfo": models.FileEntry,
+    "HomeInfo": models.HomeInfo,
     "HostInfo": models.HostInfo,
     "InspectReply": models.Inspection,
     "InterruptReply": models.Interrupt,
@@ -57,20 +58,24 @@ MODELS: dict[str, type] = {
     "ResetReply": models.Reset,
     "SessionInfo": models.SessionInfo,
     "SessionUsage": models.SessionUsage,
+    "StorageInfo": models.Storage,
     "StartedEvent": events.Started,
     "TemplateInfo": models.Template,
     "TextCut": models.TextCut,
     "ValueInfo": models.Value,
+    "VolumeInfo": models.VolumeInfo,
+    "VolumeMount": models.VolumeMount,
 }
 
 NO_MODEL = {
     # Requests: the calls' parameters.
     *("AnswerForm", "CommandRequest", "ContextSpec", "ExecuteRequest", "FileChange", "FileSpec"),
     *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "PtySize"),
-    *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest"),
+    *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest", "VolumeSpec"),
     # Lists of models, and strings.
     *("Completeness", "Content", "ContextList", "FileFormat", "FileList", "Keep", "OutputFormat"),
     *("ExecutionKind", "ExecutionPage", "Progress", "ResetScope", "SessionPage", "SessionState"),
+    *("HomeList", "VolumeList"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
     # Errors, and replies without anything new.

@@ -12,6 +12,7 @@ import type { Command, RunOptions, SessionFilters, SessionOptions } from "./core
 import type { HostInfo, SessionInfo, TenantInfo } from "./documents.js";
 import { Outcome } from "./outcome.js";
 import { Session } from "./session.js";
+import { Homes, Volumes } from "./stored.js";
 import { EventStream } from "./stream.js";
 import { WebTransport } from "./transport/web.js";
 
@@ -96,6 +97,16 @@ export class Client {
       yield* array(page, "sessions", "a list of sessions") as SessionInfo[];
       after = typeof page["next"] === "string" ? page["next"] : undefined;
     } while (after !== undefined);
+  }
+
+  /** The tenant's homes. */
+  get homes(): Homes {
+    return new Homes(this.#calls);
+  }
+
+  /** The tenant's volumes. */
+  get volumes(): Volumes {
+    return new Volumes(this.#calls);
   }
 
   /** Returns what the host offers. */

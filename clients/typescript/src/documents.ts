@@ -12,6 +12,12 @@ type Schemas = components["schemas"];
 export type HostInfo = Schemas["HostInfo"];
 /** A session: state, protection, limits, usage. */
 export type SessionInfo = Schemas["SessionInfo"];
+/** A home: files that outlive the sessions that have it. */
+export type HomeInfo = Schemas["HomeInfo"];
+/** A volume: files that sessions share. */
+export type VolumeInfo = Schemas["VolumeInfo"];
+/** A volume that a session has. */
+export type VolumeMount = Schemas["VolumeMount"];
 /** Limits of a session. A request may only tighten the configured ones. */
 export type Limits = Schemas["LimitsSpec"];
 /** The network that code finds. */

@@ -16,6 +16,7 @@ from ._asyncio.context import AsyncContext
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
 from ._asyncio.process import AsyncProcess
 from ._asyncio.session import AsyncSession
+from ._asyncio.stored import AsyncHomes, AsyncVolumes
 from ._asyncio.stream import AsyncEventStream
 from ._core.requests import AnswerForm, OutputSpec, ReprLimits
 from ._sync.client import Client
@@ -23,6 +24,7 @@ from ._sync.context import Context
 from ._sync.files import Files, RemoteFile
 from ._sync.process import Process
 from ._sync.session import Session
+from ._sync.stored import Homes, Volumes
 from ._sync.stream import EventStream
 from ._version import __version__
 from .errors import (
@@ -70,9 +72,11 @@ __all__ = [
     "AsyncContext",
     "AsyncEventStream",
     "AsyncFiles",
+    "AsyncHomes",
     "AsyncProcess",
     "AsyncRemoteFile",
     "AsyncSession",
+    "AsyncVolumes",
     "Client",
     "CodeError",
     "CommandFailed",
@@ -92,6 +96,7 @@ __all__ = [
     "FileEntry",
     "Files",
     "Forbidden",
+    "Homes",
     "Image",
     "Interrupted",
     "InvalidRequest",
@@ -121,6 +126,7 @@ __all__ = [
     "UnexpectedAnswer",
     "Value",
     "VivariumError",
+    "Volumes",
     "__version__",
     "errors",
     "events",

@@ -10,6 +10,7 @@ import type {
   PtySize,
   ReprLimits,
   SessionState,
+  VolumeMount,
 } from "../documents.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
@@ -115,6 +116,13 @@ export interface SessionOptions extends CallOptions, Confinement {
   /** Strings that `Session.info` returns. */
   metadata?: Readonly<Record<string, string>> | undefined;
   /**
+   * Files that outlive the session, at `/home/sandbox`: `session` (those of earlier sessions of the
+   * same id) or `tenant`, where the operator allows it.
+   */
+  home?: "off" | "session" | "tenant" | undefined;
+  /** Volumes that it has, such as `{ name: "data", read_only: true }`. */
+  volumes?: readonly VolumeMount[] | undefined;
+  /**
    * Another call with the same key returns the session of the first. With a key, a call whose
    * connection broke is retried.
    */
@@ -161,7 +169,8 @@ export function createSession(options: SessionOptions): Request {
   const { id, environment, limits, network, env, metadata, deadline, idempotencyKey: key } = options;
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
   const confinement = { environment, limits, network, env };
-  const fields = { id, ...confinement, metadata, deadline, idle_timeout_ms };
+  const { home, volumes } = options;
+  const fields = { id, ...confinement, metadata, deadline, idle_timeout_ms, home, volumes };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that
   // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.
   return post(path("sessions"), json(fields), {
@@ -169,6 +178,12 @@ export function createSession(options: SessionOptions): Request {
     idempotent: key !== undefined,
     patience: "work",
   });
+}
+
+/** POST /v1/volumes */
+export function createVolume(name: string): Request {
+  // Sent again it would find its name taken.
+  return post(path("volumes"), json({ name }), { idempotent: false, patience: "call" });
 }
 
 /** POST /v1/sessions/{id}/execute */

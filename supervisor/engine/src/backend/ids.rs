@@ -300,6 +300,31 @@ mod tests {
     }
 
     #[test]
+    fn reserved_pairs_are_leased_to_nobody() {
+        let range = || vec![(3_000_001_001, 3_000_001_008)];
+        let pool = Arc::new(IdPool::new(range(), Claims::new().unwrap()));
+        let kept = pool.reserve(None).unwrap();
+        assert_eq!(kept.agent, 3_000_001_007, "from the other end than sessions'");
+        let leases: Vec<_> = (0..3).map(|_| pool.lease().unwrap()).collect();
+        assert!(leases.iter().all(|lease| lease.ids() != kept));
+        assert!(pool.lease().is_none());
+        assert!(pool.reserve(None).is_none(), "all are in use");
+        drop(leases);
+        // Also of a block that sessions use already.
+        let second = pool.reserve(None).unwrap();
+        assert_ne!(second, kept);
+        assert!(pool.reserve(Some(second)).is_none(), "twice");
+
+        // Another daemon keeps off it, and gets it back by its record when this one is gone.
+        let other = Arc::new(IdPool::new(range(), Claims::new().unwrap()));
+        assert!(other.reserve(Some(kept)).is_none());
+        drop(pool);
+        assert_eq!(other.reserve(Some(kept)), Some(kept));
+        let foreign = SubordinateIds { agent: 7, kernel: 8 };
+        assert!(other.reserve(Some(foreign)).is_none(), "it is not granted");
+    }
+
+    #[test]
     fn a_range_with_our_own_id_is_not_used() {
         assert!(usable(vec![(1000, 2000)], 1500).is_none());
         assert!(usable(vec![(5, 5)], 1500).is_none());

@@ -177,3 +177,61 @@ pub(super) fn remove(dir: &Path) -> io::Result<()> {
     gone(fs::remove_file(dir.join(RECORD)))?;
     gone(fs::remove_dir(dir))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_made_is_found_and_what_was_on_its_way_is_named() {
+        let state = tempfile::tempdir().unwrap();
+        let root = state.path().join("homes");
+        let lock = lock(&root).unwrap();
+        assert!(lock.is_some() && super::lock(&root).unwrap().is_none(), "one daemon at a time");
+        let keys =
+            [StoreKey::Tenant, StoreKey::Session("a".into()), StoreKey::Volume("tenant".into())];
+        for key in &keys {
+            let dir = make(&root, "t", key).unwrap();
+            assert!(dir.join(DATA).is_dir());
+            assert!(make(&root, "t", key).is_err(), "nothing is made over another");
+        }
+        let pair = SubordinateIds { agent: 5, kernel: 6 };
+        write_pair(&root, "t", pair).unwrap();
+        put_aside(&make(&root, "t", &StoreKey::Session("b".into())).unwrap()).unwrap();
+        // None of ours.
+        fs::create_dir_all(root.join("t/session-../x")).unwrap();
+        fs::create_dir_all(root.join("not plain/tenant")).unwrap();
+        let found = scan(&root).unwrap();
+        let mut names: Vec<_> = found.stores.iter().map(|(_, key, _)| key.clone()).collect();
+        names.retain(|key| keys.contains(key));
+        names.sort();
+        assert_eq!(names, keys);
+        assert_eq!(found.pairs, [("t".to_owned(), pair)]);
+        // Those that could not be made because there is one, and the one that was put aside.
+        assert_eq!(found.leftovers.len(), 4);
+        assert!(!found.stores.iter().any(|(tenant, ..)| tenant == "not plain"));
+    }
+
+    #[test]
+    fn no_name_leads_out_of_its_directory() {
+        let state = tempfile::tempdir().unwrap();
+        for name in ["", ".", "..", "a/b", "../x", "a\0", "é", &"x".repeat(65)] {
+            assert!(make(state.path(), "t", &StoreKey::Session(name.into())).is_err(), "{name:?}");
+            assert!(make(state.path(), name, &StoreKey::Tenant).is_err(), "{name:?}");
+        }
+        assert_eq!(fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_removed_one_leaves_nothing() {
+        let state = tempfile::tempdir().unwrap();
+        let dir = make(state.path(), "t", &StoreKey::Tenant).unwrap();
+        let aside = put_aside(&dir).unwrap();
+        fs::write(aside.join(DATA).join("f"), "").unwrap();
+        assert!(remove(&aside).is_err(), "it is not empty");
+        fs::remove_file(aside.join(DATA).join("f")).unwrap();
+        remove(&aside).unwrap();
+        remove(&aside).unwrap();
+        assert_eq!(fs::read_dir(state.path().join("t")).unwrap().count(), 0);
+    }
+}

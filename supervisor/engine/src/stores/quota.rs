@@ -152,3 +152,36 @@ impl Stores {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vivarium_protocol::units::Limit;
+
+    use super::*;
+
+    #[test]
+    fn what_exceeds_the_quota_is_named() {
+        let at = |max| Limit::new(max).unwrap();
+        let quota = Quota { max_mb: at(1), max_inodes: at(3) };
+        let of = |bytes, inodes, is_cut| {
+            exceeded(&quota, &StorageUsage { bytes, inodes, is_cut }).unwrap_or_default()
+        };
+        assert_eq!(of(1 << 20, 3, false), "");
+        assert!(of((1 << 20) + 1, 1, false).contains("2 MiB of 1 (homes.max_mb)"));
+        assert!(of(0, 4, false).contains("homes.max_inodes"));
+        assert!(of(0, 1, true).contains("homes.max_inodes"));
+        let unlimited = Quota { max_mb: Limit::Unlimited, max_inodes: Limit::Unlimited };
+        let huge = StorageUsage { bytes: u64::MAX, inodes: u64::MAX, is_cut: false };
+        assert_eq!(exceeded(&unlimited, &huge), None);
+    }
+
+    #[test]
+    fn what_was_written_to_is_not_known() {
+        let state = State::default();
+        assert!(!state.is_known() && state.is_due(Duration::from_secs(1)));
+        state.set(Measured::default());
+        assert!(state.is_known());
+        state.stale();
+        assert!(!state.is_known());
+    }
+}
