@@ -84,13 +84,15 @@ impl Stores {
         }
         for one in &lease.uses {
             let store = &one.store;
-            let _preparing = store.preparing.lock().await;
             let own = || (Uid::effective().as_raw(), Gid::effective().as_raw());
-            self.give(store, ids.map_or_else(own, |ids| (ids.kernel, ids.kernel))).await?;
+            let owner = ids.map_or_else(own, |ids| (ids.kernel, ids.kernel));
+            let preparing = store.preparing.lock().await;
+            self.give(store, owner).await?;
             if !one.read_only {
                 self.check(store, quota).await?;
                 store.quota.stale();
             }
+            drop(preparing);
         }
         Ok(Arc::new(lease))
     }

@@ -72,11 +72,13 @@ impl Stores {
         store: &Store,
         operation: FileOperation,
     ) -> Result<Result<FileReply, FileProblem>, StoreError> {
-        let _permit = self.permit()?;
+        let permit = self.permit()?;
         if matches!(operation, FileOperation::Delete { .. }) {
             store.quota.stale();
         }
-        match self.operate(&store.data(), StorageOperation::File(operation)).await? {
+        let done = self.operate(&store.data(), StorageOperation::File(operation)).await;
+        drop(permit);
+        match done? {
             StorageReply::File(result) => Ok(result),
             _ => Err(out_of_turn()),
         }
