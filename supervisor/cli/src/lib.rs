@@ -17,6 +17,7 @@ mod exec;
 mod executions;
 mod exit;
 mod files;
+mod gate;
 mod homes;
 mod human;
 mod input;
@@ -121,6 +122,9 @@ enum Command {
     Volumes(homes::VolumeCommand),
     /// Says which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
+    /// Serves as the egress gate of a daemon, which starts it.
+    #[command(hide = true)]
+    Gate(gate::Args),
     /// Measures what sessions cost on this host.
     Bench(bench::Args),
     /// Creates tokens for tenants.
@@ -158,6 +162,7 @@ pub fn main() -> ExitCode {
         Command::Sessions(command) => sessions::main(&command),
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
+        Command::Gate(args) => gate::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Tenant(command) => tenant::main(&command),
@@ -236,7 +241,7 @@ mod tests {
         for line in EXIT_CODES.lines().skip(1) {
             assert!(page.contains(line.trim()), "{line}");
         }
-        for command in Cli::command().get_subcommands() {
+        for command in Cli::command().get_subcommands().filter(|one| !one.is_hide_set()) {
             assert!(page.contains(&format!("vivarium {}", command.get_name())), "{command}");
         }
     }

@@ -1,0 +1,111 @@
+//! The supervisor's socket: what it says, done in order.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
+
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+use vivarium_egress::decision::SessionKey;
+use vivarium_egress::wire::{GateReceiver, WireError};
+use vivarium_egress::{FromGate, ToGate};
+use vivarium_protocol::error_chain;
+use vivarium_protocol::stream::recv_some;
+
+use crate::call;
+use crate::flow::Reporter;
+use crate::session::{Session, SessionError};
+use crate::shared::{Parts, Shared};
+
+/// Calls at one time; others wait.
+const MAX_CALLS: usize = 32;
+
+/// Why the supervisor is no longer listened to.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The socket failed.
+    #[error("receive")]
+    Io(#[from] io::Error),
+    /// What came is no message.
+    #[error("what came")]
+    Wire(#[from] WireError),
+}
+
+/// Serves the supervisor until its socket closes.
+pub(crate) async fn serve(
+    supervisor: StdStream,
+    parts: Parts,
+    version: u32,
+    confinement: Vec<String>,
+) -> Result<(), ControlError> {
+    supervisor.set_nonblocking(true)?;
+    let (read, write) = UnixStream::from_std(supervisor)?.into_split();
+    let reporter = Reporter::start(write);
+    reporter.send(&FromGate::Ready { version, confinement }).await;
+    let shared = Arc::new(Shared::new(parts, reporter));
+    let mut sessions = HashMap::new();
+    let calls = Arc::new(Semaphore::new(MAX_CALLS));
+    let mut receiver = GateReceiver::default();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let socket: &UnixStream = read.as_ref();
+        let receive = || recv_some(socket, &mut buffer);
+        let (len, descriptors) = socket.async_io(Interest::READABLE, receive).await?;
+        if len == 0 {
+            return Ok(());
+        }
+        receiver.push(buffer.get(..len).unwrap_or_default(), descriptors);
+        while let Some((message, socket)) = receiver.next_message()? {
+            handle(message, socket, &shared, &mut sessions, &calls).await;
+        }
+    }
+}
+
+async fn handle(
+    message: ToGate,
+    socket: Option<OwnedFd>,
+    shared: &Arc<Shared>,
+    sessions: &mut HashMap<SessionKey, Arc<Session>>,
+    calls: &Arc<Semaphore>,
+) {
+    match message {
+        ToGate::Open { session: key, tenant: _, rules, authority } => {
+            let opened = match socket {
+                Some(_) if sessions.contains_key(&key) => Err(SessionError::Twice),
+                Some(socket) => Session::open(shared, key, socket, rules, authority.as_ref()),
+                None => Err(SessionError::NotListening),
+            };
+            let answer = match opened {
+                Ok(session) => {
+                    sessions.insert(key, session);
+                    FromGate::Opened { session: key }
+                }
+                Err(error) => FromGate::NotOpened { session: key, why: error_chain(&error) },
+            };
+            shared.reporter.send(&answer).await;
+        }
+        ToGate::Update { session, rules } => {
+            if let Some(session) = sessions.get(&session) {
+                session.update(rules);
+            }
+        }
+        ToGate::Close { session } => {
+            if let Some(session) = sessions.remove(&session) {
+                session.close();
+            }
+        }
+        ToGate::Call { id, request } => {
+            let (shared, calls) = (shared.clone(), calls.clone());
+            tokio::spawn(async move {
+                let permit = calls.acquire_owned().await;
+                let result = call::make(&shared, request).await;
+                shared.reporter.send(&FromGate::CallDone { id, result }).await;
+                drop(permit);
+            });
+        }
+        ToGate::Answer { id, allowed } => shared.answer(id, allowed),
+    }
+}
