@@ -14,7 +14,13 @@ import time
 
 SOCKET = "/run/vivarium/api.sock"
 SERVICE = "vivarium.service"
-UNITS = ["vivarium.service", "vivarium.socket", "vivarium.slice"]
+UNITS = [
+    "vivarium.service",
+    "vivarium.socket",
+    "vivarium.slice",
+    "vivarium-gate.service",
+    "vivarium-gate.socket",
+]
 CGROUP = pathlib.Path("/sys/fs/cgroup/vivarium.slice/vivarium.service")
 CONFIG = pathlib.Path("/etc/vivarium/vivarium.toml")
 
