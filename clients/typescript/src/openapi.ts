@@ -1596,15 +1596,13 @@ export interface components {
             /** @description Where the value came from */
             source: components["schemas"]["PolicySource"];
             /** @description The value, as it is configured */
-            value: components["schemas"]["PolicyValue"];
+            value: number | string | string[];
         };
         /**
          * @description Where a value came from.
          * @enum {string}
          */
         PolicySource: "default" | "file" | "environment" | "command_line" | "tenant" | "request";
-        /** @description A value, as it is configured. */
-        PolicyValue: number | string | string[];
         /** @description Sessions kept ready for a tenant in an environment. */
         PoolInfo: {
             /** @description How many there are after that. */

@@ -3,8 +3,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use strum::{IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
+
+use super::schema;
 
 /// Where a value came from.
 #[derive(
@@ -37,19 +40,23 @@ pub enum PolicySource {
 }
 
 /// A value, as it is configured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PolicyValue {
-    Integer(u64),
-    Number(f64),
+    Number(Number),
     Text(String),
     List(Vec<String>),
+}
+
+impl From<u64> for PolicyValue {
+    fn from(number: u64) -> Self {
+        Self::Number(number.into())
+    }
 }
 
 impl fmt::Display for PolicyValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Integer(value) => value.fmt(f),
             Self::Number(value) => value.fmt(f),
             Self::Text(value) => value.fmt(f),
             Self::List(values) => values.join(", ").fmt(f),
@@ -62,6 +69,8 @@ impl fmt::Display for PolicyValue {
 pub struct PolicyEntry {
     /// The key of the configuration, as `sandbox.max_memory_mb`.
     pub key: String,
+    /// The value, as it is configured.
+    #[schema(schema_with = schema::policy_value)]
     pub value: PolicyValue,
     pub source: PolicySource,
 }

@@ -98,6 +98,16 @@ pub(crate) fn cores() -> Schema {
     number_or_unlimited(Type::Number, 0.01)
 }
 
+/// [`crate::PolicyValue`]
+pub(crate) fn policy_value() -> Schema {
+    OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::Number))
+        .item(text())
+        .item(ArrayBuilder::new().items(text()))
+        .description(Some("The value, as it is configured"))
+        .into()
+}
+
 fn number_or_unlimited(kind: Type, minimum: f64) -> Schema {
     OneOfBuilder::new()
         .item(ObjectBuilder::new().schema_type(kind).minimum(Some(minimum)))

@@ -116,7 +116,7 @@ fn kept(made: &Settings, tenant: &str, session: &Session) -> Vec<PolicyEntry> {
             add("session.max_lifetime", value, sources.session("max_lifetime"));
         }
     }
-    let depth = PolicyValue::Integer(times.queue_depth as u64);
+    let depth = PolicyValue::from(times.queue_depth as u64);
     add("session.interrupt_grace", time(times.interrupt_grace), sources.session("interrupt_grace"));
     add("session.queue_depth", depth, sources.session("queue_depth"));
     add("session.results_kept", time(times.results_kept), sources.session("results_kept"));
@@ -159,9 +159,9 @@ fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
         ("max_executions", limit(quotas.max_executions)),
         ("max_queued", limit(quotas.max_queued)),
         ("transfer_rate", rate(quotas.transfer_rate)),
-        ("max_results_mb", PolicyValue::Integer(quotas.max_results_mb)),
+        ("max_results_mb", quotas.max_results_mb.into()),
         ("allowed_environments", environments),
-        ("cpu_weight", PolicyValue::Integer(ceilings.cpu_weight.into())),
+        ("cpu_weight", u64::from(ceilings.cpu_weight).into()),
         ("cpu_cores", cores),
         ("max_memory_mb", limit(ceilings.max_memory_mb)),
         ("max_procs", limit(ceilings.max_procs)),
@@ -200,7 +200,7 @@ fn time(time: Duration) -> PolicyValue {
 }
 
 fn limit(limit: Limit) -> PolicyValue {
-    limit.get().map_or_else(|| text(UNLIMITED), PolicyValue::Integer)
+    limit.get().map_or_else(|| text(UNLIMITED), PolicyValue::from)
 }
 
 fn rate(rate: Option<Rate>) -> PolicyValue {

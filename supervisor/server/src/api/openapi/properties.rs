@@ -143,7 +143,6 @@ fn of_property(name: &str) -> Option<&'static str> {
         "traceback" => "The traceback, as Python prints it",
         "type" => "Name of the class",
         "usage" => "What it used",
-        "value" => "The value, as it is configured",
         "version" => "Version of the daemon",
         "storage" => "What it takes of the disk",
         "volumes" => "Volumes, by their names",
