@@ -17,6 +17,7 @@
 mod cli;
 mod config;
 mod engine;
+mod gate;
 mod kernel_wire;
 mod listen_addr;
 mod settings;

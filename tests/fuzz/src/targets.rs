@@ -1,10 +1,13 @@
 //! The targets. Each holds what its parser promises, whatever it is given.
 
+mod gate;
 mod streams;
 mod texts;
 
 /// All, by name.
 pub const ALL: &[(&str, fn(&[u8]))] = &[
+    ("client_hello", gate::client_hello),
+    ("request_head", gate::request_head),
     ("chunks", streams::chunks),
     ("config", texts::config),
     ("frames", streams::frames),

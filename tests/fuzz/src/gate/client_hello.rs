@@ -1,0 +1,1 @@
+../../../../supervisor/gate/src/tls/client_hello.rs

@@ -1,0 +1,1 @@
+../../../../supervisor/gate/src/http/head.rs
