@@ -1,0 +1,77 @@
+//! Directories of wheels and source archives that the operator names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use crate::hash::{Hash, Hasher};
+use crate::name;
+use crate::page::File;
+
+/// What tells whether a file is the one that was hashed.
+type Stamp = (u64, SystemTime);
+
+/// The hashes of files in directories of the operator's, each computed once.
+#[derive(Debug, Default)]
+pub struct Links {
+    hashes: Mutex<BTreeMap<PathBuf, (Stamp, Hash)>>,
+}
+
+impl Links {
+    /// The files of a project, each with the path where it is. A directory that cannot be read has none; an
+    /// earlier directory comes first.
+    pub fn files(&self, directories: &[PathBuf], project: &str) -> Vec<(File, PathBuf)> {
+        let mut found: BTreeMap<String, (File, PathBuf)> = BTreeMap::new();
+        for directory in directories {
+            for path in entries(directory) {
+                let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+                if name::project_of(name).as_deref() != Some(project) || found.contains_key(name) {
+                    continue;
+                }
+                // A file that goes away meanwhile is none.
+                let Ok(hash) = self.hash(&path) else { continue };
+                let file = File {
+                    name: name.to_owned(),
+                    url: None,
+                    hash: Some(hash),
+                    metadata: None,
+                    requires_python: None,
+                    yanked: None,
+                };
+                found.insert(name.to_owned(), (file, path));
+            }
+        }
+        found.into_values().collect()
+    }
+
+    fn hash(&self, path: &Path) -> io::Result<Hash> {
+        let mut file = fs::File::open(path)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let stamp = (about.len(), about.modified()?);
+        let mut known = self.hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, hash)) = known.get(path).filter(|(at, _)| *at == stamp) {
+            return Ok(hash.clone());
+        }
+        let (mut hasher, mut buffer) = (Hasher::like(None), vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                count => hasher.update(buffer.get(..count).unwrap_or_default()),
+            }
+        }
+        let hash = hasher.finish();
+        known.insert(path.to_owned(), (stamp, hash.clone()));
+        Ok(hash)
+    }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
