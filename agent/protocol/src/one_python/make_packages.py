@@ -25,6 +25,8 @@ def main(root):
         for directory in site.getsitepackages():
             if os.path.isdir(directory):
                 file.write("import site; site.addsitedir(%r)\n" % directory)
+        # It led here already. pip would start another Python for it.
+        file.write("import os; os.environ.pop('PIP_PYTHON', None)\n")
     with open(os.path.join(new, "pyvenv.cfg"), "w") as file:
         file.write("home = %s\ninclude-system-site-packages = false\n" % os.path.dirname(base))
         file.write("version = %d.%d.%d\n" % sys.version_info[:3])
