@@ -19,21 +19,16 @@ mod config;
 mod engine;
 mod gate;
 mod kernel_wire;
-mod listen_addr;
 mod settings;
 mod sse;
 mod suggest;
 mod tar;
 mod targets;
-mod token;
 
-// The parsers name the crates that they are at home in.
-extern crate self as vivarium_api_types;
+// The parsers name the crate that they are at home in.
 extern crate self as vivarium_engine;
 
 pub use engine::{is_valid_id, too_low};
-pub use listen_addr::ListenAddr;
-pub use token::{Token, TokenHash};
 
 use std::sync::LazyLock;
 

@@ -1,1 +1,0 @@
-../../../supervisor/api-types/src/listen_addr.rs

@@ -1,1 +1,0 @@
-../../../supervisor/api-types/src/token.rs
