@@ -8,6 +8,7 @@
 
 mod losses;
 mod played;
+mod real;
 mod reaching;
 mod secrets;
 mod tenants;

@@ -1,0 +1,88 @@
+//! The program's own gate, from a session to a server of the test's on the host's loopback, which the
+//! operator permits by address.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use nix::sys::signal::Signal;
+use vivarium_tests::{Setup, processes, wait};
+
+use crate::trusted;
+
+/// A server that answers each request with this, and its port.
+fn server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = vec![0; 4096];
+            if stream.read(&mut head).unwrap_or(0) > 0 {
+                let answer =
+                    "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\noutside";
+                drop(stream.write_all(answer.as_bytes()));
+            }
+        }
+    });
+    port
+}
+
+/// As [`crate::get`], of a name that programs do not ask a proxy for by themselves.
+fn get(port: u16) -> String {
+    crate::get(&format!("http://localhost:{port}/")).replace(
+        "import ",
+        "import os; os.environ['no_proxy'] = os.environ['NO_PROXY'] = ''\nimport ",
+    )
+}
+
+fn setup(port: u16, more: &str) -> Setup {
+    Setup::default()
+        .config("sandbox", "allowed_networks = [\"none\", \"loopback\", \"trusted\"]")
+        .config("egress", &format!("allow = [\"localhost:{port}\"]\n{more}"))
+}
+
+const PERMITTED: &str = "allow_addresses = [\"127.0.0.1\"]";
+
+#[test]
+fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
+    let port = server();
+    let daemon = setup(port, PERMITTED).start();
+    let session = daemon.session_with(&trusted());
+    assert_eq!(session.execute(&get(port)).ok().stdout(), "200 outside\n");
+    let other = session.execute(&get(port ^ 1)).ok().stdout().to_owned();
+    assert!(other.starts_with("403 "), "{other}");
+    wait::until_true("bytes are counted", || {
+        session.info()["usage"]["egress_in_bytes"].as_u64() >= Some(7)
+    });
+    daemon.stop_and_check();
+
+    // A name on the list is not enough for an address of the host's.
+    let daemon = setup(port, "").start();
+    let refused = daemon.session_with(&trusted()).execute(&get(port)).ok().stdout().to_owned();
+    assert!(refused.starts_with("403 "), "{refused}");
+}
+
+#[test]
+fn gate_that_is_killed_is_replaced() {
+    let port = server();
+    let daemon = setup(port, PERMITTED).start();
+    assert!(gate_of(daemon.pid()).is_none(), "no session needs one yet");
+    let session = daemon.session_with(&trusted());
+    assert_eq!(session.execute(&get(port)).ok().stdout(), "200 outside\n");
+    let gate = gate_of(daemon.pid()).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(gate), Signal::SIGKILL).unwrap();
+    daemon.until_logged("the egress gate is lost");
+    assert_eq!(session.execute(&get(port)).ok().stdout(), "200 outside\n");
+    assert_ne!(gate_of(daemon.pid()), Some(gate));
+    daemon.stop_and_check();
+}
+
+/// The gate among a daemon's processes.
+fn gate_of(daemon: i32) -> Option<i32> {
+    let is_gate = |pid: i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(b"gate")
+    };
+    processes::descendants(daemon).into_iter().map(|process| process.pid).find(|pid| is_gate(*pid))
+}
