@@ -4,9 +4,28 @@ use serde_json::Value;
 
 /// The columns, as paths into a line.
 const COLUMNS: [&str; 22] = [
-    "seq", "time", "event", "tenant", "session", "execution", "kind", "code_sha256", "status",
-    "cause", "duration_ms", "usage.cpu_ms", "usage.memory_peak_bytes", "egress.allowed",
-    "egress.denied", "host", "port", "decision", "actor", "action", "target", "result",
+    "seq",
+    "time",
+    "event",
+    "tenant",
+    "session",
+    "execution",
+    "kind",
+    "code_sha256",
+    "status",
+    "cause",
+    "duration_ms",
+    "usage.cpu_ms",
+    "usage.memory_peak_bytes",
+    "egress.allowed",
+    "egress.denied",
+    "host",
+    "port",
+    "decision",
+    "actor",
+    "action",
+    "target",
+    "result",
 ];
 
 /// The header, or the row of a line; `None` if the line is not JSON.
@@ -44,10 +63,7 @@ mod tests {
         let line = r#"{"seq":1,"time":"t","event":"admin","tenant":"a,\"b\nc","session":"=1+1",
                        "usage":{"cpu_ms":3},"actor":"uid:0"}"#;
         let row = csv(Some(line)).unwrap();
-        assert_eq!(
-            row,
-            "1,t,admin,\"a,\"\"b\nc\",\"'=1+1\",,,,,,,3,,,,,,,uid:0,,,"
-        );
+        assert_eq!(row, "1,t,admin,\"a,\"\"b\nc\",\"'=1+1\",,,,,,,3,,,,,,,uid:0,,,");
         assert_eq!(csv(Some("{")), None);
     }
 }

@@ -28,17 +28,38 @@ pub enum Event {
         broken: Vec<BreakRecord>,
     },
     /// The oldest file is removed, because there are more than `keep`.
-    FileRemoved { file: String, seq: u64, head: Hash },
+    FileRemoved {
+        file: String,
+        seq: u64,
+        head: Hash,
+    },
     /// The last line was not complete when the log was opened: what there was of it.
-    TornLineCut { file: String, bytes: u64, sha256: Hash },
+    TornLineCut {
+        file: String,
+        bytes: u64,
+        sha256: Hash,
+    },
     /// The log could not be written for some time, or not everything fitted.
-    Gap { lost: u64, since: Option<Timestamp>, reason: String },
-    DaemonStarted { version: &'static str },
+    Gap {
+        lost: u64,
+        since: Option<Timestamp>,
+        reason: String,
+    },
+    DaemonStarted {
+        version: &'static str,
+    },
     DaemonStopped,
-    ConfigReloaded { changed: Vec<String>, needs_restart: Vec<String> },
+    ConfigReloaded {
+        changed: Vec<String>,
+        needs_restart: Vec<String>,
+    },
     /// A request whose token is missing or unknown. Of many only some are written; `suppressed`
     /// counts the others.
-    AuthFailed { peer: String, reason: Cow<'static, str>, suppressed: u64 },
+    AuthFailed {
+        peer: String,
+        reason: Cow<'static, str>,
+        suppressed: u64,
+    },
     SessionCreated(Box<SessionCreated>),
     SessionEnded(Box<SessionEnded>),
     ExecutionStarted(Box<ExecutionStarted>),

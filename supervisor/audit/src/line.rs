@@ -68,7 +68,8 @@ impl Formatter for Ascii {
             let (plain, other) = rest.split_at(at);
             writer.write_all(plain.as_bytes())?;
             let mut chars = other.chars();
-            for unit in chars.next().map(|c| c.encode_utf16(&mut [0; 2]).to_vec()).unwrap_or_default()
+            for unit in
+                chars.next().map(|c| c.encode_utf16(&mut [0; 2]).to_vec()).unwrap_or_default()
             {
                 write!(writer, "\\u{unit:04x}")?;
             }

@@ -55,7 +55,8 @@ pub(crate) fn open(path: &Path, is_strict: bool) -> Result<Opened, OpenError> {
     for Break { file, line, reason, .. } in known {
         tracing::warn!(file, line, reason, "the audit log has a break that is recorded");
     }
-    let mut complete: Vec<_> = report.file_heads.iter().map(|(file, head)| (*file, *head)).collect();
+    let mut complete: Vec<_> =
+        report.file_heads.iter().map(|(file, head)| (*file, *head)).collect();
     if let Some(first) = new.first() {
         for Break { file, line, reason, .. } in &new {
             tracing::error!(file, line, reason, "the chain of the audit log is broken");
@@ -92,7 +93,11 @@ pub(crate) fn open(path: &Path, is_strict: bool) -> Result<Opened, OpenError> {
         }
     };
     let notes = report.torn.map(|torn| {
-        tracing::warn!(file = torn.file, bytes = torn.bytes, "a torn line of the audit log was cut");
+        tracing::warn!(
+            file = torn.file,
+            bytes = torn.bytes,
+            "a torn line of the audit log was cut"
+        );
         Event::TornLineCut { file: torn.file, bytes: torn.bytes, sha256: torn.sha256 }
     });
     Ok(Opened { dir, current, head, complete, notes: notes.into_iter().collect(), new_breaks: 0 })

@@ -83,7 +83,8 @@ async fn what_is_recorded_is_read_back_and_verifies() {
     assert!(all[0].contains(r#""event":"file_opened","file":"audit-000001.jsonl""#), "{}", all[0]);
     assert!(all[4].contains(r#""event":"daemon_stopped""#));
     let mut found = Vec::new();
-    let filter = Filter { events: vec!["admin".into()], text: Some("t1".into()), ..Default::default() };
+    let filter =
+        Filter { events: vec!["admin".into()], text: Some("t1".into()), ..Default::default() };
     read(temp.path(), &filter, |line| {
         found.push(csv(Some(line)).unwrap());
         true
@@ -154,7 +155,9 @@ async fn a_torn_line_is_cut_and_recorded() {
         let report = report(temp.path());
         assert!(report.is_intact() && report.torn.is_none(), "{report:?}");
         let told = lines(temp.path()).iter().any(|line| {
-            line.contains(&format!(r#""event":"torn_line_cut","file":"audit-000001.jsonl","bytes":{kept}"#))
+            line.contains(&format!(
+                r#""event":"torn_line_cut","file":"audit-000001.jsonl","bytes":{kept}"#
+            ))
         });
         assert_eq!(told, kept > 0);
     }

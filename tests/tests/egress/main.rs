@@ -8,8 +8,8 @@
 
 mod losses;
 mod played;
-mod real;
 mod reaching;
+mod real;
 mod secrets;
 mod tenants;
 mod ways;
