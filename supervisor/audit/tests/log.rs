@@ -333,7 +333,7 @@ proptest! {
         let is_same = changed == lines || lines.starts_with(&changed);
         prop_assert_eq!(report.is_intact(), is_same);
         if is_same && changed.len() < lines.len() {
-            let head: Hash = std::str::from_utf8(&lines[lines.len() - 1]).unwrap()
+            let head: Hash = std::str::from_utf8(lines[lines.len() - 1]).unwrap()
                 .rsplit('"').nth(1).unwrap().parse().unwrap();
             prop_assert_ne!(report.head.unwrap().hash, head);
         }

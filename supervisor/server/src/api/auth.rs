@@ -77,7 +77,7 @@ mod tests {
             headers.append(header::AUTHORIZATION, value.parse().unwrap());
         }
         let tenant = authenticate(&settings, &headers).map(str::to_owned);
-        tenant.map_err(|problem| problem.detail)
+        tenant.map_err(|problem| problem.detail.into())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Errors as RFC 9457 `application/problem+json`.
 
 use std::any::Any;
+use std::num::NonZeroU32;
 
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -31,7 +32,8 @@ pub struct Problem {
     /// Such as `unknown_session`.
     pub code: &'static str,
     /// What went wrong this time.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// The field it is about, as `limits.max_procs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -46,7 +48,7 @@ pub struct Problem {
     pub fix: Option<Box<str>>,
     /// Seconds after which to try again.
     #[serde(skip)]
-    retry_after_secs: Option<u32>,
+    retry_after_secs: Option<NonZeroU32>,
     #[serde(skip)]
     challenge: Option<Challenge>,
 }
@@ -66,7 +68,7 @@ impl Problem {
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             code,
-            detail: detail.into(),
+            detail: detail.into().into(),
             field: None,
             quota: None,
             fix: None,
@@ -81,7 +83,7 @@ impl Problem {
     }
 
     pub(super) const fn retry_after(mut self, secs: u32) -> Self {
-        self.retry_after_secs = Some(secs);
+        self.retry_after_secs = NonZeroU32::new(secs);
         self
     }
 
@@ -99,7 +101,7 @@ impl IntoResponse for Problem {
         let content_type = HeaderValue::from_static(MEDIA_TYPE);
         let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
         if let Some(secs) = self.retry_after_secs {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs.get()));
         }
         if let Some(challenge) = self.challenge {
             let challenge = HeaderValue::from_static(match challenge {
@@ -173,7 +175,8 @@ impl From<EngineError> for Problem {
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
         problem.retry_after_secs = error.retry_after().map(|after| {
-            u32::try_from(after.as_nanos().div_ceil(NANOS)).unwrap_or(u32::MAX).max(1)
+            let secs = u32::try_from(after.as_nanos().div_ceil(NANOS)).unwrap_or(u32::MAX);
+            NonZeroU32::new(secs).unwrap_or(NonZeroU32::MIN)
         });
         match error {
             EngineError::Invalid { field, .. } => problem.field = Some(field.into()),

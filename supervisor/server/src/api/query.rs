@@ -170,11 +170,11 @@ mod tests {
         ] {
             let problem = sessions(of(query)).err().unwrap();
             assert_eq!((problem.status, problem.code), (400, "invalid_query"), "{query}");
-            assert_eq!(problem.detail, detail);
+            assert_eq!(&*problem.detail, detail);
         }
         let problem = sessions(of("state=idl")).err().unwrap();
         assert!(problem.detail.starts_with("state: expected one of \"starting\","), "{problem:?}");
         let problem = parse::<FilePage>(of("recursive=1"), &[]).err().unwrap();
-        assert_eq!(problem.detail, "recursive: expected true or false, but got \"1\"");
+        assert_eq!(&*problem.detail, "recursive: expected true or false, but got \"1\"");
     }
 }

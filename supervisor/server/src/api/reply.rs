@@ -46,7 +46,8 @@ pub(super) async fn room(
     }
     account.take_within(bytes, ROOM_WITHIN).await.map_err(|full| {
         let mut problem = Problem::from(engine.no_room(tenant, full));
-        problem.detail.push_str("; what came of the request is kept: ask for the execution");
+        let kept = "what came of the request is kept: ask for the execution";
+        problem.detail = format!("{}; {kept}", problem.detail).into();
         problem
     })
 }
