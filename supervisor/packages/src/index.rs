@@ -229,12 +229,13 @@ impl Index {
             )
         };
         // It is never closed.
-        let _fetching = fetches.acquire().await.ok();
+        let permit = fetches.acquire().await.ok();
         if let Some(stored) = kept() {
             return Ok(Answer::file(stored));
         }
         let (_, answer) = fetch::follow(fetch, url, "*/*").await?;
         let stored = self.cache.store(tenant, file.hash.as_ref(), answer.body).await?;
+        drop(permit);
         Ok(Answer::file(stored))
     }
 
