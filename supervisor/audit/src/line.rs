@@ -92,18 +92,23 @@ pub(crate) struct Parts {
 /// # Errors
 /// Why it is none that was written here.
 pub(crate) fn parse(line: &[u8]) -> Result<Parts, &'static str> {
-    let Some((body, suffix)) =
-        line.len().checked_sub(SUFFIX_BYTES).and_then(|at| line.split_at_checked(at))
-    else {
-        return Err("is too short");
-    };
-    let hash = suffix.strip_prefix(BEFORE_HASH).and_then(|rest| rest.strip_suffix(AFTER_HASH));
-    let hash = hash.and_then(|hex| Hash::from_hex(hex).ok()).ok_or("does not end with its hash")?;
+    let (body, hash) = split(line).ok_or("does not end with its hash")?;
     if hash != Hash::of(body) {
         return Err("does not have the content that its hash is of");
     }
     let (seq, prev) = prefix(body).ok_or("does not begin with its number and the hash before")?;
     Ok(Parts { seq, prev, hash })
+}
+
+/// The hash that a line says it has, whether or not it does.
+pub(crate) fn claimed_hash(line: &[u8]) -> Option<Hash> {
+    split(line).map(|(_, hash)| hash)
+}
+
+fn split(line: &[u8]) -> Option<(&[u8], Hash)> {
+    let (body, suffix) = line.split_at_checked(line.len().checked_sub(SUFFIX_BYTES)?)?;
+    let hex = suffix.strip_prefix(BEFORE_HASH)?.strip_suffix(AFTER_HASH)?;
+    Some((body, Hash::from_hex(hex).ok()?))
 }
 
 fn prefix(body: &[u8]) -> Option<(u64, Hash)> {

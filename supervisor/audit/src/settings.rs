@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use strum::{IntoStaticStr, VariantNames};
-
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Where the log is; no log if not given.
@@ -19,23 +17,19 @@ pub struct Settings {
 }
 
 /// When lines are synchronised to the disk (fdatasync(2)).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fsync {
     /// Before an execution is answered; lines that come together share one.
     #[default]
-    #[strum(serialize = "each")]
     Each,
     /// Once a second.
-    #[strum(serialize = "1s")]
     Second,
     /// When a file is complete, and at the end.
-    #[strum(serialize = "off")]
     Off,
 }
 
 /// What happens while the log cannot be written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnFull {
     /// New executions are refused. The ends of those that run are kept until they can be written.
     #[default]

@@ -229,7 +229,13 @@ impl Verifier {
         self.report.last_file_bytes += bytes.len() as u64;
         let parts = match line::parse(bytes) {
             Ok(parts) => parts,
-            Err(why) => return self.breaks(why),
+            Err(why) => {
+                // What follows is judged by the line that was there.
+                if let (Some(head), Some(hash)) = (&mut self.head, line::claimed_hash(bytes)) {
+                    *head = Head { seq: head.seq + 1, hash };
+                }
+                return self.breaks(why);
+            }
         };
         self.report.lines += 1;
         let of_the_log = self.of_the_log(bytes);

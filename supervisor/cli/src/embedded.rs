@@ -41,6 +41,8 @@ pub(super) fn prepare(
     }
     settings.session.max_sessions = Limit::Unlimited;
     settings.keep_none_ready();
+    // It is the daemon's, which may be running.
+    settings.audit.dir = None;
     logging::init(settings.server.log_format, "error")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     if let (Some(output_dir), true) = (output_dir, Uid::effective().is_root())

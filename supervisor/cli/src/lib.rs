@@ -8,6 +8,7 @@
 
 #[cfg(feature = "interactive")]
 mod attach;
+mod audit;
 mod bench;
 mod config;
 mod contexts;
@@ -130,6 +131,9 @@ enum Command {
     /// Creates tokens for tenants.
     #[command(subcommand)]
     Tenant(tenant::Command),
+    /// Verifies and reads the audit log of this host.
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Prints and checks the configuration.
     #[command(subcommand)]
     Config(config::Command),
@@ -166,6 +170,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Tenant(command) => tenant::main(&command),
+        Command::Audit(command) => audit::main(&command),
         Command::Config(command) => config::main(&command),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
+use vivarium_audit::Event;
 use vivarium_engine::Engine;
 use vivarium_server::config::{self, Config, Host};
 use vivarium_server::listen::{Listener, UnixSockets};
@@ -92,6 +93,7 @@ async fn serve(
         }
     };
     watchdog.abort();
+    engine.audit().stop().await;
     match ended {
         Ok(Ok(())) => {
             tracing::info!("stopped");
@@ -139,6 +141,10 @@ async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Confi
             for key in &reloaded.kept {
                 tracing::warn!(key, "not reloaded: it needs a restart");
             }
+            engine.audit().record(|| Event::ConfigReloaded {
+                changed: reloaded.changed.clone(),
+                needs_restart: reloaded.kept.clone(),
+            });
             tracing::info!(changed = reloaded.changed.join(", "), "configuration reloaded");
             reloaded.config
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use vivarium_audit::AuditLog;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::message::Description;
 use vivarium_protocol::outcome::Cause;
@@ -138,6 +139,7 @@ struct Host {
     /// Homes and volumes, or why there are none.
     stores: Result<Arc<Stores>, &'static str>,
     metrics: Arc<Metrics>,
+    audit: AuditLog,
     /// Executions that can be asked for.
     results: Arc<Results>,
     /// What may be held of requests, executions and results.
@@ -292,6 +294,16 @@ impl Engine {
         self.stop_templates().await;
     }
 
+    /// Where what happens is recorded, if anywhere.
+    pub fn audit(&self) -> &AuditLog {
+        &self.inner.host.audit
+    }
+
+    /// Waits for room in the audit log, without which nothing new may run.
+    async fn admit_audit(&self) -> Result<(), EngineError> {
+        self.inner.host.audit.admit().await.map_err(|_| EngineError::AuditUnavailable)
+    }
+
     fn check_open(&self, tenant: &str) -> Result<(), EngineError> {
         if self.is_draining() {
             self.observer(tenant).refused(Refusal::Draining);
@@ -326,7 +338,7 @@ impl Engine {
     }
 
     fn observer(&self, tenant: &str) -> Observer {
-        Observer::of(&self.inner.host.metrics, tenant)
+        Observer::of(&self.inner.host.metrics, &self.inner.host.audit, tenant)
     }
 }
 

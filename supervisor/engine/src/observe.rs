@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vivarium_api_types::Outcome;
+use vivarium_audit::AuditLog;
 use vivarium_metrics::Metrics;
 use vivarium_metrics::families::limits::Limit;
 use vivarium_metrics::families::output::Stream;
@@ -35,15 +36,22 @@ pub struct Observer(Option<Counted>);
 struct Counted {
     metrics: Arc<Metrics>,
     tenant: Arc<str>,
+    audit: AuditLog,
 }
 
 impl Observer {
-    pub fn of(metrics: &Arc<Metrics>, tenant: &str) -> Self {
-        Self(Some(Counted { metrics: Arc::clone(metrics), tenant: tenant.into() }))
+    pub fn of(metrics: &Arc<Metrics>, audit: &AuditLog, tenant: &str) -> Self {
+        let (metrics, audit) = (Arc::clone(metrics), audit.clone());
+        Self(Some(Counted { metrics, tenant: tenant.into(), audit }))
+    }
+
+    /// The audit log, if there is one.
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.0.as_ref().map(|counted| &counted.audit).filter(|audit| audit.is_on())
     }
 
     fn count(&self, count: impl FnOnce(&Metrics, &str)) {
-        if let Some(Counted { metrics, tenant }) = &self.0 {
+        if let Some(Counted { metrics, tenant, .. }) = &self.0 {
             count(metrics, tenant);
         }
     }

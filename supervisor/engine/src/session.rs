@@ -28,6 +28,7 @@ use stores::SessionStores;
 
 mod actor;
 mod adjustable;
+mod audited;
 mod cause;
 mod channel;
 mod deadlines;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vivarium_api_types::{ListenAddr, PolicySource};
+pub use vivarium_audit::{Fsync, OnFull, Settings as Audit};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -29,6 +30,7 @@ pub struct Settings {
     pub sandbox: Sandbox,
     pub session: Session,
     pub preview: Preview,
+    pub audit: Audit,
     pub homes: Homes,
     pub egress: Egress,
     /// Interpreters by name; `default` is always there.

@@ -168,6 +168,7 @@ impl Merge {
             Setter::Sandbox(set) => set(&mut self.settings.sandbox, &value),
             Setter::Session(set) => set(&mut self.settings.session, &value),
             Setter::Homes(set) => set(&mut self.settings.homes, &value),
+            Setter::Audit(set) => set(&mut self.settings.audit, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
             Setter::Egress(set) => set(&mut self.settings.egress, &value),
             Setter::Environment(set) => {

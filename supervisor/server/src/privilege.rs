@@ -105,6 +105,9 @@ pub fn prepare(settings: &mut Settings, purpose: Purpose) -> Result<Prepared, Pr
     let (mut listeners, mut sockets) = (Vec::new(), UnixSockets::default());
     if purpose == Purpose::Serve {
         dirs::ensure("server.state_dir", &server.state_dir, 0o700, account.as_ref())?;
+        if let Some(dir) = &settings.audit.dir {
+            dirs::ensure("audit.dir", dir, 0o700, account.as_ref())?;
+        }
         listeners = listen::inherited(local_only)?;
         if listeners.is_empty() {
             listeners =

@@ -45,6 +45,7 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
+        self.admit_audit().await?;
         let (mut is_read, mut has_gate) = (false, false);
         let stores = self.claim_stores(tenant, &spec).await?;
         let refused = loop {

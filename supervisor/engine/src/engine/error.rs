@@ -127,6 +127,9 @@ pub enum EngineError {
     /// The session's network is `trusted`, and there is no egress gate.
     #[error("no way out for the session: {0}")]
     EgressUnavailable(String),
+    /// `audit.on_full` is `stop`.
+    #[error("the audit log cannot be written, so nothing new is run")]
+    AuditUnavailable,
     #[error("the daemon is shutting down")]
     Draining,
     /// A defect of ours, or the daemon has run out of something.
@@ -188,6 +191,7 @@ impl EngineError {
             Self::TooManyPortConnections { .. } => "too_many_port_connections",
             Self::Store(error) => error.code(),
             Self::EgressUnavailable(_) => "egress_unavailable",
+            Self::AuditUnavailable => "audit_unavailable",
             Self::Draining => "draining",
             Self::Internal(_) => "internal",
             Self::NotStarted(failure) => match failure.transient {
@@ -213,9 +217,10 @@ impl EngineError {
             | Self::TooManyTransfers { .. }
             | Self::TooManyPortConnections { .. }
             | Self::EgressUnavailable(_) => Some(Duration::from_secs(1)),
-            Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } | Self::Draining => {
-                Some(Duration::from_secs(5))
-            }
+            Self::TooManySessions { .. }
+            | Self::TooManyOfTenant { .. }
+            | Self::AuditUnavailable
+            | Self::Draining => Some(Duration::from_secs(5)),
             Self::QuotaExceeded(exceeded) => Some(exceeded.retry_after),
             Self::NoCapacity(shortage) => Some(shortage.retry_after()),
             Self::NotStarted(failure) if failure.transient.is_some() => {
@@ -273,6 +278,8 @@ pub enum StartError {
     Trial { environment: String, failure: Failure },
     #[error("prepare the metrics")]
     Metrics(#[source] vivarium_metrics::MetricsError),
+    #[error(transparent)]
+    Audit(#[from] vivarium_audit::OpenError),
     #[error("make a directory for workdirs")]
     Workdirs(#[from] crate::recover::WorkdirError),
 }

@@ -289,6 +289,7 @@ impl Engine {
             }
             None => self.reserve(&session.identity.tenant, spec.bytes())?,
         };
+        self.admit_audit().await?;
         self.admit_stores(session).await?;
         let settings = self.settings_of(&session.identity.tenant);
         let (record, writer) =

@@ -22,7 +22,8 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration, deadlines: Arc<Not
         engine.host.results.forget_expired();
         for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
             tracing::info!(session = session.identity.id, "reaping a session");
-            Observer::of(&engine.host.metrics, &session.identity.tenant).session_reaped();
+            Observer::of(&engine.host.metrics, &engine.host.audit, &session.identity.tenant)
+                .session_reaped();
             // Each on its own: one that dies slowly must not keep the others alive.
             tokio::spawn(async move { session.close(Cause::Expired).await });
         }

@@ -14,6 +14,7 @@ impl Engine {
     /// configuration decides that, key by key. The mode, the layers, the interpreters and the
     /// listeners were decided, tried and reported at start-up, and stay.
     pub async fn reload(&self, settings: Arc<Settings>) {
+        self.inner.host.audit.reload(&settings.audit);
         let ceilings = settings.ceilings();
         tenants::announce(&ceilings, &settings, &self.inner.host);
         *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.into();

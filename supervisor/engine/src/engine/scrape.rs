@@ -29,6 +29,7 @@ impl Engine {
     /// files: not for a thread that others wait for.
     pub fn scrape(&self, dropped_log_lines: u64) -> Result<String, MetricsError> {
         self.inner.host.metrics.scrape(|to| {
+            self.inner.host.audit.scrape();
             self.show_sessions(to);
             self.show_pools(to);
             self.show_memory(to);

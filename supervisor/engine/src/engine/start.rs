@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Notify;
 use vivarium_api_types::ListenAddr;
+use vivarium_audit::{AuditLog, Event};
 use vivarium_metrics::Metrics;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Layer, Report};
@@ -106,6 +107,8 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     }
     let metrics = Metrics::new().map_err(StartError::Metrics)?;
     let (metrics, results) = (Arc::new(metrics), Arc::default());
+    let audit = AuditLog::open(&settings.audit, sandbox.mode == Mode::On, &metrics)?;
+    audit.record(|| Event::DaemonStarted { version: env!("CARGO_PKG_VERSION") });
     let ids = subordinate_ids(settings, &*backend).await;
     Ok(Host {
         egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
@@ -114,6 +117,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         backend,
         cgroups,
         metrics,
+        audit,
         budget: budget(settings, &results),
         results,
         quotas: Arc::default(),

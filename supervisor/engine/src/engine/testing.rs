@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use vivarium_api_types::TokenHash;
+use vivarium_audit::AuditLog;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::layer::{Intent, Layer, Plan};
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network};
@@ -20,8 +21,8 @@ use crate::cgroup::{Missing, Support};
 use crate::egress::Egress;
 use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
-    AgentBinary, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview, Sandbox,
-    Server, Session, Settings, Tenant,
+    AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview,
+    Sandbox, Server, Session, Settings, Tenant,
 };
 use crate::template::Template;
 
@@ -79,6 +80,7 @@ pub fn settings() -> Settings {
             pool_cpu_share: 1.0,
             pool_memory_pressure_percent: 100,
         },
+        audit: Audit::default(),
         homes: Homes {
             session: false,
             tenant: false,
@@ -138,6 +140,7 @@ pub fn engine_with(
         stores: Err("a test"),
         egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
         metrics,
+        audit: AuditLog::default(),
         budget: super::start::budget(&settings, &results),
         results,
         quotas: Arc::default(),

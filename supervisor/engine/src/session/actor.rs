@@ -23,6 +23,7 @@ use vivarium_protocol::policy::Limits;
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::units::Limit;
 
+use super::audited::{self, Audited};
 use super::channel::Channel;
 use super::deadlines::Awaited;
 use super::execution::{Kind, WorkSpec};
@@ -265,6 +266,11 @@ impl Actor {
         let QueuedExecution { spec, streamed, session_created, writer, .. } = queued;
         let QueuedExecution { reservation, number, queued_at, .. } = queued;
         let WorkSpec { work, files, outputs, timeout, .. } = spec;
+        let observer = &self.launch.observer;
+        let audited = Audited::of(&work, &self.session.limits(), timeout, observer);
+        if let (Some(audited), Some(audit)) = (&audited, observer.audit()) {
+            audited.started(&self.session.identity, number, &work, audit);
+        }
         let names = outputs.iter().map(|output| output.name.clone()).collect();
         let running = RunningExecution {
             number,
@@ -281,6 +287,7 @@ impl Actor {
             collector: Collector::new(&limits, outputs, streamed || prints_on),
             writer,
             session_created,
+            audited,
             kernel: None,
             interrupts: Vec::new(),
             request_bytes: reservation.bytes(),
@@ -355,6 +362,7 @@ pub fn spawn(
     tokio::spawn(async move {
         let LaunchPlan { policy, context } = plan;
         own.set_stores(context.stores.as_ref());
+        audited::created(&own, &context.observer);
         let Identity { tenant, id, .. } = &own.identity;
         match SessionProcesses::launch(ScopeName { tenant, name: id }, policy, &context).await {
             Ok(processes) => {
@@ -398,6 +406,7 @@ pub fn from_pooled(
         status.origin = Some(origin);
     }
     session.started.send_replace(Some(Ok(())));
+    audited::created(&session, &context.observer);
     context.observer.session_started(session.created.elapsed());
     context.observer.kernel_started(origin);
     let own = Arc::clone(&session);

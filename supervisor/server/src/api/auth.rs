@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use vivarium_api_types::TokenHash;
 use vivarium_engine::settings::{DEFAULT_TENANT, Settings};
 
-use super::connections::Activity;
+use super::connections::{Activity, Peer};
 use super::problem::Challenge;
 use super::{Problem, Shared};
 
@@ -21,7 +21,16 @@ impl FromRequestParts<Shared> for Caller {
         if settings.tenants.is_empty() {
             return Ok(Self(DEFAULT_TENANT.to_owned()));
         }
-        let tenant = authenticate(&settings, &parts.headers)?;
+        let tenant = authenticate(&settings, &parts.headers).inspect_err(|_| {
+            let has_token = parts.headers.contains_key(header::AUTHORIZATION);
+            let reason = if has_token { "unknown token" } else { "no token" };
+            let peer = || match parts.extensions.get::<Peer>() {
+                Some(Peer::Address(address)) => address.to_string(),
+                Some(Peer::User(Some(user))) => format!("uid:{user}"),
+                Some(Peer::User(None)) | None => "unknown".to_owned(),
+            };
+            api.engine.audit().auth_failed(peer, reason);
+        })?;
         if settings.tenants.len() > 1
             && let Some(activity) = parts.extensions.get::<Activity>()
         {

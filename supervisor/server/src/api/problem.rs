@@ -158,6 +158,7 @@ impl From<EngineError> for Problem {
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
             | EngineError::EgressUnavailable(_)
+            | EngineError::AuditUnavailable
             | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::Store(error) => match error {
                 StoreError::Unknown(_) => StatusCode::NOT_FOUND,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use vivarium_engine::settings::{
-    Egress, Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant,
+    Audit, Egress, Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant,
 };
 
 use crate::config::host::Host;
@@ -24,6 +24,8 @@ pub enum Section {
     Homes,
     /// `[egress]`
     Egress,
+    /// `[audit]`
+    Audit,
     /// `[environments.<name>]`
     Environments,
     /// `[[tenant]]`
@@ -36,13 +38,14 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
         Self::Preview,
         Self::Homes,
         Self::Egress,
+        Self::Audit,
         Self::Environments,
         Self::Tenant,
         Self::TenantSandbox,
@@ -58,6 +61,7 @@ impl Section {
             Self::Preview => "preview",
             Self::Homes => "homes",
             Self::Egress => "egress",
+            Self::Audit => "audit",
             Self::Environments => "environments",
             Self::Tenant => "tenant",
             Self::TenantSandbox => "tenant.sandbox",
@@ -110,6 +114,7 @@ impl Section {
                 "Servers in sessions, shown to browsers: see [ports](api.md#ports). Each port of each \
                  session gets an origin of its own, so that pages of one can do nothing to another."
             }
+            Self::Audit => "Who had what executed: see the [audit log](audit.md).",
             Self::Homes => "Files that outlive sessions: see [homes and volumes](homes.md).",
             Self::Egress => {
                 "What sessions of network `trusted` reach, through the egress gate: \
@@ -148,6 +153,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     Path,
     Count,
+    /// `true` or `false`.
+    Bool,
     /// A positive integer or 0.
     CountOrZero,
     /// A number above 0, up to 1.
@@ -180,6 +187,7 @@ impl Kind {
             Self::Count | Self::CountOrZero | Self::Limit => {
                 text.parse().map_or_else(|_| as_text(), Value::Integer)
             }
+            Self::Bool => text.parse().map_or_else(|_| as_text(), Value::Bool),
             Self::Cores | Self::Share => text.parse().map_or_else(|_| as_text(), Value::Float),
             Self::Texts | Self::Paths => Value::List(
                 text.split(',')
@@ -199,6 +207,7 @@ impl fmt::Display for Kind {
             Self::Text => "string",
             Self::Choice(choices) => return write!(f, "one of \"{}\"", choices.join("\", \"")),
             Self::Path => "absolute path",
+            Self::Bool => "true or false",
             Self::Count => "positive integer",
             Self::CountOrZero => "positive integer or 0",
             Self::Share => "number above 0, up to 1",
@@ -241,6 +250,7 @@ pub enum Setter {
     Preview(Set<Preview>),
     Homes(Set<Homes>),
     Egress(Set<Egress>),
+    Audit(Set<Audit>),
     Environment(Set<Environment>),
     Tenant(Set<Tenant>),
     /// A value of `[sandbox]` for one tenant.
@@ -292,6 +302,7 @@ impl Key {
             Setter::Preview(_) => Section::Preview,
             Setter::Homes(_) => Section::Homes,
             Setter::Egress(_) => Section::Egress,
+            Setter::Audit(_) => Section::Audit,
             Setter::Environment(_) => Section::Environments,
             Setter::Tenant(_) => Section::Tenant,
             Setter::TenantSandbox(_) => Section::TenantSandbox,

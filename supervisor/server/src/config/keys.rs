@@ -1,6 +1,7 @@
 //! Every key of the configuration, declared once. The parser, the environment variables, the
 //! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
 
+mod audit;
 mod egress;
 mod environments;
 mod homes;
@@ -16,8 +17,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Egress, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server, Session,
-    Settings,
+    AgentBinary, Audit, Egress, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server,
+    Session, Settings,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -41,6 +42,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Preview => preview::KEYS,
         Section::Homes => homes::KEYS,
         Section::Egress => egress::KEYS,
+        Section::Audit => audit::KEYS,
         Section::Environments => environments::KEYS,
         Section::Tenant => tenant::KEYS,
         Section::TenantSandbox => &tenant_overrides::SANDBOX,
@@ -55,10 +57,9 @@ pub fn find(section: Section, name: &str) -> Option<&'static Key> {
 
 /// Keys of later versions. They are refused by name, so that nobody believes a missing protection or
 /// feature to be on.
-pub(crate) const LATER: [(&str, &str); 3] = [
-    ("audit", "the audit log comes with a later version"),
+pub(crate) const LATER: [(&str, &str); 2] = [
     ("sandbox.allowed_domains", "allowed domains are `egress.allow` and `tenant.egress_allow`"),
-    ("tenant.audit", "the audit log comes with a later version"),
+    ("tenant.audit", "the audit log is one for all tenants: [audit]"),
 ];
 
 /// The reason if a key or section comes with a later version.
@@ -134,6 +135,7 @@ pub(crate) fn blank() -> Settings {
             pool_memory_pressure_percent: 0,
         },
         preview: Preview { url: None, lifetime: Duration::ZERO },
+        audit: Audit::default(),
         homes: Homes {
             session: false,
             tenant: false,

@@ -35,13 +35,14 @@ pub enum ValueError {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Integer(i64),
+    Bool(bool),
     /// A number with a fraction.
     Float(f64),
     Text(String),
     List(Vec<Self>),
     /// In the order of its keys.
     Table(Vec<(String, Self)>),
-    /// Something no key takes (a boolean, a date), as text for the message.
+    /// Something no key takes (a date), as text for the message.
     Other(String),
 }
 
@@ -57,7 +58,7 @@ impl Value {
                 .as_str()
                 .parse()
                 .map_or_else(|_| Self::Other(format!("float {number}")), Self::Float),
-            DeValue::Boolean(value) => Self::Other(format!("boolean {value}")),
+            DeValue::Boolean(value) => Self::Bool(*value),
             DeValue::Datetime(value) => Self::Other(format!("date {value}")),
             DeValue::Array(items) => {
                 Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect())
@@ -70,6 +71,13 @@ impl Value {
                     })
                     .collect(),
             ),
+        }
+    }
+
+    pub(crate) fn is_true(&self) -> Result<bool, ValueError> {
+        match self {
+            Self::Bool(value) => Ok(*value),
+            other => Err(other.not("true or false")),
         }
     }
 
@@ -202,6 +210,7 @@ impl Value {
     fn not(&self, wanted: &'static str) -> ValueError {
         let found = match self {
             Self::Integer(_) => format!("integer {self}"),
+            Self::Bool(_) => format!("boolean {self}"),
             Self::Float(_) => format!("float {self}"),
             Self::Text(_) => format!("string {self}"),
             Self::List(_) => format!("list {self}"),
@@ -214,6 +223,7 @@ impl Value {
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Integer(number) => (*number).into(),
+            Self::Bool(value) => (*value).into(),
             Self::Float(number) => (*number).into(),
             Self::Text(text) | Self::Other(text) => text.as_str().into(),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
@@ -229,6 +239,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => number.fmt(f),
+            Self::Bool(value) => value.fmt(f),
             Self::Float(number) => write!(f, "{number:?}"),
             Self::Text(text) => toml::Value::from(text.as_str()).fmt(f),
             Self::Other(text) => f.write_str(text),

@@ -5,10 +5,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::message::{Failure, Transient};
-use vivarium_protocol::outcome::State;
+use vivarium_protocol::outcome::{Cause, State};
 
 use super::{Actor, End};
 use crate::observe::{Observer, Refusal as Refused};
+use crate::session::audited;
 use crate::session::launch::LaunchContext;
 use crate::session::processes::SessionProcesses;
 use crate::session::state::{self, Event};
@@ -63,6 +64,7 @@ impl Actor {
                 self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }
         }
+        audited::ended(&self.session, &self.launch.observer, end.cause, !unborn);
         let Self { channel, resources, sequence, mut contexts, launch, .. } = self;
         let accounting = std::mem::take(&mut contexts.first_mut().accounting);
         // Who waits for them hears that the session is over.
@@ -100,6 +102,7 @@ pub(super) async fn stillborn(
     commands.close();
     tracing::warn!(%failure, "a session was not started");
     tell_not_started(&launch.observer, &failure);
+    audited::ended(session, &launch.observer, Cause::KernelStart, false);
     session.status().state = SessionState::Closed;
     session.started.send_replace(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {

@@ -1,5 +1,6 @@
 //! Answering an execution.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use vivarium_api_types::{ExecutionUsage, KernelInfo, MAIN_CONTEXT, Outcome, SessionState};
@@ -13,6 +14,7 @@ use crate::budget::Reservation;
 use crate::cgroup::Used;
 use crate::observe::Printed;
 use crate::session::QueuedExecution;
+use crate::session::audited::Audited;
 use crate::session::cause;
 use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
@@ -180,6 +182,7 @@ impl Actor {
             collector,
             writer,
             session_created,
+            audited,
             kernel,
             reservation,
             ..
@@ -211,7 +214,7 @@ impl Actor {
         self.session.touch();
         let answer =
             Answer { number, kind, verdict, collected, ran, usage, kernel, session_created };
-        self.publish(answer, &writer, reservation);
+        self.publish(answer, audited, writer, reservation);
     }
 
     /// Answers an execution that never had a turn.
@@ -223,7 +226,10 @@ impl Actor {
         state: State,
     ) {
         let QueuedExecution { spec, streamed, session_created, number, .. } = queued;
+        let QueuedExecution { writer, reservation, .. } = queued;
         let kind = spec.kind();
+        let observer = &self.launch.observer;
+        let audited = Audited::of(&spec.work, &self.session.limits(), spec.timeout, observer);
         let detail = detail.to_owned();
         let (status, cause, exit_code) = (Status::Rejected, cause.into(), None);
         let verdict = Verdict { status, cause, detail, state, exit_code };
@@ -235,21 +241,41 @@ impl Actor {
         let kernel = context.unwrap_or_else(|| self.contexts.first()).kernels.current();
         let answer =
             Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
-        self.publish(answer, &queued.writer, queued.reservation);
+        self.publish(answer, audited, writer, reservation);
     }
 
-    /// Says what became of an execution to everybody who asks, now or later.
-    fn publish(&self, answer: Answer, writer: &LogWriter, reservation: Reservation) {
+    /// Says what became of an execution to everybody who asks, now or later: where the audit log is to
+    /// have it first, when that has.
+    fn publish(
+        &self,
+        answer: Answer,
+        audited: Option<Box<Audited>>,
+        writer: LogWriter,
+        reservation: Reservation,
+    ) {
         let Answer { number, kind, .. } = answer;
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
+        let observer = &self.launch.observer;
         if kind != Kind::Assist {
-            self.launch.observer.execution_ended(&outcome, ran, printed);
+            observer.execution_ended(&outcome, ran, printed);
         }
-        writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
-        writer.log().keep(reservation);
-        let keep = self.session.timing.results_kept;
-        self.launch.results.ended(&self.session.identity, number, keep);
+        let written = observer.audit().zip(audited).and_then(|(audit, audited)| {
+            audited.ended(&self.session, number, &outcome, printed, audit)
+        });
+        let (session, results) = (Arc::clone(&self.session), Arc::clone(&self.launch.results));
+        let done = move || {
+            writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
+            writer.log().keep(reservation);
+            results.ended(&session.identity, number, session.timing.results_kept);
+        };
+        match written {
+            None => done(),
+            Some(written) => drop(tokio::spawn(async move {
+                written.wait().await;
+                done();
+            })),
+        }
     }
 
     /// What it used: what its agent said, and what only its leaf and the scope know, unless that is of

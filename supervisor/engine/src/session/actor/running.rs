@@ -11,6 +11,7 @@ use vivarium_protocol::message::{ExecutionNumber, FromAgent};
 
 use crate::budget::{Account, Reservation};
 use crate::cgroup::{Mark, Meter};
+use crate::session::audited::Audited;
 use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
 use crate::session::output::Collector;
@@ -59,6 +60,7 @@ pub(super) struct RunningExecution {
     pub(super) collector: Collector,
     pub(super) writer: LogWriter,
     pub(super) session_created: bool,
+    pub(super) audited: Option<Box<Audited>>,
     /// The kernel it runs in, and what is to be told of the one before, once it runs.
     pub(super) kernel: Option<(Option<KernelInfo>, Option<String>)>,
     /// Dropped, and so told, when the execution has ended.

@@ -1,0 +1,150 @@
+//! What a session has written to the audit log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vivarium_api_types::{LimitsInfo, Outcome};
+use vivarium_audit::{
+    AuditLog, Captured, Event, ExecutionEnded, ExecutionStarted, Hash, SessionCreated,
+    SessionEnded, Usage, WorkHash, Written,
+};
+use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Work};
+use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::policy::Limits;
+
+use super::{Identity, Session};
+use crate::observe::{Observer, Printed};
+
+/// Of an execution, what its lines say of the request.
+#[derive(Debug)]
+pub(super) struct Audited {
+    work: WorkHash,
+    limits: LimitsInfo,
+    timeout_ms: u64,
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "no time is negative")]
+const fn whole(ms: f64) -> u64 {
+    ms.round() as u64
+}
+
+pub(super) fn created(session: &Session, observer: &Observer) {
+    let Some(audit) = observer.audit() else { return };
+    let Identity { id, tenant, environment, network, .. } = &session.identity;
+    audit.record(|| {
+        Event::SessionCreated(Box::new(SessionCreated {
+            tenant: tenant.clone(),
+            session: id.clone(),
+            environment: environment.clone(),
+            network: *network,
+            limits: Limits::clone(&session.limits()).into(),
+        }))
+    });
+}
+
+pub(super) fn ended(session: &Session, observer: &Observer, cause: Cause, started: bool) {
+    let Some(audit) = observer.audit() else { return };
+    let usage = session.status().usage;
+    audit.record(|| {
+        Event::SessionEnded(Box::new(SessionEnded {
+            tenant: session.identity.tenant.clone(),
+            session: session.identity.id.clone(),
+            cause,
+            started,
+            duration_ms: millis(session.created.elapsed()),
+            executions: usage.executions,
+            cpu_ms: whole(usage.cpu_ms),
+            memory_peak_bytes: usage.memory_peak_bytes,
+        }))
+    });
+}
+
+impl Audited {
+    /// Of what is to be executed, if there is a log; questions to a kernel are not.
+    pub(super) fn of(
+        work: &Work,
+        limits: &Limits,
+        timeout: Duration,
+        observer: &Observer,
+    ) -> Option<Box<Self>> {
+        observer.audit()?;
+        let (kind, code_sha256, code_bytes) = match work {
+            Work::Assist { .. } => return None,
+            Work::Code { code, .. } => ("code", Hash::of(code.as_bytes()), code.len()),
+            Work::Command(CommandSpec { argv, .. }) => {
+                let hash = Hash::of_parts(argv.iter().map(String::as_str));
+                ("command", hash, argv.iter().map(|argument| argument.len() + 1).sum())
+            }
+        };
+        let work = WorkHash { kind, code_sha256, code_bytes: code_bytes as u64 };
+        let limits = limits.clone().into();
+        Some(Box::new(Self { work, limits, timeout_ms: millis(timeout) }))
+    }
+
+    pub(super) fn started(
+        &self,
+        identity: &Identity,
+        execution: ExecutionNumber,
+        work: &Work,
+        audit: &AuditLog,
+    ) {
+        audit.record(|| {
+            Event::ExecutionStarted(Box::new(ExecutionStarted {
+                tenant: identity.tenant.clone(),
+                session: identity.id.clone(),
+                execution,
+                work: self.work.clone(),
+                limits: self.limits,
+                timeout_ms: self.timeout_ms,
+                code: audit.captures_code().then(|| captured(work)),
+            }))
+        });
+    }
+
+    /// Records the end. What is returned resolves when the client may be answered.
+    pub(super) fn ended(
+        self,
+        session: &Arc<Session>,
+        execution: ExecutionNumber,
+        outcome: &Outcome,
+        printed: Printed,
+        audit: &AuditLog,
+    ) -> Option<Written> {
+        let captured = |text: &str| audit.captures_output().then(|| Captured::of(text));
+        audit.record_and_wait(|| {
+            Event::ExecutionEnded(Box::new(ExecutionEnded {
+                tenant: session.identity.tenant.clone(),
+                session: session.identity.id.clone(),
+                execution,
+                work: self.work,
+                limits: self.limits,
+                timeout_ms: self.timeout_ms,
+                status: outcome.status,
+                cause: outcome.cause,
+                state: outcome.state,
+                exit_code: outcome.exit_code,
+                duration_ms: whole(outcome.duration_ms),
+                usage: Usage {
+                    cpu_ms: whole(outcome.usage.cpu_ms),
+                    memory_peak_bytes: outcome.usage.memory_peak_bytes,
+                    stdout_bytes: printed.stdout_bytes,
+                    stderr_bytes: printed.stderr_bytes,
+                },
+                egress: None,
+                stdout: captured(&outcome.stdout),
+                stderr: captured(&outcome.stderr),
+            }))
+        })
+    }
+}
+
+fn captured(work: &Work) -> Captured {
+    match work {
+        Work::Code { code, .. } | Work::Assist { code, .. } => Captured::of(code),
+        Work::Command(CommandSpec { argv, .. }) => Captured::of(&argv.join(" ")),
+    }
+}
