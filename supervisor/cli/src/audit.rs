@@ -39,7 +39,8 @@ pub(super) struct LogOption {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  vivarium audit verify --head $(journalctl -u vivarium -g 'audit chain head' -o json -n 1 | jq -r .HEAD)")]
+  vivarium audit verify
+  vivarium audit verify --dir /srv/copy-of-the-log --json")]
 pub(super) struct VerifyArgs {
     #[command(flatten)]
     log: LogOption,
