@@ -3,6 +3,7 @@
 use crate::MetricsError;
 use crate::register::Register;
 
+pub mod administration;
 pub mod audit;
 pub mod buffers;
 pub mod build;
@@ -78,6 +79,7 @@ families! {
     pressure: pressure::Pressure,
     layers: layers::Layers,
     audit: audit::Audit,
+    administration: administration::Administration,
     http: http::Http,
     build: build::Build,
     process: process::Process,

@@ -34,10 +34,14 @@ pub enum Refusal {
     QuotaExceeded,
     /// The daemon is shutting down.
     Draining,
+    /// An administrator has paused the daemon.
+    Paused,
+    /// An administrator has paused the tenant.
+    TenantPaused,
 }
 
 impl Refusal {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::QueueFull,
         Self::TooManyCommands,
         Self::TooManyContexts,
@@ -50,6 +54,8 @@ impl Refusal {
         Self::TooManyRequests,
         Self::QuotaExceeded,
         Self::Draining,
+        Self::Paused,
+        Self::TenantPaused,
     ];
 
     /// The API's stable `code`.
@@ -67,6 +73,8 @@ impl Refusal {
             Self::TooManyRequests => "too_many_requests",
             Self::QuotaExceeded => "quota_exceeded",
             Self::Draining => "draining",
+            Self::Paused => "paused",
+            Self::TenantPaused => "tenant_paused",
         }
     }
 }
@@ -100,7 +108,7 @@ impl Family for Queue {
                 "Requests refused for lack of room, by the problem's `code`: `queue_full`, \
                  `too_many_commands`, `too_many_contexts`, `too_many_sessions`, `no_capacity`, \
                  `no_descriptors`, `too_many_transfers`, `no_room`, `overloaded`, \
-                 `too_many_requests`, `quota_exceeded`, `draining`.",
+                 `too_many_requests`, `quota_exceeded`, `draining`, `paused`, `tenant_paused`.",
             )?,
         })
     }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod answer;
 mod assist;
 mod command;
@@ -29,8 +30,14 @@ mod request;
 mod response;
 mod scalar;
 mod schema;
+mod scope;
 mod token;
 
+pub use admin::{
+    AdminStatus, AdminTenant, AdminTenantList, DrainReply, DrainRequest, EnvironmentStatus,
+    LedgerInfo, MAX_REASON_CHARS, PauseInfo, PauseReply, PauseRequest, TenantSourceInfo, TokenInfo,
+    UsageFormat, UsagePeriod, UsageQuery, UsageReport, UsageRow, UsageSource,
+};
 pub use answer::{AnswerForm, Answered, Content, OutcomeForm, OutputFormat};
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
@@ -69,4 +76,5 @@ pub use response::{
     TemplateInfo, TenantInfo, TenantList, ValueInfo,
 };
 pub use scalar::{Cores, CoresError};
+pub use scope::{Scope, Scopes, UnknownScope};
 pub use token::{Token, TokenError, TokenHash};

@@ -41,7 +41,8 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
         Command::Docs => print::out(config::markdown().as_bytes())?,
         Command::Check { file } => {
             let file = config::load(Some(file)).map_err(|e| Failure::new(Exit::Usage, &e))?;
-            let sources = Sources { host: Host::look(), file, ..Sources::default() };
+            let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+            let sources = Sources { host: Host::look(), file, credentials, ..Sources::default() };
             options::resolve(&sources)?;
             print::note("the file is in order");
         }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 #[cfg(feature = "interactive")]
 mod attach;
 mod audit;
@@ -128,6 +129,9 @@ enum Command {
     Gate(gate::Args),
     /// Measures what sessions cost on this host.
     Bench(bench::Args),
+    /// Administers a daemon: its status, tenants and their usage, pauses, drains, tokens.
+    #[command(subcommand)]
+    Admin(admin::Command),
     /// Creates tokens for tenants.
     #[command(subcommand)]
     Tenant(tenant::Command),
@@ -169,6 +173,7 @@ pub fn main() -> ExitCode {
         Command::Gate(args) => gate::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Admin(command) => admin::main(&command),
         Command::Tenant(command) => tenant::main(&command),
         Command::Audit(command) => audit::main(&command),
         Command::Config(command) => config::main(&command),

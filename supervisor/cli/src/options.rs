@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use vivarium_api_types::Token;
+use vivarium_api_types::{ListenAddr, Token};
 use vivarium_client::{Remote, Url};
 use vivarium_server::config::{self, Config, Host, Sources};
 
@@ -103,6 +103,7 @@ impl ConfigOptions {
         Ok(Sources {
             host,
             file,
+            credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
             variables: variables(),
             flags: config::flag("--listen", listen).into_iter().chain(flags).collect(),
         })
@@ -181,14 +182,31 @@ impl UrlOption {
         if let Some(remote) = self.named()? {
             return Ok(remote);
         }
-        let file = std::env::var_os("VIVARIUM_CONFIG").map(PathBuf::from);
-        let options = ConfigOptions { config: file, ..ConfigOptions::default() };
-        let config = options.load(&[])?;
-        let first = config.settings.server.listen.first();
-        let url = first.map(Url::from);
-        let url = url.ok_or_else(|| Failure::says(Exit::Usage, "no daemon is configured"))?;
-        Ok(Remote { url, token: token() })
+        configured(|listen| listen.first())
     }
+
+    /// The daemon that is named, else the configured one, by its Unix socket if it has one.
+    pub(super) fn of_administrators(&self) -> Result<Remote, Failure> {
+        if let Some(remote) = self.named()? {
+            return Ok(remote);
+        }
+        configured(|listen| {
+            let unix = listen.iter().find(|address| matches!(address, ListenAddr::Unix(_)));
+            unix.or_else(|| listen.first())
+        })
+    }
+}
+
+/// The daemon of this host's configuration, at one of the addresses that it listens on.
+fn configured(
+    choose: impl FnOnce(&[ListenAddr]) -> Option<&ListenAddr>,
+) -> Result<Remote, Failure> {
+    let file = std::env::var_os("VIVARIUM_CONFIG").map(PathBuf::from);
+    let options = ConfigOptions { config: file, ..ConfigOptions::default() };
+    let config = options.load(&[])?;
+    let url = choose(&config.settings.server.listen).map(Url::from);
+    let url = url.ok_or_else(|| Failure::says(Exit::Usage, "no daemon is configured"))?;
+    Ok(Remote { url, token: token() })
 }
 
 /// The token to present. Not from a flag, which every user of this host could read in /proc. A

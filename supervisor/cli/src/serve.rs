@@ -60,6 +60,10 @@ async fn serve(
     let engine = Engine::start(Arc::new(config.settings.clone()))
         .await
         .map_err(|error| unavailable(&error))?;
+    engine.keep_state().map_err(|source| {
+        let why = format!("cannot tell who is paused (server.state_dir): {source}");
+        Failure::says(Exit::Unavailable, why)
+    })?;
     // Templates and pools get ready in the background; until then kernels are executed.
     engine.warm_up().await;
     let (stop, stopped) = oneshot::channel();
@@ -70,26 +74,28 @@ async fn serve(
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
     let mut config = config;
     let ended = loop {
-        tokio::select! {
+        let request = tokio::select! {
             ended = &mut server => break ended,
-            request = signals.next() => match request {
-                Request::Reload => {
-                    shutdown::notify_reloading();
-                    config = reload(args, host, &engine, config).await;
-                    ready();
+            request = signals.next() => request,
+            () = engine.stop_wanted() => Request::Stop,
+        };
+        match request {
+            Request::Reload => {
+                shutdown::notify_reloading();
+                config = reload(args, host, &engine, config).await;
+                ready();
+            }
+            Request::Stop => {
+                tracing::info!("stopping: waiting for executions under way");
+                shutdown::notify(&[NotifyState::Stopping]);
+                if let Some((stop, sockets)) = stop.take() {
+                    tokio::spawn(drain(engine.clone(), stop, sockets));
                 }
-                Request::Stop => {
-                    tracing::info!("stopping: waiting for executions under way");
-                    shutdown::notify(&[NotifyState::Stopping]);
-                    if let Some((stop, sockets)) = stop.take() {
-                        tokio::spawn(drain(engine.clone(), stop, sockets));
-                    }
-                }
-                Request::Abort => {
-                    tracing::warn!("told again to stop: not waiting any longer");
-                    return Err(Failure::quiet(Exit::Interrupted));
-                }
-            },
+            }
+            Request::Abort => {
+                tracing::warn!("told again to stop: not waiting any longer");
+                return Err(Failure::quiet(Exit::Interrupted));
+            }
         }
     };
     watchdog.abort();

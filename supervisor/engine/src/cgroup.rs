@@ -47,7 +47,7 @@ pub use oom::{OomAttribution, OomOrigin};
 pub use scope::{LowerError, Scope, ScopeUsage};
 pub use tenant::missing as missing_ceilings;
 pub use tree::{Tree, sweep};
-pub use usage::{Stall, TenantUsage};
+pub use usage::{Stall, TenantMeter, TenantUsage};
 
 #[derive(Debug)]
 pub enum Support {

@@ -34,8 +34,10 @@ use crate::session::transfer::TransferLimiter;
 use crate::session::{Command, Results, Session};
 use crate::settings::Settings;
 use crate::stores::Stores;
+use crate::usage::Collector;
 
 mod adjust;
+mod administration;
 mod admission;
 mod assist;
 mod contexts;
@@ -48,6 +50,7 @@ mod files;
 mod homes;
 mod idempotency;
 mod kept;
+mod pause;
 mod policy;
 mod pools;
 mod ports;
@@ -82,6 +85,7 @@ use vivarium_api_types::{
     SessionQuery,
 };
 
+use administration::Administration;
 use environment::Prepared;
 use idempotency::Keys;
 
@@ -108,6 +112,7 @@ struct Inner {
     pools: Arc<Pools>,
     memory: Arc<Memory>,
     draining: AtomicBool,
+    administration: Administration,
     transfers: TransferLimiter,
     watchers: TransferLimiter,
     keys: Arc<Keys>,
@@ -140,6 +145,8 @@ struct Host {
     stores: Result<Arc<Stores>, &'static str>,
     metrics: Arc<Metrics>,
     audit: AuditLog,
+    /// What tenants are billed for.
+    usage: Arc<Collector>,
     /// Executions that can be asked for.
     results: Arc<Results>,
     /// What may be held of requests, executions and results.
@@ -152,6 +159,10 @@ struct Host {
 }
 
 impl Host {
+    fn observer(&self, tenant: &str) -> Observer {
+        Observer::of(&self.metrics, &self.audit, &self.usage, tenant)
+    }
+
     fn workdirs(&self) -> Result<Arc<Workdirs>, WorkdirError> {
         let mut slot = self.workdirs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(workdirs) = &*slot {
@@ -292,6 +303,7 @@ impl Engine {
         }
         // Last: they collect the kernels that they forked.
         self.stop_templates().await;
+        self.flush_usage().await;
     }
 
     /// Where what happens is recorded, if anywhere.
@@ -310,6 +322,12 @@ impl Engine {
             return Err(EngineError::Draining);
         }
         Ok(())
+    }
+
+    /// Whether something new may begin, of which what runs already is no part.
+    fn check_admits(&self, tenant: &str) -> Result<(), EngineError> {
+        self.check_open(tenant)?;
+        self.check_paused(tenant)
     }
 
     /// The tenant's part of what may be held of requests, executions and results.
@@ -338,7 +356,7 @@ impl Engine {
     }
 
     fn observer(&self, tenant: &str) -> Observer {
-        Observer::of(&self.inner.host.metrics, &self.inner.host.audit, tenant)
+        self.inner.host.observer(tenant)
     }
 }
 

@@ -23,6 +23,7 @@ pub mod session;
 pub mod settings;
 pub mod stores;
 pub mod template;
+pub mod usage;
 
 #[cfg(any(test, feature = "testing"))]
 pub use engine::testing;

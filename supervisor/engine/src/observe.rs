@@ -15,6 +15,8 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::Cause;
 
+use crate::usage::Collector;
+
 pub use vivarium_metrics::families::ports::PortResult;
 pub use vivarium_metrics::families::queue::Refusal;
 pub use vivarium_metrics::families::quotas::Quota;
@@ -37,17 +39,30 @@ struct Counted {
     metrics: Arc<Metrics>,
     tenant: Arc<str>,
     audit: AuditLog,
+    usage: Arc<Collector>,
 }
 
 impl Observer {
-    pub fn of(metrics: &Arc<Metrics>, audit: &AuditLog, tenant: &str) -> Self {
-        let (metrics, audit) = (Arc::clone(metrics), audit.clone());
-        Self(Some(Counted { metrics, tenant: tenant.into(), audit }))
+    pub fn of(
+        metrics: &Arc<Metrics>,
+        audit: &AuditLog,
+        usage: &Arc<Collector>,
+        tenant: &str,
+    ) -> Self {
+        let (metrics, audit, usage) = (Arc::clone(metrics), audit.clone(), Arc::clone(usage));
+        Self(Some(Counted { metrics, tenant: tenant.into(), audit, usage }))
     }
 
     /// The audit log, if there is one.
     pub(crate) fn audit(&self) -> Option<&AuditLog> {
         self.0.as_ref().map(|counted| &counted.audit).filter(|audit| audit.is_on())
+    }
+
+    /// Adds to what the tenant is billed for.
+    fn bill(&self, add: impl FnOnce(&Collector, &Arc<str>)) {
+        if let Some(Counted { usage, tenant, .. }) = &self.0 {
+            add(usage, tenant);
+        }
     }
 
     fn count(&self, count: impl FnOnce(&Metrics, &str)) {
@@ -59,6 +74,7 @@ impl Observer {
     /// A session's first kernel is ready.
     pub fn session_started(&self, after: Duration) {
         self.count(|to, tenant| to.sessions.started(tenant, after));
+        self.bill(Collector::session_started);
     }
 
     pub fn session_not_started(&self, layer: Option<Layer>) {
@@ -116,6 +132,7 @@ impl Observer {
             to.output.printed(tenant, Stream::Stdout, stdout_bytes, stdout_truncated);
             to.output.printed(tenant, Stream::Stderr, stderr_bytes, stderr_truncated);
         });
+        self.bill(|usage, tenant| usage.execution_ended(tenant, outcome, ran));
     }
 
     /// A connection to a port of a session was made, or was not.

@@ -18,11 +18,13 @@ mod egress;
 mod overrides;
 mod quotas;
 mod tenants;
+mod tokens;
 
 pub use egress::{Egress, GateSource, SecretSource, TenantSecret};
 pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};
+pub use tokens::TenantToken;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -33,6 +35,7 @@ pub struct Settings {
     pub audit: Audit,
     pub homes: Homes,
     pub egress: Egress,
+    pub usage: Usage,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
     /// Tenants by name. None: whoever connects is the one tenant `default`.
@@ -110,6 +113,13 @@ pub enum LogFormat {
     Auto,
     Json,
     Text,
+}
+
+/// `[usage]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub flush_interval: Duration,
+    pub keep: Duration,
 }
 
 /// `[preview]`

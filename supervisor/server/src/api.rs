@@ -12,6 +12,7 @@ use axum::middleware;
 use tower_http::catch_panic::CatchPanicLayer;
 use vivarium_engine::Engine;
 
+mod admin;
 mod auth;
 mod body;
 mod connections;
@@ -30,6 +31,7 @@ mod refused;
 mod reply;
 mod routes;
 mod run_body;
+mod scopes;
 mod serve;
 mod shaping;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! For each key a flag overrides a variable, which overrides the file, which overrides the default.
 //! Resolving must never stop at the first error, and never ignore an unknown word.
 
+mod bounded;
 mod check;
 pub mod environment;
 mod error;
@@ -15,9 +16,11 @@ mod of_tenant;
 mod raw_setting;
 mod reload;
 mod render;
+mod token_file;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vivarium_api_types::PolicySource;
@@ -34,6 +37,7 @@ pub use render::{markdown, sample, show, show_json};
 pub use value::{Value, ValueError};
 
 use vivarium_engine::settings::Settings;
+use vivarium_protocol::error_chain;
 
 use raw_setting::{DEFAULT_ENVIRONMENT, ParsedSource};
 
@@ -42,6 +46,8 @@ pub struct Sources {
     /// What the defaults depend on.
     pub host: Host,
     pub file: Option<File>,
+    /// The service's credentials (`$CREDENTIALS_DIRECTORY`, `systemd.exec(5)`).
+    pub credentials: Option<PathBuf>,
     pub variables: Vec<(String, String)>,
     pub flags: Vec<RawSetting>,
 }
@@ -101,6 +107,7 @@ pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
             merge.apply(given);
         }
     }
+    merge.read_token_files(sources.credentials.as_deref());
     merge.finish()
 }
 
@@ -171,6 +178,7 @@ impl Merge {
             Setter::Audit(set) => set(&mut self.settings.audit, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
             Setter::Egress(set) => set(&mut self.settings.egress, &value),
+            Setter::Usage(set) => set(&mut self.settings.usage, &value),
             Setter::Environment(set) => {
                 set(self.settings.environments.entry(name()).or_default(), &value)
             }
@@ -190,6 +198,25 @@ impl Merge {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.path() == path) {
             entry.value = Some(value);
             entry.origin = origin;
+        }
+    }
+
+    /// Adds the tokens that are in files of their own.
+    fn read_token_files(&mut self, credentials: Option<&Path>) {
+        let entries = self.entries.iter();
+        let origins: BTreeMap<_, _> =
+            entries.map(|entry| (entry.path(), entry.origin.clone())).collect();
+        for (name, tenant) in &mut self.settings.tenants {
+            let Some(file) = &tenant.token_hashes_file else { continue };
+            let path = format!("tenant.{name}.token_hashes_file");
+            match token_file::read(file, credentials) {
+                Ok(tokens) => tenant.tokens.extend(tokens),
+                Err(error) => {
+                    let origin = origins.get(&path).cloned().unwrap_or(Origin::Default);
+                    let message = format!("{path}: {}", error_chain(&error));
+                    self.errors.push(ConfigError { origin, message });
+                }
+            }
         }
     }
 

@@ -27,7 +27,28 @@ pub struct Stall {
     pub time: Duration,
 }
 
+/// What is billed to a tenant: CPU time so far and memory now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantMeter {
+    pub tenant: String,
+    pub cpu_us: Option<u64>,
+    pub memory_bytes: Option<u64>,
+}
+
 impl Tree {
+    /// The meters of every tenant that ever had a session here. Reads two files for each.
+    pub fn meters(&self) -> Vec<TenantMeter> {
+        let dirs = super::tree::children(&self.root().join(TENANTS)).unwrap_or_default();
+        let meter = |dir: &std::path::PathBuf| {
+            Some(TenantMeter {
+                tenant: dir.file_name()?.to_str()?.to_owned(),
+                cpu_us: files::keyed(&dir.join("cpu.stat"), "usage_usec"),
+                memory_bytes: files::number(&dir.join("memory.current")),
+            })
+        };
+        dirs.iter().filter_map(meter).collect()
+    }
+
     /// What every tenant that ever had a session here has used. Reads some ten files for each.
     pub fn tenants(&self) -> Vec<TenantUsage> {
         // A directory that can not be listed has nothing to tell.

@@ -94,7 +94,7 @@ impl Engine {
         stores: Option<Arc<StoreLease>>,
         has_gate: bool,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        self.check_open(tenant)?;
+        self.check_admits(tenant)?;
         let settings = self.settings_of(tenant);
         let id = request::id(spec.id)?;
         let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());

@@ -30,7 +30,7 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let (code, cursor, context) = checked(request.into())?;
         let work = Work::Assist { kind: T::KIND, code, cursor };
-        self.check_open(tenant)?;
+        self.check_admits(tenant)?;
         let session = self.find(tenant, id)?;
         let spec = WorkSpec {
             work,

@@ -102,7 +102,7 @@ impl Engine {
         id: &str,
         spec: ContextSpec,
     ) -> Result<ContextInfo, EngineError> {
-        self.check_open(tenant)?;
+        self.check_admits(tenant)?;
         let name = request::id(spec.id)?;
         let session = self.find(tenant, id)?;
         session.started().await.map_err(EngineError::NotStarted)?;

@@ -132,6 +132,11 @@ pub enum EngineError {
     AuditUnavailable,
     #[error("the daemon is shutting down")]
     Draining,
+    /// An administrator takes no new work for now.
+    #[error("the daemon is paused: it takes no new work until it is resumed{}", because(.0))]
+    Paused(Option<String>),
+    #[error("this tenant is paused: its new work is refused until it is resumed{}", because(.0))]
+    TenantPaused(Option<String>),
     /// A defect of ours, or the daemon has run out of something.
     #[error("{0}")]
     Internal(String),
@@ -193,6 +198,8 @@ impl EngineError {
             Self::EgressUnavailable(_) => "egress_unavailable",
             Self::AuditUnavailable => "audit_unavailable",
             Self::Draining => "draining",
+            Self::Paused(_) => "paused",
+            Self::TenantPaused(_) => "tenant_paused",
             Self::Internal(_) => "internal",
             Self::NotStarted(failure) => match failure.transient {
                 Some(Transient::Descriptors) => "no_descriptors",
@@ -222,6 +229,7 @@ impl EngineError {
             | Self::AuditUnavailable
             | Self::Draining => Some(Duration::from_secs(5)),
             Self::QuotaExceeded(exceeded) => Some(exceeded.retry_after),
+            Self::Paused(_) | Self::TenantPaused(_) => Some(Duration::from_secs(30)),
             Self::NoCapacity(shortage) => Some(shortage.retry_after()),
             Self::NotStarted(failure) if failure.transient.is_some() => {
                 Some(Duration::from_secs(1))
@@ -229,6 +237,10 @@ impl EngineError {
             _ => None,
         }
     }
+}
+
+fn because(reason: &Option<String>) -> String {
+    reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -204,7 +204,7 @@ impl Engine {
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         let ExecutionOptions { response, idempotency_key, reservation } = options;
         self.once(tenant, idempotency_key, async move {
-            engine.check_open(&owner)?;
+            engine.check_admits(&owner)?;
             let admission = engine.admit(&owner)?;
             let (session, is_new) = match engine.find(&owner, &id) {
                 Err(EngineError::UnknownSession(_)) if create => {

@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::outcome::Cause;
 
 use super::Inner;
-use crate::observe::Observer;
 
 /// The least time between two looks, unless somebody asks for one.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -22,8 +21,7 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration, deadlines: Arc<Not
         engine.host.results.forget_expired();
         for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
             tracing::info!(session = session.identity.id, "reaping a session");
-            Observer::of(&engine.host.metrics, &engine.host.audit, &session.identity.tenant)
-                .session_reaped();
+            engine.host.observer(&session.identity.tenant).session_reaped();
             // Each on its own: one that dies slowly must not keep the others alive.
             tokio::spawn(async move { session.close(Cause::Expired).await });
         }

@@ -17,6 +17,7 @@ impl Engine {
         self.inner.host.audit.reload(&settings.audit);
         let ceilings = settings.ceilings();
         tenants::announce(&ceilings, &settings, &self.inner.host);
+        self.schedule_usage(&settings);
         *self.inner.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.into();
         self.build_templates().await;
         self.arrange_pools();

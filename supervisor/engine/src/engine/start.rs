@@ -12,6 +12,7 @@ use vivarium_metrics::Metrics;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Layer, Report};
 
+use super::administration::Administration;
 use super::environment::Prepared;
 use super::{Engine, Host, Inner, StartError, homes, pools, reaper, sampler, tenants, trial};
 use crate::backend::inspect::{self, InspectError};
@@ -74,6 +75,7 @@ impl Engine {
             pools: Arc::new(pools),
             memory,
             draining: AtomicBool::new(false),
+            administration: Administration::default(),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),
@@ -118,6 +120,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         cgroups,
         metrics,
         audit,
+        usage: Arc::default(),
         budget: budget(settings, &results),
         results,
         quotas: Arc::default(),

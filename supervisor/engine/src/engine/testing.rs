@@ -22,7 +22,7 @@ use crate::egress::Egress;
 use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
     AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview,
-    Sandbox, Server, Session, Settings, Tenant,
+    Sandbox, Server, Session, Settings, Tenant, Usage,
 };
 use crate::template::Template;
 
@@ -92,6 +92,10 @@ pub fn settings() -> Settings {
         },
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         egress: EgressSettings::default(),
+        usage: Usage {
+            flush_interval: Duration::from_secs(3600),
+            keep: Duration::from_secs(86_400),
+        },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenants: BTreeMap::new(),
         sources: Arc::default(),
@@ -100,7 +104,7 @@ pub fn settings() -> Settings {
 }
 
 pub fn tenant(token: &str) -> Tenant {
-    Tenant { tokens: vec![TokenHash::of(token)], ..Tenant::default() }
+    Tenant { tokens: vec![TokenHash::of(token).into()], ..Tenant::default() }
 }
 
 /// An engine, and the agents that it launches.
@@ -141,6 +145,7 @@ pub fn engine_with(
         egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
         metrics,
         audit: AuditLog::default(),
+        usage: Arc::default(),
         budget: super::start::budget(&settings, &results),
         results,
         quotas: Arc::default(),

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use vivarium_api_types::TokenHash;
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::Limit;
 
 use vivarium_egress::Allow;
 
-use super::{Overrides, Quotas, Settings, TenantSecret};
+use super::{Overrides, Quotas, Settings, TenantSecret, TenantToken};
 
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tenant {
-    pub tokens: Vec<TokenHash>,
+    pub tokens: Vec<TenantToken>,
+    /// A file with more of them, as configured.
+    pub token_hashes_file: Option<String>,
     pub max_sessions: Limit,
     pub quotas: Quotas,
     /// The environments that it may use; all if there are none.
@@ -42,6 +43,7 @@ impl Default for Tenant {
     fn default() -> Self {
         Self {
             tokens: Vec::new(),
+            token_hashes_file: None,
             max_sessions: Limit::Unlimited,
             quotas: Quotas::default(),
             allowed_environments: None,
@@ -78,13 +80,6 @@ impl Default for Ceilings {
 }
 
 impl Settings {
-    /// The tenant that a token of this hash belongs to.
-    pub fn tenant_of(&self, hash: &TokenHash) -> Option<&str> {
-        let mut tenants = self.tenants.iter();
-        let found = tenants.find(|(_, tenant)| tenant.tokens.contains(hash));
-        found.map(|(name, _)| name.as_str())
-    }
-
     /// How many sessions this tenant may have of its own. One that is not configured, as in an
     /// engine of the command line's, is bounded by the maximum of all alone.
     pub fn max_sessions_of(&self, tenant: &str) -> Limit {
@@ -117,22 +112,6 @@ impl Settings {
 mod tests {
     use super::*;
     use crate::engine::testing::settings;
-
-    #[test]
-    fn a_token_is_its_tenants_and_nobody_elses() {
-        let mut settings = settings();
-        assert_eq!(settings.tenant_of(&TokenHash::of("a")), None);
-        for (name, tokens) in [("one", ["a", "b"]), ("two", ["c", "d"])] {
-            let tokens = tokens.map(TokenHash::of).to_vec();
-            settings.tenants.insert(name.to_owned(), Tenant { tokens, ..Tenant::default() });
-        }
-        for (token, tenant) in [("a", "one"), ("b", "one"), ("d", "two")] {
-            assert_eq!(settings.tenant_of(&TokenHash::of(token)), Some(tenant));
-        }
-        for other in ["", "e", "one"] {
-            assert_eq!(settings.tenant_of(&TokenHash::of(other)), None);
-        }
-    }
 
     #[test]
     fn without_tenants_there_is_one() {

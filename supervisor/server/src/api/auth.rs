@@ -1,14 +1,16 @@
-//! Authentication: the tenant whose token a request presents (RFC 6750, 2.1).
+//! Authentication: the tenant whose token a request presents (RFC 6750, 2.1), and whether the token
+//! is for what it asks ([`scopes`]).
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use vivarium_api_types::TokenHash;
-use vivarium_engine::settings::{DEFAULT_TENANT, Settings};
+use jiff::Timestamp;
+use vivarium_api_types::{Scope, TokenHash};
+use vivarium_engine::settings::{DEFAULT_TENANT, Settings, TenantToken};
 
 use super::connections::{Activity, Peer};
 use super::problem::Challenge;
-use super::{Problem, Shared};
+use super::{Problem, Shared, scopes};
 
 /// The authenticated tenant. A route can act for no other.
 pub(super) struct Caller(pub(super) String);
@@ -18,10 +20,11 @@ impl FromRequestParts<Shared> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Self, Problem> {
         let settings = api.engine.settings();
-        if settings.tenants.is_empty() {
+        let required = scopes::required(parts)?;
+        if settings.tenants.is_empty() && required != Scope::Admin {
             return Ok(Self(DEFAULT_TENANT.to_owned()));
         }
-        let tenant = authenticate(&settings, &parts.headers).inspect_err(|_| {
+        let (tenant, token) = authenticate(&settings, &parts.headers).inspect_err(|_| {
             let has_token = parts.headers.contains_key(header::AUTHORIZATION);
             let reason = if has_token { "unknown token" } else { "no token" };
             let peer = || match parts.extensions.get::<Peer>() {
@@ -31,6 +34,7 @@ impl FromRequestParts<Shared> for Caller {
             };
             api.engine.audit().auth_failed(peer, reason);
         })?;
+        scopes::check(token.scopes, required)?;
         if settings.tenants.len() > 1
             && let Some(activity) = parts.extensions.get::<Activity>()
         {
@@ -40,14 +44,14 @@ impl FromRequestParts<Shared> for Caller {
     }
 }
 
-/// The tenant whose token is presented.
+/// The token that is presented, and its tenant.
 ///
 /// # Errors
 /// 401, with the challenge of RFC 6750, 3.
 pub(super) fn authenticate<'a>(
     settings: &'a Settings,
     headers: &HeaderMap,
-) -> Result<&'a str, Problem> {
+) -> Result<(&'a str, &'a TenantToken), Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         let detail = "this needs the token of a tenant: Authorization: Bearer TOKEN \
@@ -55,11 +59,18 @@ pub(super) fn authenticate<'a>(
         return Err(refuse(Challenge::NoToken, detail));
     };
     let token = value.to_str().ok().and_then(bearer).filter(|_| values.next().is_none());
-    let tenant = token.and_then(|token| settings.tenant_of(&TokenHash::of(token)));
-    tenant.ok_or_else(|| {
+    let Some((tenant, token)) = token.and_then(|token| settings.token(&TokenHash::of(token)))
+    else {
         let detail = "this is the token of no tenant: it may be mistyped, or no longer be valid";
-        refuse(Challenge::InvalidToken, detail)
-    })
+        return Err(refuse(Challenge::InvalidToken, detail));
+    };
+    // Only who has the token learns that it was one.
+    if token.has_expired(Timestamp::now()) {
+        let detail = "this token has expired: ask for a new one";
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "token_expired", detail);
+        return Err(problem.challenge(Challenge::InvalidToken));
+    }
+    Ok((tenant, token))
 }
 
 /// The token after the scheme, whose case does not matter (RFC 9110, 11.1).
@@ -85,7 +96,7 @@ mod tests {
         for value in values {
             headers.append(header::AUTHORIZATION, value.parse().unwrap());
         }
-        let tenant = authenticate(&settings, &headers).map(str::to_owned);
+        let tenant = authenticate(&settings, &headers).map(|(tenant, _)| tenant.to_owned());
         tenant.map_err(|problem| problem.detail.into())
     }
 

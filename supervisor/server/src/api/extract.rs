@@ -19,6 +19,9 @@ pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
 /// A request's JSON, or what stands for none, and its reservation of the daemon's memory.
 pub(super) struct OptionalJson<T>(pub(super) T, pub(super) Reservation);
 
+/// The JSON of an administrator, or what stands for none: small, and no tenant's.
+pub(super) struct AdminJson<T>(pub(super) T);
+
 /// The id in a path. An id that can not be decoded is an unknown session.
 pub(super) struct Id(pub(super) String);
 
@@ -65,6 +68,29 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalJson<T> {
         let (body, reservation) = read_optional_json(&mut parts, body, state).await?;
         let value = if body.is_empty() { T::default() } else { parse(&body)? };
         Ok(Self(value, reservation))
+    }
+}
+
+/// The most bytes of an administrator's request.
+const MAX_ADMIN_BYTES: usize = 16 << 10;
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for AdminJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let (mut body, mut bytes) = (Pieces::new(body), Vec::new());
+        while let Some(data) = body.next().await? {
+            if bytes.len() + data.len() > MAX_ADMIN_BYTES {
+                return Err(too_large(MAX_ADMIN_BYTES));
+            }
+            bytes.extend_from_slice(&data);
+        }
+        match bytes.is_empty() {
+            true => Ok(Self(T::default())),
+            false if is_json(&parts.headers) => Ok(Self(parse(&bytes)?)),
+            false => Err(unsupported_type()),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
+use vivarium_api_types::Scope;
 use vivarium_engine::EngineError;
 use vivarium_engine::budget::Full;
 use vivarium_engine::stores::StoreError;
@@ -46,6 +47,9 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub fix: Option<Box<str>>,
+    /// The scope that the token lacks, as `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// Seconds after which to try again.
     #[serde(skip)]
     retry_after_secs: Option<NonZeroU32>,
@@ -57,8 +61,10 @@ pub struct Problem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Challenge {
     NoToken,
-    /// No tenant has the token.
+    /// No tenant has the token, or it has expired.
     InvalidToken,
+    /// The token is for something else.
+    InsufficientScope(Scope),
 }
 
 impl Problem {
@@ -72,6 +78,7 @@ impl Problem {
             field: None,
             quota: None,
             fix: None,
+            scope: None,
             retry_after_secs: None,
             challenge: None,
         }
@@ -79,6 +86,11 @@ impl Problem {
 
     pub(super) const fn challenge(mut self, challenge: Challenge) -> Self {
         self.challenge = Some(challenge);
+        self
+    }
+
+    pub(super) const fn scope(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
         self
     }
 
@@ -104,10 +116,18 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs.get()));
         }
         if let Some(challenge) = self.challenge {
-            let challenge = HeaderValue::from_static(match challenge {
-                Challenge::NoToken => "Bearer",
-                Challenge::InvalidToken => "Bearer error=\"invalid_token\"",
-            });
+            const SCOPE: &str = "Bearer error=\"insufficient_scope\", scope=";
+            let challenge = match challenge {
+                Challenge::NoToken => HeaderValue::from_static("Bearer"),
+                Challenge::InvalidToken => {
+                    HeaderValue::from_static("Bearer error=\"invalid_token\"")
+                }
+                // Three words, which fit a header.
+                Challenge::InsufficientScope(scope) => {
+                    HeaderValue::try_from(format!("{SCOPE}\"{scope}\""))
+                        .unwrap_or(HeaderValue::from_static("Bearer"))
+                }
+            };
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
@@ -153,13 +173,15 @@ impl From<EngineError> for Problem {
             | EngineError::TooManyPortConnections { .. }
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. }
-            | EngineError::QuotaExceeded(_) => StatusCode::TOO_MANY_REQUESTS,
+            | EngineError::QuotaExceeded(_)
+            | EngineError::TenantPaused(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::NoRoom(Full::Daemon { .. })
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
             | EngineError::EgressUnavailable(_)
             | EngineError::AuditUnavailable
-            | EngineError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            | EngineError::Draining
+            | EngineError::Paused(_) => StatusCode::SERVICE_UNAVAILABLE,
             EngineError::Store(error) => match error {
                 StoreError::Unknown(_) => StatusCode::NOT_FOUND,
                 StoreError::Exists(_) | StoreError::InUse { .. } => StatusCode::CONFLICT,

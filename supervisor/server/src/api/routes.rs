@@ -5,6 +5,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{Problem, Shared};
 
+mod admin;
 mod assist;
 mod commands;
 mod contexts;
@@ -33,4 +34,5 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(ports::routes())
         .merge(watch::routes())
         .merge(host::routes())
+        .merge(admin::routes())
 }

@@ -13,6 +13,7 @@ mod bodies;
 mod clients;
 mod events;
 mod files;
+mod scopes;
 mod tenants;
 mod words;
 

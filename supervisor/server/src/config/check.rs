@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vivarium_engine::settings::{Mode, Settings, Tenant};
+use vivarium_engine::settings::{Mode, Settings, Tenant, TenantToken};
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 
@@ -27,10 +27,14 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     }
     let mut owners = BTreeMap::new();
     for (name, tenant) in &settings.tenants {
-        for hash in &tenant.tokens {
+        for TenantToken { hash, .. } in &tenant.tokens {
             if let Some(owner) = owners.insert(*hash, name) {
                 let path = format!("tenant.{name}.token_sha256");
-                errors.push((path, format!("{hash} is a token of tenant {owner:?} too")));
+                let why = match owner == name {
+                    true => format!("{hash} is there twice"),
+                    false => format!("{hash} is a token of tenant {owner:?} too"),
+                };
+                errors.push((path, why));
             }
         }
     }

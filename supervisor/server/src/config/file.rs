@@ -15,6 +15,9 @@ use crate::suggest;
 
 pub const DEFAULT_PATH: &str = "/etc/vivarium/vivarium.toml";
 
+/// Keys of a tenant of which it has one at least.
+const TOKENS: [&str; 3] = ["token_sha256", "token", "token_hashes_file"];
+
 #[derive(Debug, Clone)]
 pub struct File {
     pub path: PathBuf,
@@ -157,6 +160,9 @@ impl Reader<'_> {
             if matches!(key.default, DefaultValue::Required(_)) && !table.contains_key(key.name) {
                 self.error(at, format!("{}: is missing", key.path(Some(&name))));
             }
+        }
+        if !TOKENS.iter().any(|key| table.contains_key(*key)) {
+            self.error(at, format!("tenant.{name}.token_sha256: is missing"));
         }
         self.parsed.tenants.push(name);
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use vivarium_engine::settings::{
-    Audit, Egress, Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant,
+    Audit, Egress, Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant, Usage,
 };
 
 use crate::config::host::Host;
@@ -26,6 +26,8 @@ pub enum Section {
     Egress,
     /// `[audit]`
     Audit,
+    /// `[usage]`
+    Usage,
     /// `[environments.<name>]`
     Environments,
     /// `[[tenant]]`
@@ -38,7 +40,7 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
@@ -46,6 +48,7 @@ impl Section {
         Self::Homes,
         Self::Egress,
         Self::Audit,
+        Self::Usage,
         Self::Environments,
         Self::Tenant,
         Self::TenantSandbox,
@@ -62,6 +65,7 @@ impl Section {
             Self::Homes => "homes",
             Self::Egress => "egress",
             Self::Audit => "audit",
+            Self::Usage => "usage",
             Self::Environments => "environments",
             Self::Tenant => "tenant",
             Self::TenantSandbox => "tenant.sandbox",
@@ -120,6 +124,10 @@ impl Section {
                 "What sessions of network `trusted` reach, through the egress gate: \
                  [network](network.md). A reload changes the rules of running sessions too, for \
                  connections from then on."
+            }
+            Self::Usage => {
+                "The ledger of what each tenant uses, below `server.state_dir`: see \
+                 [administration](administration.md#usage)."
             }
             Self::Environments => {
                 "Interpreters by name. `default` always exists and serves sessions that name no \
@@ -251,6 +259,7 @@ pub enum Setter {
     Homes(Set<Homes>),
     Egress(Set<Egress>),
     Audit(Set<Audit>),
+    Usage(Set<Usage>),
     Environment(Set<Environment>),
     Tenant(Set<Tenant>),
     /// A value of `[sandbox]` for one tenant.
@@ -303,6 +312,7 @@ impl Key {
             Setter::Homes(_) => Section::Homes,
             Setter::Egress(_) => Section::Egress,
             Setter::Audit(_) => Section::Audit,
+            Setter::Usage(_) => Section::Usage,
             Setter::Environment(_) => Section::Environments,
             Setter::Tenant(_) => Section::Tenant,
             Setter::TenantSandbox(_) => Section::TenantSandbox,

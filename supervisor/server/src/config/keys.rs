@@ -11,6 +11,8 @@ mod server;
 mod session;
 mod tenant;
 mod tenant_overrides;
+pub(crate) mod token;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use vivarium_engine::settings::{
     AgentBinary, Audit, Egress, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server,
-    Session, Settings,
+    Session, Settings, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -43,6 +45,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Homes => homes::KEYS,
         Section::Egress => egress::KEYS,
         Section::Audit => audit::KEYS,
+        Section::Usage => usage::KEYS,
         Section::Environments => environments::KEYS,
         Section::Tenant => tenant::KEYS,
         Section::TenantSandbox => &tenant_overrides::SANDBOX,
@@ -146,6 +149,7 @@ pub(crate) fn blank() -> Settings {
             expire_after: None,
         },
         egress: Egress::default(),
+        usage: Usage { flush_interval: Duration::ZERO, keep: Duration::ZERO },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),
         sources: Default::default(),

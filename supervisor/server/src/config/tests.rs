@@ -315,7 +315,8 @@ fn tenants_have_tokens_and_ceilings() {
     let tenants = &config.settings.tenants;
     let at = |value| Limit::new(value).unwrap();
     let expected = Tenant {
-        tokens: vec![TokenHash::of("2")],
+        tokens: vec![TokenHash::of("2").into()],
+        token_hashes_file: None,
         max_sessions: at(5),
         ceilings: Ceilings {
             cpu_weight: 300,
@@ -326,7 +327,7 @@ fn tenants_have_tokens_and_ceilings() {
         ..Tenant::default()
     };
     assert_eq!(tenants["b"], expected);
-    let plain = Tenant { tokens: vec![TokenHash::of("1")], ..Tenant::default() };
+    let plain = Tenant { tokens: vec![TokenHash::of("1").into()], ..Tenant::default() };
     assert_eq!(tenants["default"], plain);
     assert_eq!(show_json(&config)["tenant.b.max_procs"]["origin"], "/etc/v.toml:8");
     // What is shown reads back as the same.

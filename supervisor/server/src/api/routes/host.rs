@@ -52,6 +52,9 @@ async fn readyz(State(api): State<Shared>) -> ApiResult<Health> {
     if api.engine.is_draining() {
         return Err(EngineError::Draining.into());
     }
+    if let Some(paused) = api.engine.paused() {
+        return Err(EngineError::Paused(paused.reason).into());
+    }
     Ok(Answer(Health { status: "ok" }))
 }
 

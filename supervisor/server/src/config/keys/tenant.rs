@@ -1,11 +1,10 @@
 //! `[[tenant]]`
 
-use vivarium_api_types::TokenHash;
 use vivarium_engine::settings::Rate;
 
 use vivarium_protocol::units::UNLIMITED;
 
-use super::{egress, put};
+use super::{egress, put, token};
 use crate::config::duration;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
@@ -43,13 +42,47 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "token_sha256",
         kind: Kind::Texts,
-        default: DefaultValue::Required("[\"64 hexadecimal digits\"]"),
+        default: DefaultValue::Unset("no tokens but those of `token` and `token_hashes_file`"),
         flag: None,
         reloads: true,
-        doc: "SHA-256 hashes, 64 hexadecimal digits each, of the tenant's tokens. Give several \
-              to replace a token without a gap. Create tokens with `vivarium tenant token`, \
-              which prints token and hash: the hash of a guessable token can be guessed.",
-        set: Setter::Tenant(|tenant, value| put(&mut tenant.tokens, token_hashes(value))),
+        doc: "SHA-256 hashes, 64 hexadecimal digits each, of the tenant's tokens, which may `run` and \
+              do not expire. Create tokens with `vivarium tenant token` or `vivarium admin token new`, \
+              which print token and hash: the hash of a guessable token can be guessed. A tenant has \
+              at least one token, here or in one of the next two.",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.tokens.extend(token::hashes(value)?);
+            Ok(())
+        }),
+    },
+    Key {
+        name: "token",
+        kind: Kind::Tables,
+        default: DefaultValue::Unset("none"),
+        flag: None,
+        reloads: true,
+        doc: "Tokens with more said about them, each an entry `[[tenant.token]]` of `hash` (as in \
+              `token_sha256`), `scopes` (of `read`, `run`, which includes `read`, and `admin`, which \
+              is for the whole daemon and includes neither; `[\"run\"]` if not given), `expires` (a \
+              time with its offset, such as `2027-01-31T00:00:00Z`) and `name` (for people, logs and \
+              `vivarium admin tenants`).",
+        set: Setter::Tenant(|tenant, value| {
+            tenant.tokens.extend(token::entries(value)?);
+            Ok(())
+        }),
+    },
+    Key {
+        name: "token_hashes_file",
+        kind: Kind::Text,
+        default: DefaultValue::Unset("no file"),
+        flag: None,
+        reloads: true,
+        doc: "A file with more tokens, read at start and on a reload: a line each, of a hash and, \
+              where they are not the usual, `scopes=read,run`, `expires=TIME` and `name=NAME`. A \
+              relative name is one of the service's credentials (`LoadCredential=`, \
+              `$CREDENTIALS_DIRECTORY`).",
+        set: Setter::Tenant(|tenant, value| {
+            put(&mut tenant.token_hashes_file, value.text().map(|path| Some(path.to_owned())))
+        }),
     },
     Key {
         name: "max_sessions",
@@ -252,24 +285,4 @@ fn rate(value: &Value) -> Result<Option<Rate>, ValueError> {
     let count = count.parse().ok().filter(|count| (1..=MAX_RATE_COUNT).contains(count));
     let per = duration::parse(per)?;
     Ok(Some(Rate { count: count.ok_or_else(unfit)?, per }))
-}
-
-fn token_hashes(value: &Value) -> Result<Vec<TokenHash>, ValueError> {
-    // The message must not repeat the value, which may be a token.
-    let not = |what: &str| ValueError::Unfit(format!("{what}: give SHA-256 hashes, never tokens"));
-    let Value::List(items) = value else { return Err(not("not a list of strings")) };
-    let mut hashes = Vec::new();
-    for item in items {
-        let Value::Text(text) = item else { return Err(not("an item is no string")) };
-        let hash = TokenHash::from_hex(text)
-            .ok_or_else(|| not("an item is not of 64 hexadecimal digits"))?;
-        if hashes.contains(&hash) {
-            return Err(ValueError::Unfit(format!("{hash} is there twice")));
-        }
-        hashes.push(hash);
-    }
-    if hashes.is_empty() {
-        return Err(ValueError::Unfit("an empty list: nobody could be this tenant".to_owned()));
-    }
-    Ok(hashes)
 }

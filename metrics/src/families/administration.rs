@@ -1,0 +1,103 @@
+//! What administrators do, and what they have to know of the daemon itself.
+
+use super::Family;
+use crate::MetricsError;
+use crate::handles::{Counter, Gauge};
+use crate::register::Register;
+
+/// What an administrator does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    Pause,
+    Resume,
+    Drain,
+}
+
+impl Act {
+    const ALL: [Self; 3] = [Self::Pause, Self::Resume, Self::Drain];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Drain => "drain",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Administration {
+    acts: Counter<1>,
+    paused: Gauge<0>,
+    tenant_paused: Gauge<1>,
+    draining: Gauge<0>,
+    flushes: Counter<1>,
+}
+
+const fn outcome(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "failed" }
+}
+
+impl Family for Administration {
+    const TITLE: &'static str = "Administration";
+
+    fn declare(register: &mut Register) -> Result<Self, MetricsError> {
+        let family = Self {
+            acts: register.counter(
+                "vivarium_admin_acts_total",
+                &["act"],
+                "Acts of administrators: `pause`, `resume`, `drain`.",
+            )?,
+            paused: register.gauge(
+                "vivarium_paused",
+                &[],
+                "1 while the daemon is paused for all tenants, else 0.",
+            )?,
+            tenant_paused: register.gauge(
+                "vivarium_tenant_paused",
+                &["tenant"],
+                "1 while the tenant is paused by itself; absent if it is not.",
+            )?,
+            draining: register.gauge(
+                "vivarium_draining",
+                &[],
+                "1 from the beginning of a drain on, else 0.",
+            )?,
+            flushes: register.counter(
+                "vivarium_usage_flushes_total",
+                &["outcome"],
+                "Writes of the usage ledger, by `outcome`: `ok`, `failed` (tried again; nothing is \
+                 lost while the daemon runs).",
+            )?,
+        };
+        for act in Act::ALL {
+            family.acts.begin([act.name()]);
+        }
+        for is_ok in [true, false] {
+            family.flushes.begin([outcome(is_ok)]);
+        }
+        Ok(family)
+    }
+}
+
+impl Administration {
+    pub fn acted(&self, act: Act) {
+        self.acts.add_one([act.name()]);
+    }
+
+    /// Scrape: whether new work is refused.
+    pub fn takes_work(&self, paused: bool, draining: bool) {
+        self.paused.set([], if paused { 1.0 } else { 0.0 });
+        self.draining.set([], if draining { 1.0 } else { 0.0 });
+    }
+
+    /// Scrape: a tenant that is paused.
+    pub fn has_paused(&self, tenant: &str) {
+        self.tenant_paused.set([tenant], 1.0);
+    }
+
+    pub fn ledger_flushed(&self, is_ok: bool) {
+        self.flushes.add_one([outcome(is_ok)]);
+    }
+}
