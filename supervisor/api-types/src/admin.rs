@@ -41,8 +41,6 @@ pub struct AdminStatus {
     pub buffered_bytes: u64,
     pub max_buffered_bytes: u64,
     pub usage: LedgerInfo,
-    /// Null where all tenants are in the configuration file.
-    pub tenant_source: Option<TenantSourceInfo>,
 }
 
 /// An environment as it is now.
@@ -76,20 +74,6 @@ pub struct LedgerInfo {
     pub error: Option<String>,
     /// Files that were put aside at start, as they were damaged.
     pub damaged: Vec<String>,
-}
-
-/// Where tenants come from besides the configuration file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TenantSourceInfo {
-    /// The directory or command.
-    pub source: String,
-    /// `ok`, or `stale`: what is there cannot be used, and the last good set is.
-    pub state: String,
-    /// When it was last read and could be used.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub read_at: Option<Timestamp>,
-    /// What is wrong with it.
-    pub error: Option<String>,
 }
 
 /// Whom to pause or resume.

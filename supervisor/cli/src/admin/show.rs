@@ -44,12 +44,6 @@ pub(super) fn status(status: &AdminStatus) -> Result<(), Failure> {
     let usage = &status.usage;
     let why = usage.error.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
     row("usage ledger", format!("{}{why}", usage.state));
-    if let Some(source) = &status.tenant_source {
-        let why = source.error.as_ref().map(|why| format!(": {}", escape(why)));
-        let text =
-            format!("{} {}{}", escape(&source.source), source.state, why.unwrap_or_default());
-        row("tenants from", text);
-    }
     print::out(print::table(&rows, &[]).as_bytes())
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use vivarium_api_types::{
     AdminStatus, AdminTenant, AdminTenantList, DrainReply, EnvironmentStatus, LedgerInfo,
-    TenantInfo, TenantList, TenantSourceInfo, TokenInfo, UsageRow,
+    TenantInfo, TenantList, TokenInfo, UsageRow,
 };
 use vivarium_metrics::Families;
 
@@ -30,7 +30,6 @@ pub(super) struct Administration {
     stop: Notify,
     /// Not there in an engine of the command line's, nor where it could not be kept.
     ledger: OnceLock<Result<Keeper, String>>,
-    tenant_source: Mutex<Option<TenantSourceInfo>>,
 }
 
 impl Default for Administration {
@@ -40,7 +39,6 @@ impl Default for Administration {
             pauses: Pauses::default(),
             stop: Notify::new(),
             ledger: OnceLock::new(),
-            tenant_source: Mutex::default(),
         }
     }
 }
@@ -116,11 +114,6 @@ impl Engine {
         self.inner.administration.stop.notified().await;
     }
 
-    /// Says how the source of tenants does.
-    pub fn tenant_source_is(&self, info: Option<TenantSourceInfo>) {
-        *self.inner.administration.lock_source() = info;
-    }
-
     pub fn status(&self) -> AdminStatus {
         let settings = self.settings();
         let (started_at, since) = self.inner.administration.started;
@@ -150,7 +143,6 @@ impl Engine {
             buffered_bytes: used.iter().map(|(_, bytes)| *bytes as u64).sum(),
             max_buffered_bytes: max as u64,
             usage: self.ledger_info(),
-            tenant_source: self.inner.administration.lock_source().clone(),
         }
     }
 
@@ -225,12 +217,6 @@ impl Engine {
     #[cfg(test)]
     fn count(&self, state: vivarium_api_types::SessionState) -> u64 {
         self.status().sessions.get(<&str>::from(state)).copied().unwrap_or(0)
-    }
-}
-
-impl Administration {
-    fn lock_source(&self) -> std::sync::MutexGuard<'_, Option<TenantSourceInfo>> {
-        self.tenant_source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -59,6 +59,9 @@ async fn no_token_does_what_it_is_not_for_on_any_route() {
         let is_read = method == "GET" && !is_admin && !path.contains("/ports/");
         let allowed = [("read", is_read), ("run", !is_admin), ("admin", is_admin)];
         for (index, (token, is_allowed)) in allowed.into_iter().enumerate() {
+            if is_allowed && path.ends_with("/watch") {
+                continue; // It would be answered for ever.
+            }
             let answer = server.with(token, &method, &path, "").await;
             if is_allowed {
                 counts[index] += 1;
