@@ -86,6 +86,122 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/admin/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain the daemon
+         * @description It takes no new work any more, waits for executions up to `session.exec_timeout`, and ends every
+         *     session. With `exit` it ends too, as after SIGTERM; without, it stays to answer, and only a restart
+         *     has it take work again.
+         */
+        post: operations["admin_drain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refuse new sessions and executions
+         * @description Of a tenant, or of all. What runs goes on. It outlasts a restart.
+         */
+        post: operations["admin_pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take new work again
+         * @description Of a tenant that was paused by itself, or of all. Neither undoes the other.
+         */
+        post: operations["admin_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the daemon does */
+        get: operations["admin_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List tenants with what they use now */
+        get: operations["admin_tenants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What tenants used
+         * @description By hour, day, month or in total, for billing.
+         */
+        get: operations["admin_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/homes": {
         parameters: {
             query?: never;
@@ -721,6 +837,111 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description How the daemon does. */
+        AdminStatus: {
+            /**
+             * Format: int64
+             * @description What the daemon holds of requests and results.
+             */
+            buffered_bytes: number;
+            /** @description Whether it takes no new work any more, and ends when its sessions have. */
+            draining: boolean;
+            /** @description The interpreters that sessions can use, ordered by name */
+            environments: components["schemas"]["EnvironmentStatus"][];
+            /**
+             * Format: int64
+             * @description The most that it may hold of them
+             */
+            max_buffered_bytes: number;
+            /** @description Memory for more sessions */
+            memory: components["schemas"]["MemoryCapacity"];
+            /** @description `auto`, `on` or `off` */
+            mode: string;
+            /** @description Since when and why new work is refused; null if it is not */
+            paused?: components["schemas"]["PauseInfo"] | null;
+            /** @description The tenants that are paused by themselves. */
+            paused_tenants: {
+                [key: string]: components["schemas"]["PauseInfo"];
+            };
+            /**
+             * Format: int32
+             * @description Its process on the host.
+             */
+            pid: number;
+            /**
+             * Format: int64
+             * @description Executions that wait in them.
+             */
+            queued: number;
+            /** @description Sessions by state; a state without any is left out. */
+            sessions: {
+                [key: string]: number;
+            };
+            /**
+             * Format: date-time
+             * @description When it was started
+             */
+            started_at: string;
+            /** @description How many tenants there are. */
+            tenants: number;
+            /**
+             * Format: int64
+             * @description How long it has run
+             */
+            uptime_seconds: number;
+            /** @description What it used */
+            usage: components["schemas"]["LedgerInfo"];
+            /** @description Version of the daemon */
+            version: string;
+        };
+        /** @description A tenant. A figure is null without the cgroup controller it needs. */
+        AdminTenant: {
+            /** @description False if it was removed and still has sessions. */
+            configured: boolean;
+            /**
+             * Format: double
+             * @description CPU time since the daemon started, in seconds.
+             */
+            cpu_seconds?: number | null;
+            /** @description The tenant's maximum of sessions */
+            max_sessions: number | "unlimited";
+            /**
+             * Format: int64
+             * @description Memory charged now
+             */
+            memory_bytes?: number | null;
+            /** @description Its name */
+            name: string;
+            /** @description Since when and why new work is refused; null if it is not */
+            paused?: components["schemas"]["PauseInfo"] | null;
+            /**
+             * Format: int64
+             * @description Processes and threads now
+             */
+            processes?: number | null;
+            /**
+             * Format: int64
+             * @description Executions that are waiting now.
+             */
+            queued: number;
+            /**
+             * Format: int64
+             * @description Sessions that are running code now.
+             */
+            running: number;
+            /**
+             * Format: int64
+             * @description The sessions, ordered by id
+             */
+            sessions: number;
+            /** @description Its tokens, as they are configured */
+            tokens: components["schemas"]["TokenInfo"][];
+        };
+        /** @description Every tenant that is configured or has sessions, ordered by name. */
+        AdminTenantList: {
+            /** @description The tenants, ordered by name */
+            tenants: components["schemas"]["AdminTenant"][];
+        };
         /** @description How an answer tells what came of an execution. */
         AnswerForm: {
             /**
@@ -982,6 +1203,21 @@ export interface components {
             /** @description What it used */
             usage: components["schemas"]["ExecutionUsage"];
         };
+        /** @description A drain has begun, or had before. */
+        DrainReply: {
+            /** @description Whether the daemon ends too */
+            exit: boolean;
+            /** @description Sessions that are left. */
+            sessions: number;
+        };
+        /** @description How to drain. */
+        DrainRequest: {
+            /**
+             * @description End the daemon after that, as SIGTERM does.
+             * @default false
+             */
+            exit: boolean;
+        };
         /** @description An image, such as a figure */
         EncodedImage: {
             /** @description Base64. */
@@ -1004,6 +1240,19 @@ export interface components {
             pool?: components["schemas"]["PoolInfo"] | null;
             /** @description Such as `3.11.2`. */
             python_version: string;
+            /** @description The process that kernels are forked from */
+            template: components["schemas"]["TemplateInfo"];
+        };
+        /** @description An environment as it is now. */
+        EnvironmentStatus: {
+            /** @description Layers of the sandbox by status: `enforced`, `partial`, `unavailable`, `off`. */
+            layers: {
+                [key: string]: string[];
+            };
+            /** @description Its name */
+            name: string;
+            /** @description Sessions ready in the pools of all tenants. */
+            pooled: number;
             /** @description The process that kernels are forked from */
             template: components["schemas"]["TemplateInfo"];
         };
@@ -1338,6 +1587,20 @@ export interface components {
             /** @description Why the previous kernel ended; null for the first */
             previous_end?: components["schemas"]["PreviousEnd"] | null;
         };
+        /** @description The ledger of what tenants used. */
+        LedgerInfo: {
+            /** @description Files that were put aside at start, as they were damaged. */
+            damaged: string[];
+            /** @description Why it fails or is off. */
+            error?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was last written; null if it was not yet
+             */
+            flushed_at?: string | null;
+            /** @description `kept`, `failing` (it cannot be written, and is tried again) or `off` */
+            state: string;
+        };
         /** @description The limits of a session: each a positive integer or `"unlimited"`. */
         LimitsInfo: {
             /** @description CPU cores, such as 0.5. */
@@ -1589,6 +1852,40 @@ export interface components {
             /** @description Path relative to the workdir. */
             name: string;
         };
+        /** @description Since when new work is refused, and why. */
+        PauseInfo: {
+            /** @description For people; tenants see it too. */
+            reason?: string | null;
+            /**
+             * Format: date-time
+             * @description Since when
+             */
+            since: string;
+        };
+        /** @description What is paused now. */
+        PauseReply: {
+            /** @description Since when and why new work is refused; null if it is not */
+            paused?: components["schemas"]["PauseInfo"] | null;
+            /** @description The tenants that are paused by themselves */
+            paused_tenants: {
+                [key: string]: components["schemas"]["PauseInfo"];
+            };
+            /** @description Whether this is on disk, so that it outlasts a restart. */
+            persistent: boolean;
+        };
+        /** @description Whom to pause or resume. */
+        PauseRequest: {
+            /**
+             * @description At most 200 characters, for people. Tenants see it too. Without meaning for a resume.
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * @description A tenant; all if it is left out.
+             * @default null
+             */
+            tenant: string | null;
+        };
         /** @description One limit, time or quota that holds. */
         PolicyEntry: {
             /** @description The key of the configuration, as `sandbox.max_memory_mb`. */
@@ -1664,6 +1961,8 @@ export interface components {
             fix?: string | null;
             /** @description The quota that is used up, as `execution_rate`. */
             quota?: string | null;
+            /** @description The scope that the token lacks */
+            scope?: components["schemas"]["Scope"] | null;
             /**
              * Format: int32
              * @description The HTTP status.
@@ -1784,6 +2083,11 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /**
+         * @description One of the things that a token may be for.
+         * @enum {string}
+         */
+        Scope: "read" | "run" | "admin";
         /** @description A session */
         SessionInfo: {
             /**
@@ -2158,6 +2462,87 @@ export interface components {
              */
             part: string;
         };
+        /** @description A token as it is configured. The token itself is known to nobody here. */
+        TokenInfo: {
+            /** @description Whether it is refused */
+            expired: boolean;
+            /**
+             * Format: date-time
+             * @description When it is refused from; null if never
+             */
+            expires?: string | null;
+            /** @description The first digits of its hash. */
+            hash_prefix: string;
+            /** @description Its name */
+            name?: string | null;
+            /** @description What it may do */
+            scopes: components["schemas"]["Scope"][];
+        };
+        /** @description What tenants used. */
+        UsageReport: {
+            /**
+             * Format: date-time
+             * @description The beginning
+             */
+            from: string;
+            /** @description In order of time and then of name; a tenant that used nothing in a period has no row there. */
+            rows: components["schemas"]["UsageRow"][];
+            /**
+             * Format: date-time
+             * @description The end
+             */
+            to: string;
+        };
+        /** @description What a tenant used in a period. */
+        UsageRow: {
+            /**
+             * Format: double
+             * @description CPU time
+             */
+            cpu_seconds: number;
+            /** @description How CPU time was measured; null if it was not */
+            cpu_source?: components["schemas"]["UsageSource"] | null;
+            /**
+             * Format: int64
+             * @description Bytes through the egress gate, both ways.
+             */
+            egress_bytes: number;
+            /**
+             * Format: date-time
+             * @description The end of the period
+             */
+            end: string;
+            /**
+             * Format: int64
+             * @description Executions that ran.
+             */
+            executions: number;
+            /**
+             * Format: int64
+             * @description Memory times time, in bytes times seconds.
+             */
+            memory_byte_seconds: number;
+            /** @description How memory was measured; null if it was not */
+            memory_source?: components["schemas"]["UsageSource"] | null;
+            /**
+             * Format: int64
+             * @description Sessions that were made.
+             */
+            sessions: number;
+            /**
+             * Format: date-time
+             * @description The beginning of the period
+             */
+            start: string;
+            /** @description The tenant that owns it */
+            tenant: string;
+        };
+        /**
+         * @description How a figure is measured: from the tenant's cgroup, which knows of every process; from what
+         *     executions report (for memory their peak, for as long as they ran); or from one and then the other.
+         * @enum {string}
+         */
+        UsageSource: "cgroup" | "executions" | "mixed";
         /** @description The value of a final expression */
         ValueInfo: {
             /** @description Representations by MIME type: text as it is, everything else in base64 */
@@ -2331,6 +2716,204 @@ export interface operations {
             };
             /** @description The daemon does not accept work now */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_drain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DrainRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description The drain has begun */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrainReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PauseRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PauseReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PauseRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PauseReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdminStatus"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_tenants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdminTenantList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_usage: {
+        parameters: {
+            query?: {
+                /** @description The beginning, by default 30 days ago. The hour that it is in counts. */
+                from?: string;
+                /** @description The end, by default now. The hour that it is in counts. */
+                to?: string;
+                /** @description What is added up in a row: `hour`, `day` (the default), `month` (UTC) or `total` */
+                period?: "hour" | "day" | "month" | "total";
+                /** @description Only of this tenant. */
+                tenant?: string;
+                /** @description `json` or `csv` */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                    "text/csv": string;
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
                 headers: {
                     [name: string]: unknown;
                 };
