@@ -32,14 +32,14 @@ impl Server {
     }
 }
 
-/// Every operation of the document under /v1, of a session that is there.
+/// Every operation of the document under /v1, of a session that is not there.
 async fn operations(server: &Server) -> Vec<(String, String)> {
     let document = server.call("GET", "/openapi.json", "").await.json();
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
             if path.starts_with("/v1/") && path != "/v1/admin/drain" {
-                found.push((method.to_uppercase(), path.replace("{id}", "a")));
+                found.push((method.to_uppercase(), path.replace("{id}", "nobody")));
             }
         }
     }
@@ -49,7 +49,6 @@ async fn operations(server: &Server) -> Vec<(String, String)> {
 #[tokio::test]
 async fn no_token_does_what_it_is_not_for_on_any_route() {
     let server = start(one_tenant());
-    assert_eq!(server.with("run", "POST", "/v1/sessions", r#"{"id": "a"}"#).await.status, 201);
     let mut counts = [0; 3];
     for (method, path) in operations(&server).await {
         if method == "DELETE" {
@@ -59,9 +58,6 @@ async fn no_token_does_what_it_is_not_for_on_any_route() {
         let is_read = method == "GET" && !is_admin && !path.contains("/ports/");
         let allowed = [("read", is_read), ("run", !is_admin), ("admin", is_admin)];
         for (index, (token, is_allowed)) in allowed.into_iter().enumerate() {
-            if is_allowed && path.ends_with("/watch") {
-                continue; // It would be answered for ever.
-            }
             let answer = server.with(token, &method, &path, "").await;
             if is_allowed {
                 counts[index] += 1;
