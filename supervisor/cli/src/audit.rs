@@ -233,19 +233,29 @@ fn tail(args: &TailArgs) -> Result<Exit, Failure> {
     for line in last {
         print::out(format!("{line}\n").as_bytes())?;
     }
-    while args.follow {
+    if args.follow {
+        return keep_following(&mut follow, &filter);
+    }
+    Ok(Exit::Ok)
+}
+
+fn keep_following(follow: &mut Follow, filter: &Filter) -> Result<Exit, Failure> {
+    loop {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "files grow without an event that all filesystems have"
+        )]
         sleep(LOOK_EVERY);
         let mut failed = None;
         let print = |line: &str| {
             failed = print::out(format!("{line}\n").as_bytes()).err();
             failed.is_none()
         };
-        follow.read(&filter, print).map_err(error)?;
+        follow.read(filter, print).map_err(|error| Failure::new(Exit::Error, &error))?;
         if let Some(failure) = failed {
             return Err(failure);
         }
     }
-    Ok(Exit::Ok)
 }
 
 fn export(args: &ExportArgs) -> Result<Exit, Failure> {

@@ -15,16 +15,16 @@ mod secrets;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::{Authority, Call, CallError, CallResponse};
 use vivarium_egress::{Allow, Rules};
-use vivarium_metrics::Metrics;
 
 use crate::settings::{GateSource, Settings};
 
+pub use accounting::Accounting;
 pub use authority::AuthorityError;
 pub use gate::GateError;
 pub use rules::covers;
@@ -37,7 +37,9 @@ const COMMANDS: usize = 64;
 #[derive(Debug)]
 pub struct SessionEgress {
     key: SessionKey,
-    tenant: String,
+    tenant: Arc<str>,
+    /// Its id, once it is served.
+    id: OnceLock<String>,
     /// The list of the request, tighter than the tenant's.
     asked: Option<Vec<Allow>>,
     /// What the session knows of its tenant's secrets: placeholders by name.
@@ -105,9 +107,9 @@ enum Command {
 
 impl Egress {
     /// Starts the keeper, and no gate.
-    pub fn new(source: GateSource, metrics: &Arc<Metrics>) -> Self {
+    pub fn new(source: GateSource, accounting: Accounting) -> Self {
         let (commands, receiver) = mpsc::channel(COMMANDS);
-        tokio::spawn(keeper::run(source, Arc::clone(metrics), receiver));
+        tokio::spawn(keeper::run(source, accounting, receiver));
         Self { commands, last_key: AtomicU64::new(0) }
     }
 
@@ -134,7 +136,8 @@ impl Egress {
         let allow = rules::allowed(settings, tenant, asked.as_deref());
         Ok(Arc::new(SessionEgress {
             key: self.last_key.fetch_add(1, Ordering::Relaxed) + 1,
-            tenant: tenant.to_owned(),
+            tenant: tenant.into(),
+            id: OnceLock::new(),
             asked,
             placeholders: secrets.iter().map(secrets::placeholder).collect(),
             authority,
@@ -145,7 +148,14 @@ impl Egress {
     }
 
     /// Has a session served from its listening socket, until [`Self::end`].
-    pub async fn serve(&self, session: Arc<SessionEgress>, listener: OwnedFd, settings: &Settings) {
+    pub async fn serve(
+        &self,
+        session: Arc<SessionEgress>,
+        id: &str,
+        listener: OwnedFd,
+        settings: &Settings,
+    ) {
+        session.id.get_or_init(|| id.to_owned());
         let rules = rules::of(settings, &session);
         self.send(Command::Serve { session, listener, rules }).await;
     }

@@ -1,12 +1,16 @@
 //! The program's own gate, from a session to a server of the test's on the host's loopback, which the
 //! operator permits by address.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
 use nix::sys::signal::Signal;
-use vivarium_tests::{Setup, processes, wait};
+use serde_json::{Value, json};
+use vivarium_tests::http::Client;
+use vivarium_tests::{Setup, processes, program, wait};
 
 use crate::trusted;
 
@@ -47,7 +51,10 @@ const PERMITTED: &str = "allow_addresses = [\"127.0.0.1\"]";
 #[test]
 fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
     let port = server();
-    let daemon = setup(port, PERMITTED).start();
+    let log = program::temp_dir();
+    fs::set_permissions(log.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let audit = format!("dir = {:?}", log.path().join("log"));
+    let daemon = setup(port, PERMITTED).config("audit", &audit).start();
     let session = daemon.session_with(&trusted());
     assert_eq!(session.execute(&get(port)).ok().stdout(), "200 outside\n");
     let other = session.execute(&get(port ^ 1)).ok().stdout().to_owned();
@@ -55,6 +62,23 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
     wait::until_true("bytes are counted", || {
         session.info()["usage"]["egress_in_bytes"].as_u64() >= Some(7)
     });
+    let usage = Client::connect(&daemon.unix()).json("GET", "/v1/admin/usage?period=total", None);
+    let usage = usage.expect_success();
+    assert!(usage["usage"][0]["egress_bytes"].as_u64() >= Some(7), "{usage}");
+    let id = session.info()["id"].clone();
+    let exported =
+        program::run(&["audit", "export", "--dir", log.path().join("log").to_str().unwrap()]);
+    let lines: Vec<Value> = serde_json::from_str(&exported.expect_code(0).stdout()).unwrap();
+    let decided: Vec<_> = lines
+        .iter()
+        .filter(|line| line["event"] == "egress" && line["session"] == id)
+        .map(|line| (line["port"].clone(), line["decision"].clone(), line["reason"].clone()))
+        .collect();
+    let expected = [
+        (json!(port), json!("allow"), json!("listed")),
+        (json!(port ^ 1), json!("deny"), json!("not_listed")),
+    ];
+    assert_eq!(decided, expected);
     daemon.stop_and_check();
 
     // A name on the list is not enough for an address of the host's.

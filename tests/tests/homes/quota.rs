@@ -21,7 +21,7 @@ fn full_home_runs_nothing_until_files_are_deleted() {
                     for n in range(5): os.link('/home/sandbox/one', f'/home/sandbox/name{n}')";
         run(&session, &format!("{fits}\n0"));
         let taken = used(&daemon, "a");
-        assert!(taken < 2 << 20 && taken >= 1 << 20, "{taken}");
+        assert!((1 << 20..2 << 20).contains(&taken), "{taken}");
         run(&session, "open('/home/sandbox/big', 'wb').write(b'x' * (3 << 20))");
         let body = json!({"code": "1"});
         let execute = || session.request("POST", "/execute", Some(&body));

@@ -1,14 +1,17 @@
 //! What the gate reports, counted in one place.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use vivarium_audit::{AuditLog, EgressDecision, Event};
 use vivarium_egress::decision::ConnectionNumber;
 use vivarium_egress::{Decided, Decision, Reason};
 use vivarium_metrics::Metrics;
 use vivarium_metrics::families::egress::Direction;
 
 use super::SessionEgress;
+use crate::usage::Collector;
 
 /// An allowed connection that ended.
 #[derive(Debug, Clone, Copy)]
@@ -21,44 +24,65 @@ pub(super) struct Ended {
     pub(super) cut: Option<Reason>,
 }
 
-/// A decision about a connection, before any byte goes to its destination.
-pub(super) fn decided(metrics: &Metrics, session: &SessionEgress, decided: &Decided) {
-    metrics.egress.decided(&session.tenant, outcome(decided));
+/// Where what sessions reach is counted, recorded and billed.
+#[derive(Debug, Clone)]
+pub struct Accounting {
+    pub metrics: Arc<Metrics>,
+    pub audit: AuditLog,
+    pub usage: Arc<Collector>,
+}
+
+impl Accounting {
+    /// Notes a decision about a connection, before any byte goes to its destination.
+    pub(super) fn decided(&self, session: &SessionEgress, decided: &Decided) {
+        self.metrics.egress.decided(&session.tenant, outcome(decided));
+        self.audit.record(|| Event::Egress(Box::new(event(session, decided))));
+        log(session, decided);
+    }
+
+    /// Notes the end of a connection.
+    pub(super) fn ended(&self, session: &SessionEgress, ended: Ended) {
+        let Ended { connection, bytes_in, bytes_out, duration, cut } = ended;
+        session.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        session.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        let tenant = &session.tenant;
+        self.metrics.egress.transferred(tenant, Direction::In, bytes_in);
+        self.metrics.egress.transferred(tenant, Direction::Out, bytes_out);
+        self.usage.egress(tenant, bytes_in.saturating_add(bytes_out));
+        tracing::debug!(%tenant, connection, bytes_in, bytes_out, ?duration, ?cut, "egress ended");
+    }
+}
+
+fn event(session: &SessionEgress, decided: &Decided) -> EgressDecision {
+    let reason: &'static str = (&decided.reason).into();
+    EgressDecision {
+        tenant: session.tenant.to_string(),
+        session: session.id.get().cloned().unwrap_or_default(),
+        host: decided.destination.clone(),
+        port: decided.port,
+        method: decided.method.clone(),
+        decision: match decided.decision {
+            Decision::Allowed => "allow",
+            Decision::Refused => "deny",
+        }
+        .into(),
+        reason: reason.into(),
+        address: decided.address.map(|address| address.to_string()),
+    }
+}
+
+fn log(session: &SessionEgress, decided: &Decided) {
+    let tenant = &session.tenant;
     let Decided { destination, port, reason, address, .. } = decided;
     let reason: &'static str = reason.into();
     match decided.decision {
         Decision::Allowed => {
-            tracing::debug!(tenant = session.tenant, destination, port, ?address, "egress allowed");
+            tracing::debug!(%tenant, destination, port, ?address, "egress allowed");
         }
         Decision::Refused => {
-            tracing::debug!(
-                tenant = session.tenant,
-                destination,
-                port,
-                ?address,
-                reason,
-                "egress refused"
-            );
+            tracing::debug!(%tenant, destination, port, ?address, reason, "egress refused");
         }
     }
-}
-
-/// The end of a connection.
-pub(super) fn ended(metrics: &Metrics, session: &SessionEgress, ended: Ended) {
-    let Ended { connection, bytes_in, bytes_out, duration, cut } = ended;
-    session.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
-    session.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
-    metrics.egress.transferred(&session.tenant, Direction::In, bytes_in);
-    metrics.egress.transferred(&session.tenant, Direction::Out, bytes_out);
-    tracing::debug!(
-        tenant = session.tenant,
-        connection,
-        bytes_in,
-        bytes_out,
-        ?duration,
-        ?cut,
-        "egress ended"
-    );
 }
 
 /// The label of a decision. Reasons are few, and none is a client's to choose.

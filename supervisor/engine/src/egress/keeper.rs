@@ -13,10 +13,9 @@ use tokio::time::{Instant, sleep_until};
 use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::{Call, CallError, CallNumber, CallResponse};
 use vivarium_egress::{FromGate, Rules, ToGate};
-use vivarium_metrics::Metrics;
 use vivarium_protocol::discard;
 
-use super::accounting::{self, Ended};
+use super::accounting::{Accounting, Ended};
 use super::gate::{Gate, GateError};
 use super::{Command, SessionEgress};
 use crate::backoff::Backoff;
@@ -39,7 +38,7 @@ struct Served {
 }
 
 struct Keeper {
-    metrics: Arc<Metrics>,
+    accounting: Accounting,
     served: BTreeMap<SessionKey, Served>,
     /// Sessions that the gate still has to report the last of.
     ending: BTreeMap<SessionKey, Arc<SessionEgress>>,
@@ -54,11 +53,11 @@ struct Keeper {
 /// Runs until nobody has the engine any more.
 pub(super) async fn run(
     source: GateSource,
-    metrics: Arc<Metrics>,
+    accounting: Accounting,
     mut commands: mpsc::Receiver<Command>,
 ) {
     let mut keeper = Keeper {
-        metrics,
+        accounting,
         served: BTreeMap::new(),
         ending: BTreeMap::new(),
         waiting: Vec::new(),
@@ -175,7 +174,7 @@ impl Keeper {
             listener.try_clone().map_err(|error| GateError::Broken(error.to_string()))?;
         let message = ToGate::Open {
             session: key,
-            tenant: session.tenant.clone(),
+            tenant: session.tenant.to_string(),
             rules: rules.clone(),
             authority: session.authority.clone(),
         };
@@ -237,13 +236,13 @@ impl Keeper {
             }
             FromGate::Decided(decided) => {
                 if let Some(session) = self.session(decided.session) {
-                    accounting::decided(&self.metrics, session, &decided);
+                    self.accounting.decided(session, &decided);
                 }
             }
             FromGate::Done { session, connection, bytes_in, bytes_out, duration, cut } => {
                 if let Some(session) = self.session(session) {
                     let ended = Ended { connection, bytes_in, bytes_out, duration, cut };
-                    accounting::ended(&self.metrics, session, ended);
+                    self.accounting.ended(session, ended);
                 }
             }
             FromGate::Closed { session, .. } => drop(self.ending.remove(&session)),
@@ -269,7 +268,7 @@ impl Keeper {
     }
 
     fn lost(&mut self, error: &GateError, since: Instant) {
-        self.metrics.egress.lost_gate();
+        self.accounting.metrics.egress.lost_gate();
         let sessions = self.served.len();
         tracing::warn!(%error, sessions, "the egress gate is lost, and connections through it");
         if since.elapsed() < STABLE_AFTER {

@@ -74,7 +74,7 @@ pub(super) fn of_session(secrets: &[TenantSecret], session: &SessionEgress) -> V
             }),
             Err(error) => {
                 let why = vivarium_protocol::error_chain(&error);
-                tracing::error!(tenant = session.tenant, why, "a secret is left out");
+                tracing::error!(tenant = %session.tenant, why, "a secret is left out");
                 None
             }
         }

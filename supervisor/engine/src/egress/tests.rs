@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
+use vivarium_audit::AuditLog;
 use vivarium_egress::message::GATE_VERSION;
 use vivarium_egress::wire::{GateReceiver, encode};
 use vivarium_egress::{Decided, Decision, FromGate, Reason, ToGate, Via};
+use vivarium_metrics::Metrics;
 use vivarium_protocol::stream::{recv_some, send_some};
 
 use super::*;
@@ -89,6 +91,10 @@ fn metrics() -> Arc<Metrics> {
     Arc::new(Metrics::new().unwrap())
 }
 
+fn accounting(metrics: &Arc<Metrics>) -> Accounting {
+    Accounting { metrics: Arc::clone(metrics), audit: AuditLog::default(), usage: Arc::default() }
+}
+
 fn listener() -> OwnedFd {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().into()
 }
@@ -103,7 +109,7 @@ async fn eventually(mut is_so: impl FnMut() -> bool) {
 async fn gate_that_is_not_there_is_named_and_asked_for_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("gate");
-    let egress = Egress::new(GateSource::Socket(path.clone()), &metrics());
+    let egress = Egress::new(GateSource::Socket(path.clone()), accounting(&metrics()));
     for _ in 0..2 {
         let error = egress.ready().await.unwrap_err();
         assert!(matches!(&error, GateError::Connect { .. } | GateError::Ended), "{error}");
@@ -121,12 +127,12 @@ async fn gate_that_is_not_there_is_named_and_asked_for_again() {
 async fn sessions_are_opened_counted_and_closed() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(GateSource::Socket(place.path()), &metrics);
+    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics));
     let settings = with_list();
     let session = egress.session(&settings, "one", None).unwrap();
     assert_eq!(session.allowed(), ["a.example", "b.example"]);
     assert!(session.certificate().is_none());
-    egress.serve(Arc::clone(&session), listener(), &settings).await;
+    egress.serve(Arc::clone(&session), "a", listener(), &settings).await;
     let mut gate = place.gate().await;
     let (key, rules, authority, socket) = gate.open().await;
     assert_eq!(rules.allow, settings.egress.allow);
@@ -178,13 +184,13 @@ async fn sessions_are_opened_counted_and_closed() {
 async fn another_gate_takes_sessions_over_with_the_rules_they_have_by_then() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(GateSource::Socket(place.path()), &metrics);
+    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics));
     let mut settings = with_list();
     let asked = vec!["b.example:443".parse().unwrap()];
     let session = egress.session(&settings, "one", Some(asked.clone())).unwrap();
     let gone = egress.session(&settings, "one", None).unwrap();
-    egress.serve(Arc::clone(&session), listener(), &settings).await;
-    egress.serve(Arc::clone(&gone), listener(), &settings).await;
+    egress.serve(Arc::clone(&session), "a", listener(), &settings).await;
+    egress.serve(Arc::clone(&gone), "a", listener(), &settings).await;
     let mut gate = place.gate().await;
     let (key, rules, ..) = gate.open().await;
     assert_eq!(rules.allow, asked);
@@ -226,13 +232,13 @@ async fn session_has_placeholders_and_the_gate_the_values() {
     let mut settings = with_list();
     settings.tenants.insert("one".into(), one);
 
-    let egress = Egress::new(GateSource::Socket(place.path()), &metrics());
+    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics()));
     let session = egress.session(&settings, "one", None).unwrap();
     let variables: Vec<_> = session.variables().collect();
     assert_eq!(variables.len(), 1);
     assert!(variables[0].0 == "KEY" && !format!("{session:?}").contains("the value"));
     assert!(session.certificate().is_some());
-    egress.serve(Arc::clone(&session), listener(), &settings).await;
+    egress.serve(Arc::clone(&session), "a", listener(), &settings).await;
     let mut gate = place.gate().await;
     let (_, rules, authority, _) = gate.open().await;
     assert_eq!(rules.errors(), []);
@@ -254,7 +260,7 @@ async fn session_has_placeholders_and_the_gate_the_values() {
 #[tokio::test]
 async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
     let place = Place::new();
-    let egress = Arc::new(Egress::new(GateSource::Socket(place.path()), &metrics()));
+    let egress = Arc::new(Egress::new(GateSource::Socket(place.path()), accounting(&metrics())));
     let request = Call {
         method: "POST".into(),
         url: "https://a.example/".into(),
@@ -283,7 +289,7 @@ async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
 #[tokio::test]
 async fn gate_that_speaks_out_of_turn_is_not_used() {
     let place = Place::new();
-    let egress = Egress::new(GateSource::Socket(place.path()), &metrics());
+    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics()));
     let playing = async {
         let (stream, _) = place.listener.accept().await.unwrap();
         let mut gate = FakeGate { stream, receiver: GateReceiver::default() };

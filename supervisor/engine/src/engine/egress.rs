@@ -54,7 +54,10 @@ impl Engine {
         let settings = self.settings();
         tokio::spawn(async move {
             match session.egress_listener().await {
-                Ok(listener) => host.serve(Arc::clone(&egress), listener, &settings).await,
+                Ok(listener) => {
+                    let id = session.identity.id.as_str();
+                    host.serve(Arc::clone(&egress), id, listener, &settings).await;
+                }
                 Err(_) if session.is_closed() => {}
                 Err(error) => {
                     let id = session.identity.id.as_str();

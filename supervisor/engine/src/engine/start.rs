@@ -20,7 +20,7 @@ use crate::backend::linux::Linux;
 use crate::backend::{Backend, id_namespace, ids::IdPool};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
-use crate::egress::Egress;
+use crate::egress::{Accounting, Egress};
 use crate::memory::{Memory, Sources};
 use crate::pools::Pools;
 use crate::recover;
@@ -112,15 +112,21 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     let audit = AuditLog::open(&settings.audit, sandbox.mode == Mode::On, &metrics)?;
     audit.record(|| Event::DaemonStarted { version: env!("CARGO_PKG_VERSION") });
     let ids = subordinate_ids(settings, &*backend).await;
+    let usage = Arc::default();
+    let accounting = Accounting {
+        metrics: Arc::clone(&metrics),
+        audit: audit.clone(),
+        usage: Arc::clone(&usage),
+    };
     Ok(Host {
-        egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
+        egress: Arc::new(Egress::new(settings.egress.gate.clone(), accounting)),
         stores: homes::open(settings, &backend, ids.as_ref()).await,
         ids,
         backend,
         cgroups,
         metrics,
         audit,
-        usage: Arc::default(),
+        usage,
         budget: budget(settings, &results),
         results,
         quotas: Arc::default(),

@@ -18,7 +18,7 @@ use super::{Engine, Host};
 pub use crate::backend::fake::{Fake, FakeAgent, FakeSocket};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
-use crate::egress::Egress;
+use crate::egress::{Accounting, Egress};
 use crate::memory::{Memory, MemoryReading};
 use crate::settings::{
     AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview,
@@ -137,12 +137,17 @@ pub fn engine_with(
         template: Arc::new(Template::new("default")),
     };
     let (metrics, results) = (Arc::new(Metrics::new().unwrap()), Arc::default());
+    let accounting = Accounting {
+        metrics: Arc::clone(&metrics),
+        audit: AuditLog::default(),
+        usage: Arc::default(),
+    };
     let host = Host {
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
         stores: Err("a test"),
-        egress: Arc::new(Egress::new(settings.egress.gate.clone(), &metrics)),
+        egress: Arc::new(Egress::new(settings.egress.gate.clone(), accounting)),
         metrics,
         audit: AuditLog::default(),
         usage: Arc::default(),

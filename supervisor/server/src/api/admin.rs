@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use nix::unistd::Uid;
 use vivarium_api_types::Scope;
+use vivarium_audit::{AdminAct, Event};
 use vivarium_metrics::families::administration::Act;
 
 use super::connections::Peer;
@@ -75,6 +76,16 @@ fn trusted_peer(
 pub(super) fn admin_act(api: &Shared, by: &Administrator, act: Act, target: &str, detail: &str) {
     tracing::info!(actor = by.actor, act = act.name(), target, detail, "administration");
     api.engine.metrics().administration.acted(act);
+    let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    api.engine.audit().record(|| {
+        Event::Admin(Box::new(AdminAct {
+            actor: by.actor.clone(),
+            action: act.name().into(),
+            target: given(target),
+            result: "ok".into(),
+            detail: given(detail),
+        }))
+    });
 }
 
 #[cfg(test)]

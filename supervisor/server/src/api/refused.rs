@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn detail(message: &str) -> String {
-        refusal(message, &[]).detail.into()
+        refusal(message, &[]).detail
     }
 
     #[test]
