@@ -78,9 +78,10 @@ impl Gate {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
-                match listener.accept() {
-                    Ok((control, _)) => break control,
-                    Err(_) => thread::sleep(Duration::from_millis(5)),
+                let mut fds = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+                poll(&mut fds, PollTimeout::from(20_u8)).unwrap();
+                if let Ok((control, _)) = listener.accept() {
+                    break control;
                 }
             };
             control.set_nonblocking(false).unwrap();

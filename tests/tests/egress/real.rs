@@ -64,7 +64,7 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
     });
     let usage = Client::connect(&daemon.unix()).json("GET", "/v1/admin/usage?period=total", None);
     let usage = usage.expect_success();
-    assert!(usage["usage"][0]["egress_bytes"].as_u64() >= Some(7), "{usage}");
+    assert!(usage["rows"][0]["egress_bytes"].as_u64() >= Some(7), "{usage}");
     let id = session.info()["id"].clone();
     let exported =
         program::run(&["audit", "export", "--dir", log.path().join("log").to_str().unwrap()]);
