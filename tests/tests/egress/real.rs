@@ -76,7 +76,7 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
         .collect();
     let expected = [
         (json!(port), json!("allow"), json!("listed")),
-        (json!(port ^ 1), json!("deny"), json!("not_listed")),
+        (json!(port ^ 1), json!("deny"), json!("port_not_listed")),
     ];
     assert_eq!(decided, expected);
     daemon.stop_and_check();
