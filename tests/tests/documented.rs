@@ -20,10 +20,11 @@ const COMMAND_LINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/command
 
 /// What an operator has to configure for some of its calls.
 const PREVIEW: &str = "url = \"https://preview.example.org\"";
+const HOMES: &str = "allowed = [\"session\", \"tenant\", \"volumes\"]";
 
 #[test]
 fn every_example_works_and_every_call_has_one() {
-    let daemon = Setup::default().config("preview", PREVIEW).start();
+    let daemon = Setup::default().config("preview", PREVIEW).config("homes", HOMES).start();
     let dir = program::temp_dir();
     let calls = dir.path().join("calls");
     put_curl(dir.path(), &daemon, &calls);
@@ -42,7 +43,7 @@ fn every_example_works_and_every_call_has_one() {
 
 #[test]
 fn every_example_of_the_command_line_works() {
-    let daemon = Daemon::start();
+    let daemon = Setup::default().config("homes", HOMES).start();
     let dir = program::temp_dir();
     fs::create_dir(dir.path().join("bin")).unwrap();
     symlink(program::path("vivarium"), dir.path().join("bin/vivarium")).unwrap();

@@ -2734,6 +2734,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "exit": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["DrainRequest"] | null;
             };
         };
@@ -2767,6 +2772,12 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "maintenance until noon",
+                 *       "tenant": "team"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PauseRequest"] | null;
             };
         };
@@ -2800,6 +2811,12 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "maintenance until noon",
+                 *       "tenant": "team"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PauseRequest"] | null;
             };
         };
