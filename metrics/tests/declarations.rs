@@ -11,7 +11,8 @@ use vivarium_metrics::{Kind, Metrics, Unit, markdown};
 
 /// Every label there may be. The values of each are few: see the crate's documentation. One that
 /// a client could fill (a session's id, a path) has no place here.
-const LABELS: [&str; 19] = [
+const LABELS: [&str; 20] = [
+    "act",
     "cause",
     "direction",
     "environment",

@@ -16,6 +16,8 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 mod seccomp;
+#[cfg(test)]
+mod tests;
 
 /// The newest ABI whose rights we know and have thought about.
 const NEWEST: ABI = ABI::V6;

@@ -116,10 +116,10 @@ fn fields_that_can_not_be_are_named() {
 }
 
 #[test]
-fn planned_keys_are_refused_by_name() {
+fn a_value_that_there_is_not_is_refused_by_name() {
     over_both(|_, endpoint| {
         let home = post(endpoint, "/v1/sessions", br#"{"home": "mine"}"#);
-        assert_eq!(home.expect_problem(422, "unsupported_field")["field"], "home");
+        assert_eq!(home.expect_problem(422, "invalid_field")["field"], "home");
         let unknown = post(endpoint, "/v1/sessions", br#"{"network": "bridge"}"#);
         let problem = unknown.expect_problem(422, "invalid_field");
         assert_eq!(problem["field"], "network");
