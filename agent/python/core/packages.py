@@ -21,7 +21,8 @@ class State:
     # The virtual environment; empty if the session has none, as in a template.
     root = ""
     directory = ""
-    finder = None
+    # Finds modules in the directory, once that is on sys.path: none or one.
+    finders: list = []
     # When the directory last changed, as far as the kernel has seen.
     changed_ns = 0
     # The .pth files that were executed. The first leads to the interpreter's own packages.
@@ -42,8 +43,9 @@ def start():
     path.insert(at, State.directory)
     # Python would not look again at a directory that is missing at the first import.
     loaders = external._get_supported_file_loaders()
-    State.finder = external.FileFinder(State.directory, *loaders)
-    sys.path_importer_cache[State.directory] = State.finder
+    finder = external.FileFinder(State.directory, *loaders)
+    sys.path_importer_cache[State.directory] = finder
+    State.finders = [finder]
 
 
 def refresh():
@@ -58,8 +60,8 @@ def refresh():
         names = sorted(posix.listdir(State.directory))
     except OSError:
         return  # It is being removed, or something else is in its place.
-    if State.finder is not None:
-        State.finder.invalidate_caches()
+    for finder in State.finders:
+        finder.invalidate_caches()
     python = State.root + "/bin/python"
     if posix.access(python, posix.X_OK):
         # Programs that code starts by it are to find the packages too.
@@ -113,7 +115,7 @@ def note_shadowed(before):
 
 def modules_of(distribution):
     """The top-level modules of a distribution: what pip wrote into its RECORD (PEP 627)."""
-    names = set()
+    names: set[str] = set()
     try:
         path = "%s/%s/RECORD" % (State.directory, distribution)
         if not is_file(path):
