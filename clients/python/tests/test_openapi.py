@@ -52,6 +52,7 @@ MODELS: dict[str, type] = {
     "Outcome": models.Outcome,
     "OutputEvent": events.Stdout,
     "OutputFile": models.OutputFile,
+    "PolicyEntry": models.PolicyEntry,
     "PoolInfo": models.Pool,
     "PreviewReply": models.Preview,
     "PreviousEnd": models.PreviousEnd,
@@ -74,7 +75,15 @@ NO_MODEL = {
     *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest", "VolumeSpec"),
     # Lists of models, and strings.
     *("Completeness", "Content", "ContextList", "FileFormat", "FileList", "Keep", "OutputFormat"),
-    *("ExecutionKind", "ExecutionPage", "Progress", "ResetScope", "SessionPage", "SessionState"),
+    *(
+        "ExecutionKind",
+        "ExecutionPage",
+        "PolicySource",
+        "Progress",
+        "ResetScope",
+        "SessionPage",
+        "SessionState",
+    ),
     *("HomeList", "VolumeList"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
@@ -82,6 +91,9 @@ NO_MODEL = {
     *("BackgroundReply", "FilesWritten", "KeepaliveReply", "Problem", "StdinReply"),
     # For operators.
     *("Health", "TenantInfo", "TenantList"),
+    *("AdminStatus", "AdminTenant", "AdminTenantList", "DrainReply", "DrainRequest", "LedgerInfo"),
+    *("PauseInfo", "PauseReply", "PauseRequest", "Scope", "TokenInfo", "UsageReport", "UsageRow"),
+    *("EnvironmentStatus", "UsageSource"),
 }
 
 RENAMED = {
@@ -211,6 +223,7 @@ NAMES: list[tuple[str, Any]] = [
     ("SessionState", names.SessionState),
     ("SessionInfo.kernel_origin", names.KernelOrigin),
     ("ContextInfo.kernel_origin", names.KernelOrigin),
+    ("PolicySource", names.PolicySource),
     ("ResetScope", names.ResetScope),
     ("FileInfo.kind", names.FileKind),
     ("Completeness", names.CodeStatus),

@@ -120,14 +120,11 @@ class AsyncClient:
             keep: Which part of a longer text is kept: `head`, `tail` or `both` (the default).
             answer: How the outcome is told: see `AnswerForm`.
             limits: Limits; they may only be tighter than the configured ones.
-            network: `none`, `loopback` or, where the operator allows it, `full`.
+            network: `none`, `loopback` or, where the operator allows it, `trusted` or `full`.
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
             cancel_on_disconnect: End the run when this client disconnects.
-            home: Files that outlive the session, at `/home/sandbox`: `session` (those of earlier
-                sessions of the same id) or `tenant`, where the operator allows it.
-            volumes: Volumes that it has, such as `{"name": "data", "read_only": True}`.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
         Raises:
@@ -207,6 +204,7 @@ class AsyncClient:
         environment: Optional[str] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
+        egress_allow: Optional[Iterable[str]] = None,
         env: Optional[Mapping[str, str]] = None,
         idle_timeout: Optional[float] = None,
         deadline: Optional[datetime] = None,
@@ -223,11 +221,16 @@ class AsyncClient:
             id: 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given.
             environment: Name of a configured environment.
             limits: Limits; they may only be tighter than the configured ones.
-            network: `none`, `loopback` or, where the operator allows it, `full`.
+            network: `none`, `loopback` or, where the operator allows it, `trusted` or `full`.
+            egress_allow: Where a session of network `trusted` may connect to, within what its
+                tenant may: `HOST`, `HOST:PORT` or `*.DOMAIN`.
             env: Environment variables of the kernel.
             idle_timeout: Seconds without use after which the daemon deletes the session.
             deadline: When the daemon deletes the session, whatever it does; with a time zone.
             metadata: Strings that `AsyncSession.info` returns.
+            home: Files that outlive the session, at `/home/sandbox`: `session` (those of earlier
+                sessions of the same id) or `tenant`, where the operator allows it.
+            volumes: Volumes that it has, such as `{"name": "data", "read_only": True}`.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -241,6 +244,7 @@ class AsyncClient:
             environment=environment,
             limits=limits,
             network=network,
+            egress_allow=egress_allow,
             env=env,
             idle_timeout=idle_timeout,
             deadline=deadline,

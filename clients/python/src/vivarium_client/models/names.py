@@ -71,8 +71,13 @@ SessionState = Union[
 ResetScope = Union[Literal["context", "session"], str]
 """How much a reset has ended."""
 
-KernelOrigin = Union[Literal["forked", "executed"], str]
+KernelOrigin = Union[Literal["forked", "executed", "executed_for_packages"], str]
 """Whether a kernel is a fork of a template or was executed."""
+
+PolicySource = Union[
+    Literal["default", "file", "environment", "command_line", "tenant", "request"], str
+]
+"""Where a value of the policy comes from."""
 
 LayerStatus = Union[Literal["enforced", "partial", "unavailable", "off"], str]
 

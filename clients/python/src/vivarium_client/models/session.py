@@ -9,7 +9,15 @@ from typing import Any, Literal, Optional, TypedDict, Union
 
 from .._core.reading import Reader
 from .home import VolumeMount
-from .names import HomeKind, KernelOrigin, LayerStatus, Network, ResetScope, SessionState
+from .names import (
+    HomeKind,
+    KernelOrigin,
+    LayerStatus,
+    Network,
+    PolicySource,
+    ResetScope,
+    SessionState,
+)
 
 Limit = Union[int, Literal["unlimited"]]
 """A positive integer or `"unlimited"`."""
@@ -90,6 +98,11 @@ class SessionUsage:
     """Bytes read from disks; None without an io controller."""
     io_write_bytes: Optional[int] = None
     """Bytes written to disks; None without an io controller."""
+    egress_in_bytes: Optional[int] = None
+    """Bytes that came through the egress gate, of connections that have ended; None unless the
+    network is `trusted`."""
+    egress_out_bytes: Optional[int] = None
+    """Bytes that went out through it."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionUsage:
@@ -106,7 +119,27 @@ class SessionUsage:
             processes_peak=reader.optional_integer("processes_peak"),
             io_read_bytes=reader.optional_integer("io_read_bytes"),
             io_write_bytes=reader.optional_integer("io_write_bytes"),
+            egress_in_bytes=reader.optional_integer("egress_in_bytes"),
+            egress_out_bytes=reader.optional_integer("egress_out_bytes"),
         )
+
+
+@dataclass(frozen=True)
+class PolicyEntry:
+    """A limit, time or quota that holds."""
+
+    key: str
+    """The key of the daemon's configuration, such as `sandbox.max_memory_mb`."""
+    value: Union[int, float, str, tuple[str, ...]]
+    """As it is configured."""
+    source: PolicySource
+    """Where it comes from."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> PolicyEntry:
+        value: Any = reader.fields.get("value")
+        value = tuple(value) if isinstance(value, list) else value
+        return cls(reader.required_text("key"), value, reader.text("source"))
 
 
 @dataclass(frozen=True)
@@ -117,12 +150,13 @@ class SessionInfo:
     state: SessionState
     """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
     kernel_origin: Optional[KernelOrigin]
-    """`forked` from a template, or `executed`; None before there is a kernel."""
+    """`forked` from a template, `executed`, or `executed_for_packages` that a fork would not see;
+    None before there is a kernel."""
     protection: tuple[LayerReport, ...]
     """Every sandbox layer, as read back from inside the session."""
     limits: Limits
     network: Union[Network, str]
-    """`none`, `loopback` or `full`."""
+    """`none`, `loopback`, `trusted` or `full`."""
     usage: SessionUsage
     created_at: datetime
     last_used_at: datetime
@@ -139,10 +173,15 @@ class SessionInfo:
     home: Union[HomeKind, str] = "off"
     """Whose home it has at `/home/sandbox`: `off`, `session` or `tenant`."""
     volumes: tuple[VolumeMount, ...] = ()
+    egress_allow: Optional[tuple[str, ...]] = None
+    """Where it may connect to; None unless its network is `trusted`."""
+    policy: tuple[PolicyEntry, ...] = ()
+    """What holds for the session and its tenant, and where it comes from; only from `info()`."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionInfo:
         limits: Any = reader.object("limits").fields
+        has_egress = reader.fields.get("egress_allow") is not None
         return cls(
             id=reader.required_text("id"),
             tenant=reader.text("tenant"),
@@ -162,6 +201,8 @@ class SessionInfo:
             running=reader.strings("running"),
             home=reader.optional_text("home") or "off",
             volumes=tuple(_volume(volume) for volume in reader.objects("volumes")),
+            egress_allow=reader.strings("egress_allow") if has_egress else None,
+            policy=tuple(PolicyEntry._read(entry) for entry in reader.objects("policy")),
         )
 
 
@@ -183,7 +224,8 @@ class ContextInfo:
     state: SessionState
     """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
     kernel_origin: Optional[KernelOrigin] = None
-    """`forked` from a template, or `executed`; None before there is a kernel."""
+    """`forked` from a template, `executed`, or `executed_for_packages` that a fork would not see;
+    None before there is a kernel."""
     generation: Optional[int] = None
     """Counts its kernels from 1; None before there is one."""
     running: Optional[str] = None
