@@ -60,7 +60,10 @@ fn the_sessions_own_root_can_be_listed_and_holds_what_is_bound() {
         ("/sys/devices/system", "cpu"),
         ("/.empty", ""),
         ("/.vivarium", "bin"),
-        ("/.vivarium/bin", "pip pip3 python session-python python3 python3.9 python3.11 python3.12 python3.13"),
+        (
+            "/.vivarium/bin",
+            "pip pip3 python session-python python3 python3.9 python3.11 python3.12 python3.13",
+        ),
     ];
     for (directory, names) in known {
         let unknown = format!("sorted(set(os.listdir('{directory}')) - set('{names}'.split()))");

@@ -70,7 +70,8 @@ fn the_command_line_comes_before_the_environment_before_the_file() {
     for (key, value) in
         [("max_procs", 30), ("max_open_fds", 200), ("max_inodes", 100), ("max_file_size_mb", 256)]
     {
-        assert_eq!(find(&shown, key), Some(value), "{key} in {text}");
+        let key = format!("sandbox.{key}");
+        assert_eq!(find(&shown, &key), Some(value), "{key} in {text}");
     }
     assert!(text.contains("\"on\""), "{text}");
     let mut command = program::vivarium(&Runner::Self_, dir.path());
