@@ -1,7 +1,7 @@
 //! The audit log: who had what executed, with what result, and what administrators did.
 //!
 //! A log is a directory of files of JSON lines. Each line has the hash of the one before it, so that
-//! a line that was changed, removed or moved shows ([`verify`]). One thread writes ([`AuditLog`]);
+//! a line that was changed, removed or moved shows ([`verify()`]). One thread writes ([`AuditLog`]);
 //! callers hand it events and never wait for a disk, unless they ask to.
 //!
 //! It must never block the runtime, lose an event without saying so, or write a secret. What tenants

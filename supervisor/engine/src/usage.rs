@@ -1,7 +1,7 @@
 //! What each tenant has used, by the hour: for billing, and to be kept.
 //!
 //! Sessions add to a [`Collector`], which never blocks on a file. One thread, made at start, takes
-//! from it, samples the tenants' cgroups and keeps the [`ledger`](Ledger) on disk. It must never be
+//! from it, samples the tenants' cgroups and keeps the [`ledger`] on disk. It must never be
 //! on the way of an execution, and never lose more than the last interval.
 
 use std::collections::BTreeMap;
