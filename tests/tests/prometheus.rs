@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::{Client, Endpoint};
 use vivarium_tests::program::{self, Finished};
@@ -28,8 +30,29 @@ fn promtool(arguments: &[&str], input: &str) -> Finished {
 
 /// A daemon to which everything has happened that leaves a mark in a metric.
 fn busy_daemon() -> Daemon {
-    let daemon =
-        Setup::with_start_mode(StartMode::Pooled).config("sandbox", "max_disk_mb = 16").start();
+    busy(Setup::with_start_mode(StartMode::Pooled).config("sandbox", "max_disk_mb = 16"))
+}
+
+/// The same with an audit log, a session that has asked the egress gate, and a pause, which lasts. The
+/// log goes with the directory.
+fn audited_daemon() -> (Daemon, TempDir) {
+    let log = program::temp_dir();
+    fs::set_permissions(log.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let networks = "max_disk_mb = 16\nallowed_networks = [\"none\", \"loopback\", \"trusted\"]";
+    let setup = Setup::with_start_mode(StartMode::Pooled).config("sandbox", networks);
+    let audit = format!("dir = {:?}", log.path().join("log"));
+    let daemon = busy(setup.config("audit", &audit));
+    let session = daemon.session_with(&json!({"network": "trusted"}));
+    let ask = "import urllib.request\nurllib.request.urlopen('http://unlisted.example/')";
+    assert_eq!(session.execute(ask).exception(), "urllib.error.HTTPError");
+    let pause = json!({"tenant": "default"});
+    let paused = Client::connect(&daemon.unix()).json("POST", "/v1/admin/pause", Some(&pause));
+    assert_eq!(paused.status, 200, "{paused:?}");
+    (daemon, log)
+}
+
+fn busy(setup: Setup) -> Daemon {
+    let daemon = setup.start();
     let session = daemon.session();
     let _four = session.execute("print('x' * 1000); 2 + 2").ok();
     let _raised = session.execute("1 / 0");
@@ -69,7 +92,7 @@ fn samples<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 
 #[test]
 fn every_metric_of_the_documentation_is_exposed_and_no_other() {
-    let daemon = busy_daemon();
+    let (daemon, _log) = audited_daemon();
     let text = metrics(&daemon);
     let documented = documented();
     for (name, kind) in &documented {
@@ -285,7 +308,7 @@ fn a_real_prometheus_scrapes_it_and_every_query_of_the_dashboard_answers() {
     if !host::has(&[Requirement::Prometheus]) {
         return;
     }
-    let daemon = busy_daemon();
+    let (daemon, _log) = audited_daemon();
     let text = metrics(&daemon);
     let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!("it is TCP") };
     let prometheus = Prometheus::start(port);
