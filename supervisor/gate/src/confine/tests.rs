@@ -29,7 +29,8 @@ static PARENT: LazyLock<Pid> = LazyLock::new(getppid);
 /// For what never ended with an error's number.
 const NO_NUMBER: i32 = 255;
 
-type Attempt = (&'static str, fn() -> io::Result<()>, Errno);
+type Act = fn() -> io::Result<()>;
+type Attempt = (&'static str, Act, Errno);
 
 const ATTEMPTS: &[Attempt] = &[
     ("read a file", || File::open("/etc/passwd").map(drop), Errno::EACCES),
@@ -64,7 +65,7 @@ const ATTEMPTS: &[Attempt] = &[
 ];
 
 /// What the gate itself does. It has to work.
-const WORK: &[(&str, fn() -> io::Result<()>)] = &[
+const WORK: &[(&str, Act)] = &[
     ("open a socket", || UdpSocket::bind("127.0.0.1:0").map(drop)),
     ("read its own file", || File::open("/etc/hosts").map(drop)),
 ];
@@ -95,6 +96,7 @@ fn of_parent(file: &str) -> PathBuf {
 
 /// Makes the attempt that the environment names, and ends the process.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the process is there for its exit code")]
 fn attempt() {
     let Ok(name) = std::env::var(ATTEMPT) else { return };
     let mut all = ATTEMPTS.iter().map(|(name, act, _)| (*name, *act)).chain(WORK.iter().copied());
