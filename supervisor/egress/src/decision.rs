@@ -86,7 +86,7 @@ pub struct Decided {
     pub connection: ConnectionNumber,
     /// Whether it goes on.
     pub decision: Decision,
-    /// Why.
+    /// The rule or check that decided.
     pub reason: Reason,
     /// How it was asked for.
     pub via: Via,

@@ -105,7 +105,7 @@ pub enum FromGate {
     Done {
         /// Whose.
         session: SessionKey,
-        /// Which.
+        /// Which of the session's connections, as in [`Decided`].
         connection: ConnectionNumber,
         /// Bytes from the destination to the session.
         bytes_in: u64,

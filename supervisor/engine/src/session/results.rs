@@ -14,10 +14,10 @@ use vivarium_protocol::message::ExecutionNumber;
 use super::Identity;
 use super::execution_log::ExecutionLog;
 use crate::budget::Evict;
-use crate::settings::Tenant;
+use crate::settings::{DEFAULT_RESULTS_MB, Tenant};
 
-/// Bytes of a tenant's executions that are over, at most: `DEFAULT_RESULTS_MB` of the settings.
-const MAX_BYTES: usize = 64 << 20;
+/// Bytes of a tenant's executions that are over, at most.
+const MAX_BYTES: usize = (DEFAULT_RESULTS_MB as usize) << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {

@@ -30,7 +30,7 @@ pub struct Quotas {
 }
 
 /// MiB of results that a tenant keeps unless the configuration says otherwise.
-pub const DEFAULT_RESULTS_MB: u64 = 64;
+pub const DEFAULT_RESULTS_MB: u32 = 64;
 
 impl Default for Quotas {
     fn default() -> Self {
@@ -40,7 +40,7 @@ impl Default for Quotas {
             transfer_rate: None,
             max_executions: Limit::Unlimited,
             max_queued: Limit::Unlimited,
-            max_results_mb: DEFAULT_RESULTS_MB,
+            max_results_mb: DEFAULT_RESULTS_MB.into(),
         }
     }
 }
