@@ -25,10 +25,12 @@ pub mod probe;
 pub mod processes;
 pub mod program;
 mod remains;
+pub mod resolver;
 pub mod session;
 pub mod start_mode;
 pub mod tenants;
 pub mod terminal;
+pub mod tls;
 pub mod wait;
 
 pub use daemon::{Daemon, Setup};

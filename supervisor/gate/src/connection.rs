@@ -211,9 +211,11 @@ impl Admitted<'_> {
         head: &Head,
         path: &str,
     ) -> Option<Reason> {
-        self.allowed().await;
         let port = (self.port != HTTP_PORT).then_some(self.port);
-        let bytes = head.for_destination(path, &self.host, port, [].iter());
+        let Ok(bytes) = head.for_destination(path, &self.host, port, [].iter()) else {
+            return self.answer(client, Reason::BadRequest).await;
+        };
+        self.allowed().await;
         let idle = self.context.rules.limits.idle;
         http::exchange(client, destination, &bytes, head.framing, self.flow(), idle).await
     }
@@ -329,15 +331,17 @@ impl Admitted<'_> {
             Ok(request) => request,
             Err(reason) => return self.answer(client, reason).await,
         };
+        let port = (self.port != HTTPS_PORT).then_some(self.port);
+        let secrets: Vec<_> = self.context.rules.secrets_for(&self.host).cloned().collect();
+        let Ok(bytes) = head.for_destination(&path, &self.host, port, secrets.iter()) else {
+            return self.answer(client, Reason::BadRequest).await;
+        };
         self.allowed().await;
         let connecting = self.context.shared.tls.connect(name.as_str(), destination);
         let Ok(Ok(destination)) = timeout(limits.connect, connecting).await else {
             http::refuse(&mut client, Reason::Certificate, "no TLS with the destination").await;
             return Some(Reason::Certificate);
         };
-        let port = (self.port != HTTPS_PORT).then_some(self.port);
-        let secrets: Vec<_> = self.context.rules.secrets_for(&self.host).cloned().collect();
-        let bytes = head.for_destination(&path, &self.host, port, secrets.iter());
         http::exchange(client, destination, &bytes, head.framing, self.flow(), limits.idle).await
     }
 

@@ -72,10 +72,13 @@ async fn handle(
     calls: &Arc<Semaphore>,
 ) {
     match message {
-        ToGate::Open { session: key, tenant: _, rules, authority } => {
+        ToGate::Open { session: key, tenant, rules, authority } => {
             let opened = match socket {
                 Some(_) if sessions.contains_key(&key) => Err(SessionError::Twice),
-                Some(socket) => Session::open(shared, key, socket, rules, authority.as_ref()),
+                Some(socket) => {
+                    let whose = (key, tenant.as_str());
+                    Session::open(shared, whose, socket, rules, authority.as_ref())
+                }
                 None => Err(SessionError::NotListening),
             };
             let answer = match opened {

@@ -21,6 +21,7 @@ mod http;
 mod relay;
 mod session;
 mod shared;
+mod slots;
 mod socks;
 mod tls;
 

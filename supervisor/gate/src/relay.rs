@@ -15,6 +15,9 @@ use crate::flow::Flow;
 const FIRST_BUFFER: usize = 8 << 10;
 const LAST_BUFFER: usize = 256 << 10;
 
+/// After so many bytes others get their turn: there is one thread for all sessions.
+const TURN_BYTES: usize = 512 << 10;
+
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -34,6 +37,7 @@ pub(crate) async fn copy(
     flow: &Flow,
 ) -> Result<u64, Reason> {
     let mut buffer = vec![0; FIRST_BUFFER];
+    let mut turn = 0;
     while len > 0 {
         let most = usize::try_from(len).unwrap_or(usize::MAX).min(buffer.len());
         let Some(room) = buffer.get_mut(..most) else { break };
@@ -49,6 +53,11 @@ pub(crate) async fn copy(
         len = len.saturating_sub(read as u64);
         if read == buffer.len() && read < LAST_BUFFER {
             buffer.resize(read * 2, 0);
+        }
+        turn += read;
+        if turn >= TURN_BYTES {
+            turn = 0;
+            tokio::task::yield_now().await;
         }
     }
     Ok(len)
@@ -93,5 +102,71 @@ pub(crate) async fn quiet(flow: &Flow, idle: Duration) {
         sleep_until(until).await;
         // The clock of timers counts in milliseconds.
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
+
+    use tokio::io::ReadBuf;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::flow::Reporter;
+
+    /// Always has bytes and takes bytes, without a turn for others in between.
+    struct Ready;
+
+    impl AsyncRead for Ready {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            let len = buffer.remaining();
+            buffer.initialize_unfilled();
+            buffer.advance(len);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Ready {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<std::io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_copy_that_never_waits_lets_others_have_their_turn() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let reporter = Reporter::start(ours.into_split().1);
+        let flow = Arc::new(Flow::new(reporter, (1, 1), Arc::default(), None));
+        let len = 16 * TURN_BYTES as u64;
+        let copying = tokio::spawn({
+            let flow = flow.clone();
+            async move { copy(&mut Ready, &mut Ready, len, Way::In, &flow).await }
+        });
+        let mut turns = 0;
+        while !copying.is_finished() {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(copying.await.unwrap(), Ok(0));
+        assert!(turns >= 8, "{turns}");
     }
 }

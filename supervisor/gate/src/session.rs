@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use vivarium_egress::decision::SessionKey;
@@ -19,6 +19,7 @@ use vivarium_protocol::discard;
 use crate::connection::{self, Context};
 use crate::flow::{Flow, Totals};
 use crate::shared::Shared;
+use crate::slots::Slot;
 use crate::tls::{Signer, TlsError};
 
 /// How long nothing is accepted when there is no descriptor left.
@@ -44,6 +45,7 @@ pub(crate) enum SessionError {
 /// What is in force for a session.
 pub(crate) struct Session {
     key: SessionKey,
+    tenant: Arc<str>,
     rules: Mutex<Arc<Rules>>,
     signer: Option<Arc<Signer>>,
     totals: Arc<Totals>,
@@ -54,7 +56,7 @@ impl Session {
     /// Serves a session from now on.
     pub(crate) fn open(
         shared: &Arc<Shared>,
-        key: SessionKey,
+        (key, tenant): (SessionKey, &str),
         socket: OwnedFd,
         rules: Rules,
         authority: Option<&Authority>,
@@ -75,6 +77,7 @@ impl Session {
         let listener = TcpListener::from_std(listener)?;
         let session = Arc::new(Self {
             key,
+            tenant: tenant.into(),
             rules: Mutex::new(Arc::new(rules)),
             signer,
             totals: Arc::default(),
@@ -112,10 +115,10 @@ impl Session {
                 biased;
                 () = ended(&mut closed) => break,
                 Some(_) = connections.join_next() => {}
-                permit = shared.permits.clone().acquire_owned(), if accepted.is_some() => {
-                    if let (Ok(permit), Some(stream)) = (permit, accepted.take()) {
+                slot = shared.slots.take(&self.tenant), if accepted.is_some() => {
+                    if let Some(stream) = accepted.take() {
                         number += 1;
-                        connections.spawn(self.clone().connection(shared.clone(), number, stream, permit));
+                        connections.spawn(self.clone().connection(shared.clone(), number, stream, slot));
                     }
                 }
                 stream = listener.accept(), if has_room && accepted.is_none() => match stream {
@@ -137,7 +140,7 @@ impl Session {
         shared: Arc<Shared>,
         number: u64,
         stream: TcpStream,
-        permit: OwnedSemaphorePermit,
+        slot: Slot,
     ) {
         discard(stream.set_nodelay(true), "it is slower without");
         let rules = self.rules();
@@ -160,7 +163,7 @@ impl Session {
             () = ended(&mut closed) => None,
         };
         flow.finish(cut).await;
-        drop(permit);
+        drop(slot);
     }
 }
 

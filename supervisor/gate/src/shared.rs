@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::CallNumber;
@@ -16,6 +16,7 @@ use vivarium_protocol::discard;
 
 use crate::dns::Resolver;
 use crate::flow::Reporter;
+use crate::slots::Slots;
 use crate::tls::Upstream;
 
 /// How long the host's own addresses are taken for the same.
@@ -35,7 +36,7 @@ pub(crate) struct Shared {
     pub(crate) resolver: Resolver,
     pub(crate) tls: Upstream,
     /// One for each connection of any session.
-    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) slots: Arc<Slots>,
     own: Mutex<Option<(Instant, Arc<[IpAddr]>)>>,
     questions: Mutex<HashMap<CallNumber, oneshot::Sender<bool>>>,
     next_question: AtomicU64,
@@ -47,7 +48,7 @@ impl Shared {
             reporter,
             resolver: parts.resolver,
             tls: parts.tls,
-            permits: Arc::new(Semaphore::new(parts.max_connections)),
+            slots: Slots::new(parts.max_connections),
             own: Mutex::new(None),
             questions: Mutex::default(),
             next_question: AtomicU64::new(1),

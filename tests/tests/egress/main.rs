@@ -2,11 +2,15 @@
 //!
 //! The gate is played by the tests ([`played`]), with the rules that the daemon gave it: what is
 //! promised here is that code has no way out but the gate, and that the gate is told the right thing.
-//! What the real one does with a connection has tests of its own, in its crate.
+//! What the real one does with a connection has tests of its own, in its crate. Both meet in [`real`],
+//! [`attacks`] and [`ends_tls`].
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod attacks;
+mod ends_tls;
 mod losses;
+mod outside;
 mod played;
 mod reaching;
 mod real;

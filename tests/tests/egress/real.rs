@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::thread;
 
 use nix::sys::signal::Signal;
@@ -88,6 +89,36 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
 }
 
 #[test]
+fn embedded_run_has_a_gate_of_its_own_and_leaves_nothing() {
+    let (port, dir) = (server(), program::temp_dir());
+    let more = format!(
+        "[sandbox]\nallowed_networks = [\"none\", \"loopback\", \"trusted\"]\n\
+         [egress]\nallow = [\"localhost:{port}\"]\n{PERMITTED}\n"
+    );
+    let config = program::config(dir.path(), &more);
+    let run = |code: &str| {
+        let arguments = ["run", "--config", &config, "--quiet", "--network", "trusted", "-c", code];
+        program::run_as(&program::Runner::Self_, dir.path(), &arguments, "")
+    };
+    assert_eq!(run(&get(port)).expect_code(0).stdout(), "200 outside\n");
+    assert!(run(&get(port ^ 1)).stdout().starts_with("403 "));
+    // Nor when it is killed while code runs, and the gate with connections.
+    let wait_for = format!("{}\nimport time; time.sleep(600)", get(port));
+    let mut command = program::vivarium(&program::Runner::Self_, dir.path());
+    command.args(["run", "--config", &config, "--quiet", "--network", "trusted", "-c", &wait_for]);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = [0; 12];
+    running.stdout.take().unwrap().read_exact(&mut line).unwrap();
+    assert_eq!(&line, b"200 outside\n");
+    let gates = processes::descendants(i32::try_from(running.id()).unwrap());
+    let gates: Vec<_> = gates.into_iter().filter(|process| is_gate(process.pid)).collect();
+    assert_eq!(gates.len(), 1, "{gates:?}");
+    running.kill().unwrap();
+    running.wait().map(drop).unwrap();
+    wait::until_true("the gate ends", || gates.iter().all(|gate| !gate.is_alive()));
+}
+
+#[test]
 fn gate_that_is_killed_is_replaced() {
     let port = server();
     let daemon = setup(port, PERMITTED).start();
@@ -104,9 +135,10 @@ fn gate_that_is_killed_is_replaced() {
 
 /// The gate among a daemon's processes.
 fn gate_of(daemon: i32) -> Option<i32> {
-    let is_gate = |pid: i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).nth(1) == Some(b"gate")
-    };
     processes::descendants(daemon).into_iter().map(|process| process.pid).find(|pid| is_gate(*pid))
+}
+
+fn is_gate(pid: i32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(b"gate")
 }

@@ -23,6 +23,9 @@ fn direct_sockets_lead_nowhere() {
     let (_listener, port) = service();
     let host = format!("socket.create_connection(('127.0.0.1', {port}), 5).close()");
     let unreachable = "ENETUNREACH";
+    // The gate's own socket is on the host, where the daemon reaches it.
+    let control = format!("connect(socket.AF_UNIX, {:?})", gate.path().to_str().unwrap());
+    drop(std::os::unix::net::UnixStream::connect(gate.path()).unwrap());
     probe::check(
         &session,
         &[
@@ -35,6 +38,7 @@ fn direct_sockets_lead_nowhere() {
             ("connect(socket.AF_INET6, ('fd00:ec2::254', 80))", unreachable),
             ("connect(socket.AF_INET6, ('fe80::1', 80))", "ENETUNREACH|EINVAL"),
             (&host, "ECONNREFUSED"),
+            (&control, "ENOENT"),
         ],
     );
     // The same service is reached where nothing keeps code from it.

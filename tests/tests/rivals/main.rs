@@ -5,6 +5,7 @@
 mod crowd;
 mod ids;
 mod reuse;
+mod timing;
 
 use vivarium_tests::tenants::{Token, entry, two};
 use vivarium_tests::{Daemon, Setup};

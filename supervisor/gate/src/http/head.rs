@@ -9,6 +9,8 @@ use vivarium_egress::{Host, Secret};
 /// The longest head.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADERS: usize = 100;
+/// The longest head that goes out: values of secrets are longer than their placeholders.
+const MAX_SENT_BYTES: usize = 2 * MAX_HEAD_BYTES;
 
 /// Headers that are about one connection, RFC 9110, 7.6.1, and those that the gate writes itself.
 const NOT_PASSED_ON: [&str; 12] = [
@@ -255,13 +257,16 @@ impl Head {
     }
 
     /// The head for the destination, with the values of `secrets` in place of their placeholders.
+    ///
+    /// # Errors
+    /// [`HeadError::TooLong`], of which no more than that was put together.
     pub(crate) fn for_destination<'a>(
         &self,
         path: &str,
         host: &Host,
         port: Option<u16>,
         secrets: impl Iterator<Item = &'a Secret> + Clone,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>, HeadError> {
         let mut out = format!("{} {path} HTTP/1.1\r\nHost: {host}", self.method).into_bytes();
         if let Some(port) = port {
             out.extend_from_slice(format!(":{port}").as_bytes());
@@ -271,7 +276,7 @@ impl Head {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
             let own = secrets.clone().filter(|secret| secret.header.eq_ignore_ascii_case(name));
-            replace(value, own, &mut out);
+            replace(value, own, &mut out)?;
             out.extend_from_slice(b"\r\n");
         }
         match self.framing {
@@ -282,12 +287,16 @@ impl Head {
             Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         }
         out.extend_from_slice(b"Connection: close\r\n\r\n");
-        out
+        Ok(out)
     }
 }
 
 /// Writes `value` with each placeholder replaced, and looks into no replacement.
-fn replace<'a>(value: &[u8], secrets: impl Iterator<Item = &'a Secret> + Clone, out: &mut Vec<u8>) {
+fn replace<'a>(
+    value: &[u8],
+    secrets: impl Iterator<Item = &'a Secret> + Clone,
+    out: &mut Vec<u8>,
+) -> Result<(), HeadError> {
     let mut rest = value;
     loop {
         let found = secrets.clone().filter_map(|secret| {
@@ -295,8 +304,12 @@ fn replace<'a>(value: &[u8], secrets: impl Iterator<Item = &'a Secret> + Clone, 
             Some((at, secret))
         });
         let Some((at, secret)) = found.min_by_key(|(at, _)| *at) else {
-            return out.extend_from_slice(rest);
+            out.extend_from_slice(rest);
+            return Ok(());
         };
+        if out.len() + at + secret.value.len() > MAX_SENT_BYTES {
+            return Err(HeadError::TooLong);
+        }
         out.extend_from_slice(rest.get(..at).unwrap_or_default());
         out.extend_from_slice(secret.value.as_bytes());
         rest = rest.get(at + secret.placeholder.len()..).unwrap_or_default();

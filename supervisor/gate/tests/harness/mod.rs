@@ -3,13 +3,11 @@
 
 #![allow(dead_code, reason = "no test uses all")]
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -19,76 +17,11 @@ use vivarium_egress::message::Authority;
 use vivarium_egress::wire::{self, MAX_GATE_FRAME_BYTES};
 use vivarium_egress::{Decided, FromGate, Rules, ToGate};
 use vivarium_protocol::stream::{receive, send_some};
+use vivarium_tests::program;
+use vivarium_tests::resolver::Zone;
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let path = test.parent().unwrap().parent().unwrap().join("vivarium");
-    assert!(path.exists(), "{}: run `cargo build --workspace` first", path.display());
-    path
-}
-
-/// Names and their addresses, in turn: the last stays.
-#[derive(Clone, Default)]
-pub(crate) struct Zone(Arc<Mutex<HashMap<String, Vec<Vec<IpAddr>>>>>);
-
-impl Zone {
-    pub(crate) fn put(&self, name: &str, answers: &[&[&str]]) {
-        let parse = |one: &&[&str]| one.iter().map(|text| text.parse().unwrap()).collect();
-        let answers = answers.iter().map(parse).collect();
-        self.0.lock().unwrap().insert(name.to_owned(), answers);
-    }
-
-    /// Only a question for IPv4 takes an answer off.
-    fn answer(&self, name: &str, kind: u16) -> Option<Vec<IpAddr>> {
-        let mut zone = self.0.lock().unwrap();
-        let answers = zone.get_mut(name)?;
-        let found = answers.first().cloned().unwrap_or_default();
-        if kind == 1 && answers.len() > 1 {
-            answers.remove(0);
-        }
-        Some(found.into_iter().filter(|ip| ip.is_ipv4() == (kind == 1)).collect())
-    }
-
-    fn serve(self) -> SocketAddr {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = socket.local_addr().unwrap();
-        thread::spawn(move || {
-            let mut buffer = [0; 2048];
-            while let Ok((len, peer)) = socket.recv_from(&mut buffer) {
-                let query = &buffer[..len];
-                let mut at = 12;
-                let mut labels = Vec::new();
-                while query[at] != 0 {
-                    let end = at + 1 + usize::from(query[at]);
-                    labels.push(String::from_utf8_lossy(&query[at + 1..end]).into_owned());
-                    at = end;
-                }
-                let question = &query[12..at + 5];
-                let kind = u16::from_be_bytes([query[at + 1], query[at + 2]]);
-                let found = self.answer(&labels.join("."), kind);
-                let mut reply = query[..2].to_vec();
-                reply.extend([0x81, if found.is_some() { 0x80 } else { 0x83 }]);
-                let found = found.unwrap_or_default();
-                reply.extend([0, 1, 0, u8::try_from(found.len()).unwrap(), 0, 0, 0, 0]);
-                reply.extend(question);
-                for address in found {
-                    reply.extend([0xc0, 12]);
-                    reply.extend(kind.to_be_bytes());
-                    reply.extend([0, 1, 0, 0, 0, 60, 0]);
-                    match address {
-                        IpAddr::V4(v4) => reply.extend([&[4][..], &v4.octets()].concat()),
-                        IpAddr::V6(v6) => reply.extend([&[16][..], &v6.octets()].concat()),
-                    }
-                }
-                socket.send_to(&reply, peer).unwrap();
-            }
-        });
-        address
-    }
-}
 
 pub(crate) struct Gate {
     child: Child,
@@ -104,16 +37,21 @@ impl Gate {
     }
 
     pub(crate) fn start_trusting(authority_pem: &str) -> Self {
+        Self::start_with(authority_pem, &[])
+    }
+
+    pub(crate) fn start_with(authority_pem: &str, arguments: &[&str]) -> Self {
         let zone = Zone::default();
         let resolver = zone.clone().serve();
         let dir = tempfile::tempdir().unwrap();
         let bundle = dir.path().join("ca.pem");
         fs::write(&bundle, authority_pem).unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let child = Command::new(program())
+        let child = Command::new(program::path("vivarium"))
             .args(["gate", "--hosts", "/nonexistent", "--nameserver", &resolver.to_string()])
             .arg("--ca-bundle")
             .arg(&bundle)
+            .args(arguments)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
@@ -164,8 +102,18 @@ impl Gate {
         rules: &Rules,
         authority: Option<Authority>,
     ) -> (SocketAddr, FromGate) {
+        self.try_open_for("default", session, rules, authority)
+    }
+
+    pub(crate) fn try_open_for(
+        &self,
+        tenant: &str,
+        session: u64,
+        rules: &Rules,
+        authority: Option<Authority>,
+    ) -> (SocketAddr, FromGate) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (tenant, rules) = ("default".to_owned(), rules.clone());
+        let (tenant, rules) = (tenant.to_owned(), rules.clone());
         let message = ToGate::Open { session, tenant, rules, authority };
         let bytes = wire::encode(&message).unwrap();
         let sent = send_some(&self.socket, &bytes, &[listener.as_fd()]).unwrap();
@@ -243,6 +191,52 @@ impl Server {
     pub(crate) fn got(&self) -> Vec<String> {
         self.got.lock().unwrap().clone()
     }
+}
+
+/// A server that reads to the end of a body in chunks before it answers, and keeps what it got.
+pub(crate) fn until_end_of_chunks() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let kept = got.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut bytes) = (stream.unwrap(), Vec::new());
+            let mut buffer = [0; 1024];
+            while !bytes.ends_with(b"\r\n0\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(len @ 1..) => bytes.extend_from_slice(&buffer[..len]),
+                    _ => break,
+                }
+            }
+            let is_whole = bytes.ends_with(b"\r\n0\r\n\r\n");
+            kept.lock().unwrap().push(String::from_utf8(bytes).unwrap());
+            if is_whole {
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwhole")
+                    .unwrap_or_default();
+            }
+        }
+    });
+    (port, got)
+}
+
+/// A server that sends to every connection for as long as it takes it.
+pub(crate) fn endless() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || while stream.write_all(&[b'x'; 16 << 10]).is_ok() {});
+        }
+    });
+    port
+}
+
+/// A request with these header lines more.
+pub(crate) fn get(host: &str, headers: &str) -> String {
+    format!("GET http://{host}/x HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n")
 }
 
 pub(crate) fn connect(gate: SocketAddr) -> TcpStream {

@@ -15,7 +15,7 @@ fn written(text: &str) -> String {
         other => panic!("{other:?}"),
     };
     head.check_host(host, port, 80).unwrap();
-    let bytes = head.for_destination(path, host, (port != 80).then_some(port), [].iter());
+    let bytes = head.for_destination(path, host, (port != 80).then_some(port), [].iter()).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
@@ -153,12 +153,30 @@ fn only_its_header_gets_a_secret() {
          Authorization: Bearer PLACEHOLDER-2 PLACEHOLDER-1 PLACEHOLDER-3\r\n\r\n",
     )
     .unwrap();
-    let out = head.for_destination("/", &"a.com".parse().unwrap(), None, secrets.iter());
+    let out = head.for_destination("/", &"a.com".parse().unwrap(), None, secrets.iter()).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "GET / HTTP/1.1\r\nHost: a.com\r\nX: PLACEHOLDER-1\r\n\
          Authorization: Bearer two one PLACEHOLDER-2 PLACEHOLDER-3\r\nConnection: close\r\n\r\n"
     );
+}
+
+#[test]
+fn a_head_that_secrets_make_too_long_is_not_put_together() {
+    let secret = Secret {
+        placeholder: "PLACEHOLDER-1".to_owned(),
+        value: "v".repeat(8192),
+        hosts: vec!["a.com".parse().unwrap()],
+        header: "authorization".to_owned(),
+    };
+    let written = |times: usize| {
+        let value = "PLACEHOLDER-1".repeat(times);
+        let text = format!("GET / HTTP/1.1\r\nHost: a.com\r\nAuthorization: {value}\r\n\r\n");
+        let host = "a.com".parse().unwrap();
+        read(&text).unwrap().for_destination("/", &host, None, [&secret].into_iter())
+    };
+    assert!(written(10).unwrap().len() > 81_920);
+    assert_eq!(written(4_000), Err(HeadError::TooLong));
 }
 
 #[test]
@@ -190,7 +208,7 @@ proptest! {
             return Ok(());
         };
         let Target::Absolute(host, _, path) = &head.target else { panic!() };
-        let out = head.for_destination(path, host, None, [].iter());
+        let out = head.for_destination(path, host, None, [].iter()).unwrap();
         let end = find_end(&out, 0).unwrap().unwrap();
         prop_assert_eq!(end, out.len());
         let again = parse(&out).unwrap();
