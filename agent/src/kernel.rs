@@ -168,14 +168,14 @@ impl Kernel {
         is_read.then(|| (self.control.as_fd(), !self.outbox.is_empty()))
     }
 
-    pub(crate) fn read_report(&mut self) -> Result<(), Failure> {
+    pub(crate) fn read_report(&mut self, context: &Context) -> Result<(), Failure> {
         let KernelStage::Confining(pending) = &mut self.stage else {
             return Ok(());
         };
         match pending.read() {
             SpawnProgress::Pending => Ok(()),
             SpawnProgress::Started(StartedProcess { pid, origin, mut protection }) => {
-                sandbox::add_agent_filter(&mut protection);
+                sandbox::add_agents_part(context, &mut protection);
                 self.pid = Some(pid);
                 if self.origin != Origin::ExecutedForPackages {
                     self.origin = origin;

@@ -11,6 +11,7 @@
 
 mod fork_server;
 mod id_map;
+mod passt;
 mod zygote_client;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,6 +34,7 @@ use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::stream;
 
+use self::passt::Pasta;
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
 use crate::failure::{OrFailure, failure, failure_to_fork};
@@ -89,7 +91,8 @@ fn run(
     };
     drop((to_launcher, first_leaf));
     let has_pid_namespace = context.applies(Layer::Namespaces);
-    let served = serve(thread, control, lifeline, context, agent, to_agent, zygote);
+    let session = New { context, agent, to_agent, zygote, leaf };
+    let served = serve(thread, control, lifeline, session);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
         discard(kill(agent, Signal::SIGKILL), "it may have ended");
@@ -101,22 +104,36 @@ fn run(
     served
 }
 
+/// A session whose agent has started.
+struct New {
+    context: Context,
+    agent: Pid,
+    to_agent: UnixStream,
+    zygote: Option<ZygoteClient>,
+    /// The agent's.
+    leaf: Option<OwnedFd>,
+}
+
 /// Finishes the session whose agent has started, and spawns processes in it until the agent ends.
 fn serve(
     thread: SingleThreaded,
     control: &UnixStream,
     lifeline: UnixStream,
-    context: Context,
-    agent: Pid,
-    to_agent: UnixStream,
-    zygote: Option<ZygoteClient>,
+    session: New,
 ) -> Result<ExitCode, Failure> {
+    let New { context, agent, to_agent, zygote, leaf } = session;
     if context.applies(Layer::Namespaces) {
         id_map::write(&context, agent)?;
     }
     let namespaces =
         SessionNamespaces::open(&context, agent).or_failure("open the session's namespaces")?;
     sandbox::give_up_capabilities()?;
+    let mut pasta = Pasta::start(thread, &context, &namespaces, leaf.as_ref().map(AsFd::as_fd))?;
+    drop(leaf);
+    // Before the agent starts: it lets nothing in the session make namespaces any more, which pasta does.
+    if let Some(pasta) = &mut pasta {
+        pasta.await_interface(lifeline.as_fd())?;
+    }
     stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .or_failure("tell the agent of its ids")?;
     // The agent sets its session up meanwhile, and does not inherit this filter.
@@ -125,7 +142,18 @@ fn serve(
     release(control)?;
     let lifeline = Some(lifeline);
     let children = Vec::new();
-    Launcher { thread, context, namespaces, agent, to_agent, lifeline, zygote, children }.serve()
+    let launcher = Launcher {
+        thread,
+        context,
+        namespaces,
+        agent,
+        to_agent,
+        lifeline,
+        zygote,
+        pasta,
+        children,
+    };
+    launcher.serve()
 }
 
 struct Received {
@@ -182,6 +210,8 @@ struct Launcher {
     /// `None` once the supervisor has closed its end.
     lifeline: Option<UnixStream>,
     zygote: Option<ZygoteClient>,
+    /// Until it has ended.
+    pasta: Option<Pasta>,
     /// The session's processes that are this process's own children.
     children: Vec<(SpawnNumber, Pid)>,
 }
@@ -279,6 +309,9 @@ impl Launcher {
         let mut agent_ended = false;
         for ended in children.ended() {
             agent_ended |= ended.pid == self.agent;
+            if let Some(mut pasta) = self.pasta.take_if(|pasta| pasta.pid() == ended.pid) {
+                pasta.log_end(&ended.end());
+            }
             if let Some(index) = self.children.iter().position(|(_, pid)| *pid == ended.pid) {
                 let (number, _) = self.children.swap_remove(index);
                 send_exit(&self.to_agent, number, ended.end(), ended.usage());

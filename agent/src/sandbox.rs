@@ -65,6 +65,11 @@ pub(crate) fn confine_to_store(directory: &OwnedFd, writes: bool) -> Result<(), 
     landlock::confine_to(directory, writes).map_err(|error| error.into_failure(Layer::Landlock))
 }
 
+/// Has the program that is executed next be pasta, in the session's user namespace.
+pub(crate) fn become_passt(context: &Context) -> Result<(), Failure> {
+    credentials::become_passt(context).map_err(|error| error.into_failure(Layer::Network))
+}
+
 /// Nobody of the same id may trace this process, nor open its memory in /proc: `PR_SET_DUMPABLE`
 /// of prctl(2). For a process that is in a session and not confined yet.
 pub(crate) fn forbid_tracing() -> Result<(), Failure> {
@@ -97,13 +102,21 @@ fn filter(context: &Context, install: fn() -> Result<(), LayerError>) -> Result<
     install().map_err(|error| error.into_failure(Layer::Seccomp))
 }
 
-/// Adds the agent's own filter, installed by then, to a session's report.
-pub(crate) fn add_agent_filter(reports: &mut [Report]) {
-    let applied =
-        |report: &&mut Report| report.layer == Layer::Seccomp && report.status == Status::Enforced;
-    for report in reports.iter_mut().filter(applied) {
-        let calls = seccomp::agent_calls();
-        report.detail.push_str(&format!("; the agent's own allows {calls}"));
+/// Adds to a session's report what only the agent knows: its own seccomp filter, installed by then, and
+/// the packet filter that it read back.
+pub(crate) fn add_agents_part(context: &Context, reports: &mut [Report]) {
+    let passt = context.policy.passt.as_ref();
+    for report in reports.iter_mut().filter(|report| report.status == Status::Enforced) {
+        let more = match report.layer {
+            Layer::Seccomp => format!("the agent's own allows {}", seccomp::agent_calls()),
+            Layer::Network => match passt {
+                Some(passt) => network::describe_filter(passt),
+                None => continue,
+            },
+            _ => continue,
+        };
+        report.detail.push_str("; ");
+        report.detail.push_str(&more);
     }
 }
 
@@ -311,7 +324,8 @@ mod tests {
             Report::enforced(Layer::Mounts, "a root"),
             Report::partial(Layer::Seccomp, "half a filter", ""),
         ];
-        add_agent_filter(&mut reports);
+        let context = fixture::context(&[], Network::None, Path::new("/"));
+        add_agents_part(&context, &mut reports);
         let details = reports.map(|report| report.detail);
         let calls = seccomp::agent_calls();
         let told = format!("a filter; the agent's own allows {calls}");

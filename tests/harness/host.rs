@@ -5,6 +5,7 @@
 //! no skip goes unnoticed.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,6 +57,8 @@ pub enum Requirement {
     Shells,
     /// `mandoc`.
     Mandoc,
+    /// Root, `pasta` as Debian's package `passt` has it, and /dev/net/tun for everybody, as udev has it.
+    Passt,
 }
 
 impl Requirement {
@@ -82,6 +85,7 @@ impl Requirement {
             Self::Node => "node",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
+            Self::Passt => "passt",
         }
     }
 
@@ -113,6 +117,9 @@ impl Requirement {
             Self::Node => Path::new("/usr/bin/node").exists(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),
+            Self::Passt => {
+                is_root() && tool("pasta").is_some() && tool("ip").is_some() && tun_is_open()
+            }
         }
     }
 }
@@ -213,6 +220,11 @@ pub fn grants_ids() -> bool {
     };
     ["/etc/subuid", "/etc/subgid"].into_iter().all(has_range)
         && Path::new("/usr/bin/newuidmap").exists()
+}
+
+fn tun_is_open() -> bool {
+    let mode = std::fs::metadata("/dev/net/tun").map(|it| it.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o006 == 0o006)
 }
 
 fn cgroup2_is_mounted() -> bool {

@@ -19,6 +19,7 @@ pub mod daemon;
 pub mod events;
 pub mod host;
 pub mod http;
+pub mod internet;
 pub mod modules;
 pub mod outcome;
 pub mod probe;

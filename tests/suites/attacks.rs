@@ -14,6 +14,7 @@ mod landlock;
 mod mounts;
 mod namespaces;
 mod network;
+mod passt;
 mod planted;
 mod process_start;
 mod program;

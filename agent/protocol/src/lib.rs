@@ -9,6 +9,7 @@
 //! | [`layer`] | the sandbox's layers, their order, and what can be reported of each |
 //! | [`leaf`] | the cgroup leaves of a session, and its contexts |
 //! | [`egress`] | how a session of network `trusted` reaches the egress gate |
+//! | [`passt`] | how a session of network `full` reaches out through passt |
 //! | [`policy`] | what a session may use, and its validation |
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
@@ -31,6 +32,7 @@ pub mod leaf;
 pub mod message;
 pub mod one_python;
 pub mod outcome;
+pub mod passt;
 pub mod places;
 pub mod policy;
 pub mod port;
@@ -43,7 +45,7 @@ pub use error_chain::error_chain;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.
-pub const PROTOCOL_VERSION: u32 = 10;
+pub const PROTOCOL_VERSION: u32 = 11;
 
 #[cfg(test)]
 mod tests {

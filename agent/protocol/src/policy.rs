@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::layer::Plan;
+use crate::passt::Passt;
 use crate::places;
 use crate::units::Limit;
 
@@ -69,12 +70,12 @@ pub enum Network {
     Loopback,
     /// The same, and the egress gate listens at [`crate::egress::PORT`] of `lo`: the only way out.
     Trusted,
-    /// The host's network, unrestricted.
+    /// The internet: through [`Policy::passt`] where there is that, else the host's network, unrestricted.
     Full,
 }
 
 impl Network {
-    /// Whether the session has a loopback interface of its own, which is up.
+    /// Whether the session has a loopback interface of its own, which is up, however the host is.
     #[must_use]
     pub const fn has_own_loopback(self) -> bool {
         matches!(self, Self::Loopback | Self::Trusted)
@@ -147,6 +148,8 @@ pub struct Policy {
     pub limits: Limits,
     /// What can be reached.
     pub network: Network,
+    /// How, if the network is `full` and not the host's own.
+    pub passt: Option<Passt>,
     /// What runs.
     pub interpreter: Interpreter,
     /// A certificate authority (PEM) that the session's programs trust beside the system's: it ends TLS
@@ -212,6 +215,18 @@ const TOO_WIDE: [&str; 13] = [
 ];
 
 impl Policy {
+    /// Whether the session's network is the host's own.
+    #[must_use]
+    pub fn shares_host_network(&self) -> bool {
+        self.network == Network::Full && self.passt.is_none()
+    }
+
+    /// Whether the session has a loopback interface of its own, which is up.
+    #[must_use]
+    pub fn has_own_loopback(&self) -> bool {
+        self.network.has_own_loopback() || self.passt.is_some()
+    }
+
     /// Where the code's files are: the path its working directory has for the code itself.
     #[must_use]
     pub fn inner_workdir(&self) -> &Path {
@@ -253,6 +268,7 @@ impl Policy {
             return Err(PolicyError::Ids);
         }
         self.check_stores()?;
+        self.check_passt()?;
         if self.plan.applies(Layer::Cgroup) && self.cgroup.is_none() {
             return Err(PolicyError::Missing("the cgroup layer is planned without a scope"));
         }
@@ -267,6 +283,20 @@ impl Policy {
             ));
         }
         Ok(())
+    }
+
+    fn check_passt(&self) -> Result<(), PolicyError> {
+        use crate::layer::Layer;
+        let Some(passt) = &self.passt else { return Ok(()) };
+        check_path("passt.program", &passt.program)?;
+        let applies = |layer| self.plan.applies(layer);
+        if self.network != Network::Full || !applies(Layer::Namespaces) || !applies(Layer::Network)
+        {
+            return Err(PolicyError::Missing(
+                "passt needs network full, and the namespaces and network layers",
+            ));
+        }
+        passt.problem().map_or(Ok(()), |problem| Err(PolicyError::Missing(problem)))
     }
 
     fn check_stores(&self) -> Result<(), PolicyError> {

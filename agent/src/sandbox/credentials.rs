@@ -71,6 +71,15 @@ pub(crate) fn give_up_capabilities() -> Result<(), LayerError> {
     capabilities::keep(&[])
 }
 
+/// For pasta, which is about to be executed in the session's user namespace: the agent's id, and what it
+/// takes to make an interface there and to confine itself. execve(2) keeps that, and gives no more.
+pub(crate) fn become_passt(context: &Context) -> Result<(), LayerError> {
+    identity::become_agent(context)?;
+    capabilities::bound(&capabilities::PASST)?;
+    capabilities::hand_on(&capabilities::PASST)?;
+    no_new_privs()
+}
+
 /// For a process that works on a home or volume: keeps what reading, giving away and removing files of
 /// subordinate ids takes, where it has that at all.
 pub(crate) fn keep_for_storage() -> Result<(), LayerError> {

@@ -15,7 +15,6 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, setns};
 use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
 use vivarium_protocol::layer::{Layer, Report};
-use vivarium_protocol::policy::Network;
 
 use super::{Context, HostFacts, LayerCode, LayerError, proc_file};
 
@@ -85,7 +84,7 @@ pub(crate) fn clone_flags(context: &Context) -> CloneFlags {
         return CloneFlags::empty();
     }
     let mut flags: CloneFlags = NAMES.into_iter().map(|(flag, _)| flag).collect();
-    if context.policy.network == Network::Full || !context.applies(Layer::Network) {
+    if context.policy.shares_host_network() || !context.applies(Layer::Network) {
         flags.remove(CloneFlags::CLONE_NEWNET);
     }
     flags
@@ -165,6 +164,21 @@ impl SessionNamespaces {
         self.0.iter().map(|(_, fd)| fd.as_fd())
     }
 
+    /// Joins the user namespace alone, if there is one.
+    pub(crate) fn enter_user(&self) -> nix::Result<()> {
+        self.one(CloneFlags::CLONE_NEWUSER)
+            .map_or(Ok(()), |namespace| setns(namespace, CloneFlags::CLONE_NEWUSER))
+    }
+
+    /// The network namespace, if the session has its own.
+    pub(crate) fn network(&self) -> Option<BorrowedFd<'_>> {
+        self.one(CloneFlags::CLONE_NEWNET)
+    }
+
+    fn one(&self, wanted: CloneFlags) -> Option<BorrowedFd<'_>> {
+        self.0.iter().find(|(flag, _)| *flag == wanted).map(|(_, fd)| fd.as_fd())
+    }
+
     /// Joins all of them, the user namespace first, as it gives the right to join the others.
     /// The pid namespace takes effect for children only.
     pub(crate) fn enter(&self) -> nix::Result<()> {
@@ -210,6 +224,8 @@ fn sysctl(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use vivarium_protocol::policy::Network;
 
     use super::super::landlock::fixture;
     use super::*;

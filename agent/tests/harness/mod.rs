@@ -84,6 +84,7 @@ pub(crate) fn policy() -> Policy {
         host_workdir: None,
         cgroup: None,
         ids: None,
+        passt: None,
         stores: Vec::new(),
     }
 }

@@ -132,6 +132,17 @@ pub fn class(address: IpAddr) -> Option<AddressClass> {
     }
 }
 
+/// Every network that is refused by its class, for whoever decides by networks.
+pub fn refused_networks() -> impl Iterator<Item = Network> {
+    let v4 = V4.iter().map(|(net, len, _)| (IpAddr::from(*net), *len));
+    let v6 = V6.iter().map(|(net, len, _)| (IpAddr::from(Ipv6Addr::from(*net)), *len));
+    // What is outside of the global networks, whose first bits are 001.
+    let outside = [(0, 3), (0x4000, 2), (0x8000, 1)];
+    let outside = outside
+        .map(|(first, len)| (IpAddr::from(Ipv6Addr::from([first, 0, 0, 0, 0, 0, 0, 0])), len));
+    v4.chain(v6).chain(outside).map(|(address, prefix_len)| Network { address, prefix_len })
+}
+
 fn in_v4(address: Ipv4Addr, network: Ipv4Addr, prefix_len: u8) -> bool {
     let differing = address.to_bits() ^ network.to_bits();
     differing.leading_zeros() >= u32::from(prefix_len)
@@ -165,6 +176,18 @@ pub struct Network {
 }
 
 impl Network {
+    /// Its first address.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits of it all its addresses have in common.
+    #[must_use]
+    pub const fn prefix_len(&self) -> u8 {
+        self.prefix_len
+    }
+
     /// Whether an address is in this network. IPv4 addresses within IPv6 are not looked into.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -322,6 +345,41 @@ mod tests {
         );
         for text in ["", "10", "10.0.0.0/", "10.0.0.0/+8", "a.b/8", "10.0.0.0/8/8"] {
             assert_eq!(text.parse::<Network>(), Err(NetworkError::Form), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_refused_networks_are_those_of_the_classes() {
+        let networks: Vec<_> = refused_networks().collect();
+        let refused = |ip: IpAddr| networks.iter().any(|network| network.contains(ip));
+        // The first and last address of each, and those beside it.
+        for network in &networks {
+            let beside: Vec<IpAddr> = match network.address {
+                IpAddr::V4(v4) => {
+                    let (first, hosts) = (
+                        v4.to_bits(),
+                        u32::MAX.checked_shr(network.prefix_len.into()).unwrap_or(0),
+                    );
+                    let last = first | hosts;
+                    let all = [first, last, first.wrapping_sub(1), last.wrapping_add(1)];
+                    all.map(|bits| IpAddr::V4(bits.into())).to_vec()
+                }
+                IpAddr::V6(v6) => {
+                    let (first, hosts) = (
+                        v6.to_bits(),
+                        u128::MAX.checked_shr(network.prefix_len.into()).unwrap_or(0),
+                    );
+                    let last = first | hosts;
+                    let all = [first, last, first.wrapping_sub(1), last.wrapping_add(1)];
+                    all.map(|bits| IpAddr::V6(bits.into())).to_vec()
+                }
+            };
+            for ip in beside {
+                assert_eq!(refused(ip), class(ip).is_some(), "{ip}");
+            }
+        }
+        for public in ["1.1.1.1", "8.8.8.8", "2606:4700::1111", "2a00:1450::1"] {
+            assert!(!refused(public.parse().unwrap()), "{public}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub mod name;
 pub mod rules;
 pub mod wire;
 
-pub use address::{AddressClass, Network};
+pub use address::{AddressClass, Network, class, refused_networks};
 pub use allow::Allow;
 pub use decision::{Decided, Decision, Reason, Via};
 pub use message::{FromGate, ToGate};

@@ -26,6 +26,7 @@ use crate::cgroup::Support;
 use crate::egress::Egress;
 use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
+use crate::passt::NoPasta;
 use crate::pools::Pools;
 use crate::quotas::{Exceeded, Quotas, TenantQuotas};
 use crate::recover::{WorkdirError, Workdirs};
@@ -224,6 +225,12 @@ impl Engine {
                 memory: self.memory_capacity(&settings),
             },
         }
+    }
+
+    /// Why sessions of network `full` share the host's network in the default environment; `None` if they
+    /// do not.
+    pub fn shares_network(&self) -> Option<NoPasta> {
+        self.inner.environments.get(DEFAULT_ENVIRONMENT)?.passt.clone().err()
     }
 
     /// A session, with what its agent says about it.

@@ -15,6 +15,7 @@ mod engine;
 pub mod media;
 pub mod memory;
 pub mod observe;
+pub mod passt;
 pub mod pools;
 pub mod quotas;
 pub mod recover;

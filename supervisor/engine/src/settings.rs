@@ -20,7 +20,7 @@ mod quotas;
 mod tenants;
 mod tokens;
 
-pub use egress::{Egress, GateSource, SecretSource, TenantSecret};
+pub use egress::{Egress, GateSource, PasstSource, SecretSource, TenantSecret};
 pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};

@@ -10,10 +10,12 @@ use nix::unistd::{Uid, User};
 use serde::Serialize;
 use vivarium_api_types::EnvironmentInfo;
 use vivarium_engine::cgroup::{Layout, Mounts};
+use vivarium_engine::passt::NoPasta;
 use vivarium_engine::settings::{Mode, Settings};
 use vivarium_engine::{DEFAULT_TENANT, Engine, below_floor};
 use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Report, Status};
+use vivarium_protocol::policy::Network;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
@@ -53,7 +55,9 @@ pub async fn examine(configured: &Settings) -> Diagnosis {
     settings.sandbox.disable_layers.clear();
     settings.sandbox.require = Some(Vec::new());
     settings.keep_none_ready();
-    let facts = facts();
+    // So that it is tried.
+    settings.sandbox.allowed_networks.push(Network::Full);
+    let mut facts = facts();
     match Engine::start(Arc::new(settings)).await {
         Err(error) => {
             let error = Some(error_chain(&error));
@@ -70,6 +74,7 @@ pub async fn examine(configured: &Settings) -> Diagnosis {
                     environment.template.reason = Some(why.clone());
                 }
             }
+            facts.push(fact("network full", full_network(engine.shares_network())));
             engine.shutdown(Duration::ZERO).await;
             let ok = host.layers.iter().all(|report| report.status == Status::Enforced);
             let starts = match configured.sandbox.mode {
@@ -112,6 +117,14 @@ fn facts() -> Vec<Fact> {
         }
     }
     facts
+}
+
+/// What a session of network `full` has, if the operator permits that.
+fn full_network(shares: Option<NoPasta>) -> String {
+    match shares {
+        None => "its own, through passt and a packet filter".to_owned(),
+        Some(missing) => format!("the host's, unrestricted: {missing}"),
+    }
 }
 
 fn fact(name: &str, value: String) -> Fact {
@@ -200,6 +213,14 @@ mod tests {
         assert_eq!(around("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"), "nothing");
         let both = around("NoNewPrivs:\t1\nSeccomp:\t2\n");
         assert_eq!(both, "a seccomp filter, no_new_privs (newuidmap can not work)");
+    }
+
+    #[test]
+    fn the_network_of_full_sessions_is_told_with_the_fix() {
+        assert!(full_network(None).starts_with("its own"));
+        let missing = NoPasta { why: "no pasta".to_owned(), fix: "install passt".to_owned() };
+        let told = full_network(Some(missing));
+        assert_eq!(told, "the host's, unrestricted: no pasta (fix: install passt)");
     }
 
     #[test]

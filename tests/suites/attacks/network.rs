@@ -82,7 +82,8 @@ fn a_network_that_is_full_is_for_those_the_operator_lets() {
     assert!(problem["detail"].as_str().unwrap().contains("network"), "{problem}");
 
     let networks = "allowed_networks = [\"none\", \"loopback\", \"full\"]";
-    let open = setup().config("sandbox", networks).start();
+    let egress = "passt = \"off\"";
+    let open = setup().config("sandbox", networks).config("egress", egress).start();
     let session = open.session_with(&full);
     assert_eq!(session.layer("network")["status"], "off");
     probe::load(&session);

@@ -7,6 +7,7 @@ mod ends;
 mod fork_server;
 mod manager;
 mod modes;
+mod passt;
 mod reports;
 mod run;
 mod starts;

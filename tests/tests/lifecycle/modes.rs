@@ -202,7 +202,9 @@ fn a_required_network_is_not_given_up_by_a_request() {
     let open = "allowed_networks = [\"none\", \"loopback\", \"full\"]";
     let strict = format!("{open}\nrequire = [\"network\"]");
     for (configured, status) in [(open, 201), (&strict, 422)] {
-        let daemon = Setup::default().config("sandbox", configured).start();
+        let egress = "passt = \"off\"";
+        let setup = Setup::default().config("sandbox", configured).config("egress", egress);
+        let daemon = setup.start();
         let made = daemon.request("POST", "/v1/sessions", Some(&json!({"network": "full"})));
         assert_eq!(made.status, status, "{configured}");
         daemon.stop_and_check();

@@ -12,6 +12,7 @@ use crate::{answer, get, literal, path, session_with};
 fn session_without_a_network_of_its_own_has_no_ports() {
     let daemon = Setup::default()
         .config("sandbox", "allowed_networks = [\"none\", \"loopback\", \"full\"]")
+        .config("egress", "passt = \"off\"")
         .start();
     for network in ["none", "full"] {
         let session = daemon.session_with(&json!({"network": network}));

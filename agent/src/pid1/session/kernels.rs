@@ -17,7 +17,7 @@ impl Session<'_> {
         let Some(KernelContext { kernel, leaf, .. }) = self.contexts.get_mut(&number) else {
             return Ok(());
         };
-        match kernel.read_report() {
+        match kernel.read_report(self.sandbox) {
             Ok(()) if kernel.kill_reason.is_none() => return Ok(()),
             // It was not there yet when it was killed.
             Ok(()) if leaf.is_none() => kernel.kill_tree(),

@@ -40,7 +40,7 @@ impl Session<'_> {
 
 fn begin(context: &Context, port: NonZeroU16, address: LoopbackAddress) -> Result<OwnedFd, Errno> {
     // Any other network is the host's, or has nothing that listens.
-    if !context.policy.network.has_own_loopback() {
+    if !context.policy.has_own_loopback() {
         return Err(Errno::ENETUNREACH);
     }
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;

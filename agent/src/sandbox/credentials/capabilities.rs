@@ -16,6 +16,13 @@ pub(super) const AGENT: [Capability; 5] = [
     Capability::CAP_SYS_PTRACE,   // reads /proc of the session's processes for their usage
 ];
 
+/// What pasta keeps of its own accord: isolation.c of passt.
+pub(super) const PASST: [Capability; 3] = [
+    Capability::CAP_SYS_ADMIN, // joins the network namespace, and unshares what it has no use for
+    Capability::CAP_NET_ADMIN, // makes the interface, with addresses and routes
+    Capability::CAP_NET_BIND_SERVICE, // asks for it, and has no port to bind
+];
+
 /// What working on a home or volume from outside of sessions takes.
 pub(super) const STORAGE: [Capability; 3] =
     [Capability::CAP_DAC_OVERRIDE, Capability::CAP_CHOWN, Capability::CAP_FOWNER];
@@ -41,6 +48,18 @@ pub(super) fn keep(keep: &[Capability]) -> Result<(), LayerError> {
         caps::set(None, set, &kept).map_err(failed(what))?;
     }
     caps::clear(None, CapSet::Inheritable).map_err(failed("clear the inheritable set"))
+}
+
+/// Has exactly these, and hands them on to the program that is executed next, whatever its file says: the
+/// ambient set of capabilities(7).
+pub(super) fn hand_on(these: &[Capability]) -> Result<(), LayerError> {
+    keep(these)?;
+    let these: CapsHashSet = these.iter().copied().collect();
+    for set in [CapSet::Inheritable, CapSet::Ambient] {
+        let what = format!("set the {set:?} set");
+        caps::set(None, set, &these).map_err(failed(what))?;
+    }
+    Ok(())
 }
 
 /// Takes all but `keep` out of the bounding set where the caller has CAP_SETPCAP. Where it has not,

@@ -51,6 +51,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         host_workdir: Some(workdir.to_owned()),
         cgroup: None,
         ids: None,
+        passt: None,
         stores: Vec::new(),
     };
     let host = HostFacts {

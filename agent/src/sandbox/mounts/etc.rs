@@ -31,7 +31,7 @@ pub(super) fn write_own(context: &Context, root: &Path) -> Result<(), LayerError
 }
 
 /// The host's users are not the session's to know, nor are its names and resolvers, unless the
-/// session is to use the host's network.
+/// session is to use the host's network. Through passt one address leads to the host's resolver.
 fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     let id = Context::KERNEL_ID;
     let home = context.policy.home().unwrap_or(&context.policy.workdir).display();
@@ -44,16 +44,19 @@ fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     let mut files =
         vec![("passwd", passwd), ("group", group), ("hostname", "vivarium\n".to_owned())];
     let (hosts, switch, resolvers) = match context.policy.network {
-        Network::None | Network::Loopback | Network::Trusted => (
-            "127.0.0.1 localhost vivarium\n::1 localhost\n".to_owned(),
-            "passwd: files\ngroup: files\nhosts: files\n",
-            String::new(),
-        ),
+        Network::None | Network::Loopback | Network::Trusted => {
+            (LOCALHOST.to_owned(), "passwd: files\ngroup: files\nhosts: files\n", String::new())
+        }
+        Network::Full if context.policy.passt.is_some() => {
+            let resolver = context.policy.passt.as_ref().and_then(|passt| passt.resolver);
+            // Long answers have to come by UDP: not every passt takes questions by TCP.
+            let line = |address| format!("nameserver {address}\noptions edns0\n");
+            (LOCALHOST.to_owned(), WITH_DNS, resolver.map(line).unwrap_or_default())
+        }
         // Copied rather than bound: on many hosts resolv.conf is a link into /run.
         Network::Full => {
             let host = |name: &str| fs::read_to_string(name).unwrap_or_default();
-            let switch = "passwd: files\ngroup: files\nhosts: files dns\n";
-            (host("/etc/hosts"), switch, host("/etc/resolv.conf"))
+            (host("/etc/hosts"), WITH_DNS, host("/etc/resolv.conf"))
         }
     };
     files.push(("hosts", hosts));
@@ -65,6 +68,9 @@ fn own_files(context: &Context) -> Vec<(&'static str, String)> {
     }
     files
 }
+
+const LOCALHOST: &str = "127.0.0.1 localhost vivarium\n::1 localhost\n";
+const WITH_DNS: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 /// The system's certificate authorities, in the one file of them that distributions have; empty if
 /// there is none, or one that is too large for the session's root.

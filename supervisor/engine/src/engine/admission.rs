@@ -104,7 +104,7 @@ impl Engine {
             return Err(EngineError::invalid("environment", reason));
         }
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
-        let wanted = request::network(&settings, spec.network)?;
+        let wanted = request::network(&settings, prepared.isolates_full(), spec.network)?;
         let network = prepared.network(&settings, wanted);
         if network == Network::Trusted && !has_gate {
             let reason = "nobody has asked for a gate yet".to_owned();

@@ -10,6 +10,7 @@ use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
 
 use crate::backend::ids::IdPool;
 use crate::backend::program::ProgramFile;
+use crate::passt::{NoPasta, Pasta};
 use crate::settings::{Environment, Settings};
 use crate::template::Template;
 
@@ -36,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) env: BTreeMap<String, String>,
     pub(super) ids: Option<Arc<IdPool>>,
     pub(super) template: Arc<Template>,
+    /// What connects sessions of network `full`, or why that is the host's own.
+    pub(super) passt: Result<Pasta, NoPasta>,
 }
 
 /// The variables that every kernel of an environment gets.
@@ -74,6 +77,13 @@ impl Prepared {
         }
     }
 
+    /// Whether a session of network `full` has a network namespace of its own.
+    pub(super) fn isolates_full(&self) -> bool {
+        self.passt.is_ok()
+            && self.plan.applies(Layer::Namespaces)
+            && self.plan.applies(Layer::Network)
+    }
+
     /// The policy of a session, but for what each has of its own.
     pub(super) fn policy(
         &self,
@@ -88,6 +98,12 @@ impl Prepared {
             plan: self.plan.clone(),
             limits,
             network,
+            passt: self
+                .passt
+                .as_ref()
+                .ok()
+                .filter(|_| network == Network::Full && self.isolates_full())
+                .map(|pasta| pasta.for_session(&settings.egress.allow_addresses)),
             interpreter: Interpreter {
                 path: self.interpreter.path.clone(),
                 prefixes: self.interpreter.prefixes.clone(),

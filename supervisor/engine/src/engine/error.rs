@@ -288,6 +288,12 @@ pub enum StartError {
     /// Not even a session without the missing layers starts.
     #[error("a trial session of environment {environment} did not start: {failure}{}", fix_of(.failure))]
     Trial { environment: String, failure: Failure },
+    #[error("egress.passt: environment {environment}")]
+    Passt {
+        environment: String,
+        #[source]
+        source: crate::passt::NoPasta,
+    },
     #[error("prepare the metrics")]
     Metrics(#[source] vivarium_metrics::MetricsError),
     #[error(transparent)]

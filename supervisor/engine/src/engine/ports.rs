@@ -73,18 +73,21 @@ impl Engine {
     ) -> Result<Arc<Session>, EngineError> {
         let session = self.find(tenant, id)?;
         let network = match session.identity.network {
-            Network::Loopback | Network::Trusted => None,
             Network::None => Some("\"none\""),
-            Network::Full => Some("\"full\", the host's"),
+            Network::Loopback | Network::Trusted | Network::Full => None,
         };
         session.started().await.map_err(EngineError::NotStarted)?;
-        // Without the layer every network is the host's.
+        // Without the layer every network is the host's, and so is "full" without passt.
         let is_own = session
             .status()
             .protection
             .iter()
             .any(|report| report.layer == Layer::Network && report.status == Status::Enforced);
-        let network = network.or_else(|| (!is_own).then_some("the host's"));
+        let shared = match session.identity.network {
+            Network::Full => "\"full\", the host's",
+            _ => "the host's",
+        };
+        let network = network.or_else(|| (!is_own).then_some(shared));
         match network {
             Some(network) => Err(EngineError::NoPorts { session: id.to_owned(), network }),
             None => Ok(session),

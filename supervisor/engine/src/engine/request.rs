@@ -64,14 +64,21 @@ fn disk_within(memory_mb: Limit, disk_mb: Limit) -> Limit {
     half.filter(|half| !disk_mb.is_within(*half)).unwrap_or(disk_mb)
 }
 
-pub(super) fn network(settings: &Settings, asked: Option<Network>) -> Result<Network, EngineError> {
+/// `full_is_own`: sessions of network `full` have the network layer too.
+pub(super) fn network(
+    settings: &Settings,
+    full_is_own: bool,
+    asked: Option<Network>,
+) -> Result<Network, EngineError> {
     let own = settings.sandbox.network;
     match asked {
         Some(asked) if asked != own && !settings.sandbox.allowed_networks.contains(&asked) => {
             Err(EngineError::invalid("network", "the operator does not allow this network"))
         }
-        Some(Network::Full) if settings.sandbox.required().contains(&Layer::Network) => {
-            let reason = "the operator requires the network layer, which \"full\" is without";
+        Some(Network::Full)
+            if !full_is_own && settings.sandbox.required().contains(&Layer::Network) =>
+        {
+            let reason = "the operator requires the network layer, which \"full\" is without here";
             Err(EngineError::invalid("network", reason))
         }
         asked => Ok(asked.unwrap_or(own)),
@@ -221,10 +228,14 @@ pub(super) mod tests {
 
     #[test]
     fn networks_are_those_the_operator_allows() {
-        let settings = settings();
-        assert_eq!(network(&settings, None).unwrap(), Network::Loopback);
-        assert_eq!(network(&settings, Some(Network::None)).unwrap(), Network::None);
-        assert_eq!(field(network(&settings, Some(Network::Full))), "network");
+        let mut settings = settings();
+        assert_eq!(network(&settings, false, None).unwrap(), Network::Loopback);
+        assert_eq!(network(&settings, false, Some(Network::None)).unwrap(), Network::None);
+        assert_eq!(field(network(&settings, true, Some(Network::Full))), "network");
+        settings.sandbox.allowed_networks.push(Network::Full);
+        settings.sandbox.require = Some(vec![Layer::Network]);
+        assert_eq!(field(network(&settings, false, Some(Network::Full))), "network");
+        assert_eq!(network(&settings, true, Some(Network::Full)).unwrap(), Network::Full);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::egress::{Accounting, Egress};
 use crate::memory::{Memory, Sources};
+use crate::passt::{self, NoPasta, Pasta};
 use crate::pools::Pools;
 use crate::recover;
 use crate::session::Results;
@@ -34,11 +35,12 @@ impl Engine {
     pub async fn start(settings: Arc<Settings>) -> Result<Self, StartError> {
         let backend = Arc::new(Linux::new(settings.agent_binary.clone()));
         let host = open_host(&settings, backend).await?;
+        let passt = passt::find(&settings.egress.passt);
         let mut environments = BTreeMap::new();
         let mut judged: Vec<Arc<[Report]>> = Vec::new();
         for (name, environment) in &settings.environments {
             let configured = environment.interpreter.clone();
-            let prepared = prepare(&settings, &host, name, configured).await?;
+            let prepared = prepare(&settings, &host, name, configured, &passt).await?;
             if !judged.contains(&prepared.protection) {
                 trial::judge(&settings.sandbox, name, &prepared.protection)?;
                 judged.push(Arc::clone(&prepared.protection));
@@ -174,17 +176,18 @@ async fn prepare(
     host: &Host,
     name: &str,
     configured: Option<PathBuf>,
+    passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let agent = &settings.agent_binary;
     let bad = |source| StartError::Interpreter { environment: name.to_owned(), source };
     if let Some(path) = configured {
         let interpreter = inspect::inspect(agent, &path).await.map_err(bad)?;
-        return trial::prepare(settings, host, name, interpreter).await;
+        return trial::prepare(settings, host, name, interpreter, passt).await;
     }
     let mut tried = Vec::new();
     for path in inspect::candidates() {
         let result = match inspect::inspect(agent, &path).await {
-            Ok(interpreter) => trial::prepare(settings, host, name, interpreter).await,
+            Ok(interpreter) => trial::prepare(settings, host, name, interpreter, passt).await,
             Err(error) => Err(bad(error)),
         };
         match result {

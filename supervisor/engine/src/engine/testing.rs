@@ -20,6 +20,7 @@ use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
 use crate::egress::{Accounting, Egress};
 use crate::memory::{Memory, MemoryReading};
+use crate::passt::NoPasta;
 use crate::settings::{
     AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview,
     Sandbox, Server, Session, Settings, Tenant, Usage,
@@ -135,6 +136,7 @@ pub fn engine_with(
         env: BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]),
         ids: None,
         template: Arc::new(Template::new("default")),
+        passt: Err(NoPasta::new("a test", "")),
     };
     let (metrics, results) = (Arc::new(Metrics::new().unwrap()), Arc::default());
     let accounting = Accounting {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::outcome::Cause;
-use vivarium_protocol::policy::Interpreter;
+use vivarium_protocol::policy::{Interpreter, Network};
 
 use super::environment::{Prepared, passed_env};
 use super::{Host, StartError};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
 use crate::observe::Observer;
+use crate::passt::{NoPasta, Pasta};
 use crate::session::{self, Adjustable, Identity, LaunchContext, LaunchPlan, Timing};
 use crate::settings::{Mode, Sandbox, Settings};
 use crate::template::Template;
@@ -44,6 +45,7 @@ pub(super) async fn prepare(
     host: &Host,
     name: &str,
     interpreter: Interpreter,
+    passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
     let plan = first_plan(settings, host);
@@ -58,11 +60,14 @@ pub(super) async fn prepare(
         read_paths: environment.read_paths,
         template: Arc::new(Template::new(name)),
         ids: if settings.sandbox.mode == Mode::Off { None } else { host.ids.clone() },
+        passt: Err(NoPasta::new("it was not tried", "")),
     };
     loop {
-        let failure = match trial(settings, host, name, &prepared).await {
+        let network = prepared.network(settings, settings.sandbox.network);
+        let failure = match trial(settings, host, name, &prepared, network).await {
             Ok(protection) => {
                 prepared.protection = protection;
+                try_full(settings, host, name, &mut prepared, passt).await?;
                 return Ok(prepared);
             }
             Err(failure) => failure,
@@ -83,6 +88,50 @@ pub(super) async fn prepare(
     }
 }
 
+/// Finds out whether sessions of network `full` have one of their own here, if there are to be any, and
+/// refuses to start without where the operator demands it.
+async fn try_full(
+    settings: &Settings,
+    host: &Host,
+    name: &str,
+    prepared: &mut Prepared,
+    passt: &Result<Pasta, NoPasta>,
+) -> Result<(), StartError> {
+    prepared.passt.clone_from(passt);
+    if prepared.passt.is_ok() && !prepared.isolates_full() {
+        let why = "sessions have no network namespace of their own";
+        let fix = "make the namespaces and network layers available";
+        prepared.passt = Err(NoPasta::new(why, fix));
+    }
+    if prepared.passt.is_ok() && settings.permits(Network::Full) {
+        match trial(settings, host, name, prepared, Network::Full).await {
+            Ok(protection) if settings.sandbox.network == Network::Full => {
+                prepared.protection = protection;
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                let why = format!("{}: {}", failure.operation, failure.reason);
+                prepared.passt = Err(NoPasta::new(why, failure.fix));
+            }
+        }
+    }
+    match &prepared.passt {
+        Err(missing) if settings.egress.passt.is_required() => {
+            Err(StartError::Passt { environment: name.to_owned(), source: missing.clone() })
+        }
+        Err(NoPasta { why, fix }) if settings.permits(Network::Full) => {
+            tracing::warn!(
+                environment = name,
+                reason = why,
+                fix,
+                "sessions of network full share the host's network"
+            );
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The required layers of which nothing holds.
 pub fn below_floor<'a>(
     sandbox: &Sandbox,
@@ -100,9 +149,9 @@ async fn trial(
     host: &Host,
     environment: &str,
     prepared: &Prepared,
+    network: Network,
 ) -> Result<Arc<[Report]>, Failure> {
     let limits = settings.sandbox.limits.clone();
-    let network = prepared.network(settings, settings.sandbox.network);
     let identity = Identity {
         id: uuid::Uuid::new_v4().to_string(),
         tenant: TENANT.to_owned(),

@@ -94,6 +94,7 @@ fn policy() -> Policy {
         host_workdir: None,
         cgroup: None,
         ids: None,
+        passt: None,
         stores: Vec::new(),
     }
 }

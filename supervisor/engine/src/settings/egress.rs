@@ -18,6 +18,29 @@ pub struct Egress {
     pub allow_addresses: Vec<Network>,
     /// Of one session.
     pub limits: Limits,
+    /// What connects sessions of network `full`.
+    pub passt: PasstSource,
+}
+
+/// Where pasta is, passt's user-mode network stack for network namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum PasstSource {
+    /// On PATH, if it is there and works.
+    #[default]
+    Auto,
+    /// On PATH, and it must work.
+    On,
+    /// Here, and it must work.
+    Path(PathBuf),
+    /// Network `full` is the host's own.
+    Off,
+}
+
+impl PasstSource {
+    /// Whether the daemon is not to start without it.
+    pub const fn is_required(&self) -> bool {
+        matches!(self, Self::On | Self::Path(_))
+    }
 }
 
 /// Where the egress gate is.

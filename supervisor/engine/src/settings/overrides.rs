@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use vivarium_protocol::policy::Network;
+
 use super::{Sandbox, Session, Settings};
 
 type Copy<T> = fn(to: &mut T, from: &T);
@@ -79,6 +81,15 @@ impl Overrides {
 }
 
 impl Settings {
+    /// Whether a session of anybody may have this network.
+    pub fn permits(&self, network: Network) -> bool {
+        let has = |sandbox: &Sandbox| {
+            sandbox.network == network || sandbox.allowed_networks.contains(&network)
+        };
+        let mut own = self.tenants.keys().filter_map(|name| self.of_tenant(name));
+        has(&self.sandbox) || own.any(|own| has(&own.sandbox))
+    }
+
     /// The settings that hold for a tenant; `None` if it has no values of its own, and these do. Of
     /// the tenants they have this one alone.
     pub fn of_tenant(&self, name: &str) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use vivarium_egress::allow::HostPattern;
 use vivarium_egress::{Allow, Network};
-use vivarium_engine::settings::{GateSource, SecretSource, TenantSecret};
+use vivarium_engine::settings::{GateSource, PasstSource, SecretSource, TenantSecret};
 use vivarium_protocol::units::Limit;
 
 use super::put;
@@ -52,6 +52,18 @@ pub(super) const KEYS: &[Key] = &[
                 .map(|text| text.parse::<Network>().map_err(|error| unfit(text, &error)));
             put(&mut egress.allow_addresses, networks.collect())
         }),
+    },
+    Key {
+        name: "passt",
+        kind: Kind::Text,
+        default: DefaultValue::Toml("\"auto\""),
+        flag: None,
+        reloads: false,
+        doc: "What connects sessions of network `full`: `auto`, pasta (Debian's package `passt`) with a \
+              network namespace of the session's own, and where pasta is not on PATH or does not work the \
+              host's network, unrestricted; `on`, pasta, without which the daemon does not start; \
+              `/PATH/TO/pasta`, that one; `off`, the host's network.",
+        set: Setter::Egress(|egress, value| put(&mut egress.passt, passt(value))),
     },
     Key {
         name: "max_connections",
@@ -127,6 +139,19 @@ fn gate(text: &str) -> Result<GateSource, ValueError> {
     match path {
         Some(path) => Ok(GateSource::Socket(path?)),
         None => Err(ValueError::Unfit(format!("{text:?} is not \"{PROCESS}\" or \"unix:/PATH\""))),
+    }
+}
+
+fn passt(value: &Value) -> Result<PasstSource, ValueError> {
+    match value.text()? {
+        "auto" => Ok(PasstSource::Auto),
+        "on" => Ok(PasstSource::On),
+        "off" => Ok(PasstSource::Off),
+        path if path.starts_with('/') => value.path().map(PasstSource::Path),
+        other => {
+            let why = format!("{other:?} is not \"auto\", \"on\", \"off\" or an absolute path");
+            Err(ValueError::Unfit(why))
+        }
     }
 }
 
