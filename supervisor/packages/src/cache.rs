@@ -1,6 +1,7 @@
 //! Files from upstream, on disk: each tenant's in a directory of its own, under the hash that they were
-//! verified by. Only the gate writes it.
+//! verified by. Only the gate writes it, and one gate alone.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -40,11 +41,15 @@ impl Stored {
     }
 }
 
+/// The file that whoever has the cache has locked.
+const LOCK: &str = "lock";
+
 /// The cache of all tenants.
 #[derive(Debug)]
 pub struct Cache {
     dir: PathBuf,
     max_bytes: u64,
+    _lock: File,
 }
 
 impl Cache {
@@ -52,9 +57,11 @@ impl Cache {
     /// removed.
     ///
     /// # Errors
-    /// The directory cannot be read.
+    /// The directory cannot be read or written; [`io::ErrorKind::WouldBlock`] if another has it.
     pub fn open(dir: &Path, max_bytes: u64) -> io::Result<Self> {
-        let cache = Self { dir: dir.to_owned(), max_bytes };
+        let lock = File::create(dir.join(LOCK))?;
+        lock.try_lock()?;
+        let cache = Self { dir: dir.to_owned(), max_bytes, _lock: lock };
         for entry in cache.entries()? {
             if entry.is_unfinished {
                 fs::remove_file(&entry.path)?;
@@ -92,10 +99,10 @@ impl Cache {
             bytes = bytes.saturating_add(u64::try_from(next.len()).unwrap_or(u64::MAX));
             if bytes > counted {
                 counted = bytes.saturating_add(self.step_bytes());
-                self.make_room(self.step_bytes()).map_err(failed)?;
+                self.make_room(&dir, self.step_bytes()).map_err(failed)?;
             }
-            if bytes > self.max_bytes {
-                return Err(FetchError::TooLong(self.max_bytes));
+            if bytes > self.tenant_max() {
+                return Err(FetchError::TooLong(self.tenant_max()));
             }
             file.write_all(&next).map_err(failed)?;
         }
@@ -123,22 +130,46 @@ impl Cache {
         self.tenant_dir(tenant).join(format!("{}-{}", hash.algorithm, hash.hex))
     }
 
-    /// Removes the files that were not asked for in the longest time, until there is room for so much.
-    fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let mut entries = self.entries()?;
-        let mut used = entries.iter().map(|entry| entry.bytes).fold(0, u64::saturating_add);
-        entries.sort_by_key(|entry| entry.used_at);
-        for entry in entries.iter().filter(|entry| !entry.is_unfinished) {
+    /// The most that a tenant may have unfinished: half, so that others have room meanwhile.
+    const fn tenant_max(&self) -> u64 {
+        self.max_bytes / 2
+    }
+
+    /// Makes room for so much more of a tenant. The tenant that has most gives first, what it did not ask for
+    /// in the longest time: a flood takes little from who has little.
+    fn make_room(&self, dir: &Path, bytes: u64) -> io::Result<()> {
+        let mut parts: BTreeMap<PathBuf, Part> = BTreeMap::new();
+        for entry in self.entries()? {
+            let part =
+                parts.entry(entry.path.parent().unwrap_or(&self.dir).to_owned()).or_default();
+            part.bytes = part.bytes.saturating_add(entry.bytes);
+            if entry.is_unfinished {
+                part.unfinished = part.unfinished.saturating_add(entry.bytes);
+            } else {
+                part.finished.push(entry);
+            }
+        }
+        for part in parts.values_mut() {
+            part.finished.sort_by_key(|entry| std::cmp::Reverse(entry.used_at));
+        }
+        let unfinished = parts.get(dir).map_or(0, |part| part.unfinished);
+        if unfinished.saturating_add(bytes) > self.tenant_max().saturating_add(self.step_bytes()) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        loop {
+            let used = parts.values().map(|part| part.bytes).fold(0, u64::saturating_add);
             if used.saturating_add(bytes) <= self.max_bytes {
                 return Ok(());
             }
-            fs::remove_file(&entry.path)?;
-            used = used.saturating_sub(entry.bytes);
+            let giving = parts.values_mut().filter(|part| !part.finished.is_empty());
+            let Some(part) = giving.max_by_key(|part| part.bytes) else {
+                return Err(io::ErrorKind::StorageFull.into());
+            };
+            if let Some(oldest) = part.finished.pop() {
+                fs::remove_file(&oldest.path)?;
+                part.bytes = part.bytes.saturating_sub(oldest.bytes);
+            }
         }
-        if used.saturating_add(bytes) <= self.max_bytes {
-            return Ok(());
-        }
-        Err(io::ErrorKind::StorageFull.into())
     }
 
     fn entries(&self) -> io::Result<Vec<Entry>> {
@@ -162,6 +193,15 @@ impl Cache {
         }
         Ok(found)
     }
+}
+
+/// What a tenant has.
+#[derive(Default)]
+struct Part {
+    bytes: u64,
+    unfinished: u64,
+    /// What was asked for last comes first.
+    finished: Vec<Entry>,
 }
 
 struct Entry {

@@ -63,6 +63,12 @@ pub enum FetchError {
     /// It cannot be kept.
     #[error("the cache of packages: {0}")]
     Cache(String),
+    /// There is no cache to keep it in.
+    #[error("the gate has no cache for packages: the daemon's log says why")]
+    NoCache,
+    /// A directory of the operator's cannot be read.
+    #[error("a directory of wheels cannot be read: {0}")]
+    Links(std::io::ErrorKind),
 }
 
 /// Asks for `url` and follows redirects. Where the answer came from, and the answer, of status 200.

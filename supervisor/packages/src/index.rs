@@ -1,42 +1,31 @@
 //! Requests of sessions, and what they get.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::{Cache, Stored};
 use crate::fetch::{self, Fetch, FetchError};
 use crate::links::Links;
 use crate::name;
 use crate::page::{self, File, JSON};
+use crate::pages::Pages;
+use crate::source::Source;
+use crate::turns::Turns;
 use crate::url::Url;
 
-/// How long a page from upstream is used.
-const PAGE_LIFETIME: Duration = Duration::from_secs(300);
-
 /// The most bytes of a page. The largest of PyPI have some 10 MB.
-const PAGE_MAX_BYTES: usize = 64 << 20;
+const PAGE_MAX_BYTES: usize = 24 << 20;
 
-/// The most pages that are kept.
-const PAGES_MAX: usize = 256;
+/// How many pages of a tenant are worked on or sent at one time: what they take of the memory.
+const PAGES_MAX: usize = 8;
 
 /// How many files a tenant has fetched at one time.
 const FETCHES_MAX: usize = 4;
 
 /// The most bytes of a file of metadata.
 const METADATA_MAX_BYTES: usize = 8 << 20;
-
-/// Where a tenant's packages come from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Source {
-    /// The upstream index: the address that `/<project>/` follows on.
-    pub index_url: Option<Url>,
-    /// Directories of wheels and source archives. A project that is there is never asked for upstream.
-    pub find_links: Vec<PathBuf>,
-}
 
 /// What is sent.
 #[derive(Debug)]
@@ -47,6 +36,8 @@ pub struct Answer {
     pub content_type: &'static str,
     /// The body.
     pub content: Content,
+    /// Held as long as a page is in memory.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The body of an answer.
@@ -61,31 +52,41 @@ pub enum Content {
 impl Answer {
     fn text(status: u16, text: impl Into<String>) -> Self {
         let content = Content::Text(text.into());
-        Self { status, content_type: "text/plain; charset=utf-8", content }
+        Self { status, content_type: "text/plain; charset=utf-8", content, _permit: None }
     }
 
     fn file(stored: Stored) -> Self {
         let content_type = "application/octet-stream";
-        Self { status: 200, content_type, content: Content::File(stored) }
+        Self { status: 200, content_type, content: Content::File(stored), _permit: None }
     }
 }
 
-type Pages = BTreeMap<(String, Url, String), (Instant, Arc<Vec<File>>)>;
+/// Permits of tenants.
+type Permits = Mutex<BTreeMap<String, Arc<Semaphore>>>;
 
 /// The index of all tenants. Each has its own pages and its own part of the cache.
 #[derive(Debug)]
 pub struct Index {
-    cache: Cache,
+    cache: Option<Cache>,
     links: Links,
-    pages: Mutex<Pages>,
-    fetches: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+    pages: Pages,
+    page_permits: Permits,
+    file_permits: Permits,
+    turns: Turns,
 }
 
 impl Index {
-    /// An index that keeps files in this cache.
+    /// An index that keeps files in this cache. Without one, files from upstream are not served.
     #[must_use]
-    pub fn new(cache: Cache) -> Self {
-        Self { cache, links: Links::default(), pages: Mutex::default(), fetches: Mutex::default() }
+    pub fn new(cache: Option<Cache>) -> Self {
+        Self {
+            cache,
+            links: Links::default(),
+            pages: Pages::default(),
+            page_permits: Permits::default(),
+            file_permits: Permits::default(),
+            turns: Turns::default(),
+        }
     }
 
     /// Answers a request of a session of this tenant for a path, by `GET` or `HEAD`. `accept` is the request's
@@ -127,7 +128,8 @@ impl Index {
         fetch: &impl Fetch,
     ) -> Result<Option<Answer>, FetchError> {
         let Some(project) = name::normalized(project) else { return Ok(None) };
-        let local = self.links.files(&source.find_links, &project);
+        let permit = permit(&self.page_permits, tenant, PAGES_MAX).await;
+        let local = self.links.files(&source.find_links, &project).await?;
         let files = if local.is_empty() {
             match self.upstream(tenant, source, &project, fetch).await? {
                 Some(files) => files,
@@ -142,7 +144,8 @@ impl Index {
         } else {
             ("text/html; charset=utf-8", page::to_html(&project, &files))
         };
-        Ok(Some(Answer { status: 200, content_type, content: Content::Text(text) }))
+        let content = Content::Text(text);
+        Ok(Some(Answer { status: 200, content_type, content, _permit: permit }))
     }
 
     /// The files of a project upstream; `None` if there is no upstream.
@@ -155,10 +158,8 @@ impl Index {
     ) -> Result<Option<Arc<Vec<File>>>, FetchError> {
         let Some(index) = &source.index_url else { return Ok(None) };
         let key = (tenant.to_owned(), index.clone(), project.to_owned());
-        if let Some((since, files)) = self.lock_pages().get(&key)
-            && since.elapsed() < PAGE_LIFETIME
-        {
-            return Ok(Some(Arc::clone(files)));
+        if let Some(files) = self.pages.find(&key) {
+            return Ok(Some(files));
         }
         let of_index = index.to_string();
         let url = format!("{}/{project}/", of_index.trim_end_matches('/'));
@@ -169,14 +170,7 @@ impl Index {
         let files = page::read(project, &url, is_json, &body)
             .map_err(|error| FetchError::Broken(error.to_string()))?;
         let files = Arc::new(files);
-        let mut pages = self.lock_pages();
-        if pages.len() >= PAGES_MAX {
-            let oldest = pages.iter().min_by_key(|(_, (since, _))| *since);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                pages.remove(&oldest);
-            }
-        }
-        pages.insert(key, (Instant::now(), Arc::clone(&files)));
+        self.pages.keep(key, body.len(), &files);
         Ok(Some(files))
     }
 
@@ -192,21 +186,23 @@ impl Index {
         if name::project_of(wanted).as_deref() != Some(project) {
             return Ok(None);
         }
-        let local = self.links.files(&source.find_links, project);
+        let local = self.links.files(&source.find_links, project).await?;
         if !local.is_empty() {
             let found = local.iter().find(|(file, _)| file.name == asked);
             let stored = found.and_then(|(_, path)| Stored::open(path).ok());
             return Ok(stored.map(Answer::file));
         }
+        let permit = permit(&self.page_permits, tenant, PAGES_MAX).await;
         let Some(files) = self.upstream(tenant, source, project, fetch).await? else {
             return Ok(None);
         };
         let Some(file) = files.iter().find(|file| file.name == wanted) else { return Ok(None) };
-        let Some(url) = &file.url else { return Ok(None) };
+        let (file, Some(url)) = (file.clone(), file.url.clone()) else { return Ok(None) };
+        drop((files, permit));
         if wanted == asked {
-            self.fetched(tenant, file, url, fetch).await.map(Some)
+            self.fetched(tenant, &file, &url, fetch).await.map(Some)
         } else {
-            self.metadata(file, url, fetch).await
+            self.metadata(&file, &url, fetch).await
         }
     }
 
@@ -217,25 +213,22 @@ impl Index {
         url: &Url,
         fetch: &impl Fetch,
     ) -> Result<Answer, FetchError> {
-        let kept = || self.cache.find(tenant, file.hash.as_ref()?);
+        let cache = self.cache.as_ref().ok_or(FetchError::NoCache)?;
+        let kept = || cache.find(tenant, file.hash.as_ref()?);
         if let Some(stored) = kept() {
             return Ok(Answer::file(stored));
         }
-        let fetches = {
-            let mut all = self.fetches.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(
-                all.entry(tenant.to_owned())
-                    .or_insert_with(|| Arc::new(Semaphore::new(FETCHES_MAX))),
-            )
+        let turn = file.hash.as_ref().map(|hash| self.turns.of(tenant, &hash.to_string()));
+        let _turn = match &turn {
+            Some(turn) => turn.wait().await,
+            None => None,
         };
-        // It is never closed.
-        let permit = fetches.acquire().await.ok();
+        let _permit = permit(&self.file_permits, tenant, FETCHES_MAX).await;
         if let Some(stored) = kept() {
             return Ok(Answer::file(stored));
         }
         let (_, answer) = fetch::follow(fetch, url, "*/*").await?;
-        let stored = self.cache.store(tenant, file.hash.as_ref(), answer.body).await?;
-        drop(permit);
+        let stored = cache.store(tenant, file.hash.as_ref(), answer.body).await?;
         Ok(Answer::file(stored))
     }
 
@@ -260,10 +253,16 @@ impl Index {
             .map_err(|_| FetchError::Broken("metadata that is not UTF-8".to_owned()))?;
         Ok(Some(Answer::text(200, text)))
     }
+}
 
-    fn lock_pages(&self) -> std::sync::MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// One of a tenant's permits. They are never closed.
+async fn permit(all: &Permits, tenant: &str, most: usize) -> Option<OwnedSemaphorePermit> {
+    let own = {
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = all.entry(tenant.to_owned());
+        Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(most))))
+    };
+    own.acquire_owned().await.ok()
 }
 
 /// A path with its percent-encoding undone; `None` if that is malformed, or hides a byte that names never have.

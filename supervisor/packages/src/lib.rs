@@ -13,6 +13,7 @@
 //! | [`page`] | a project's page, read and written |
 //! | [`links`] | directories of wheels |
 //! | [`fetch`] | how upstream is asked |
+//! | [`source`] | where a tenant's packages come from |
 //! | [`cache`] | files from upstream, on disk, by tenant |
 //! | [`index`] | requests and answers |
 #![forbid(unsafe_code)]
@@ -25,11 +26,15 @@ pub mod index;
 pub mod links;
 pub mod name;
 pub mod page;
+mod pages;
+pub mod source;
+mod turns;
 pub mod url;
 
 pub use cache::Cache;
 pub use fetch::{Fetch, FetchError, Fetched};
-pub use index::{Answer, Content, Index, Source};
+pub use index::{Answer, Content, Index};
+pub use source::{Login, Source};
 pub use url::Url;
 
 /// The name under which sessions find the index. Reserved: it never resolves, and only the gate answers.

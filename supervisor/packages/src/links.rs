@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use crate::fetch::FetchError;
 use crate::hash::{Hash, Hasher};
 use crate::name;
 use crate::page::File;
@@ -21,18 +22,24 @@ pub struct Links {
 }
 
 impl Links {
-    /// The files of a project, each with the path where it is. A directory that cannot be read has none; an
-    /// earlier directory comes first.
-    pub fn files(&self, directories: &[PathBuf], project: &str) -> Vec<(File, PathBuf)> {
+    /// The files of a project, each with the path where it is. An earlier directory comes first.
+    ///
+    /// # Errors
+    /// A directory cannot be read. What would be there must not be looked for elsewhere.
+    pub async fn files(
+        &self,
+        directories: &[PathBuf],
+        project: &str,
+    ) -> Result<Vec<(File, PathBuf)>, FetchError> {
         let mut found: BTreeMap<String, (File, PathBuf)> = BTreeMap::new();
         for directory in directories {
-            for path in entries(directory) {
+            for path in entries(directory).map_err(|error| FetchError::Links(error.kind()))? {
                 let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
                 if name::project_of(name).as_deref() != Some(project) || found.contains_key(name) {
                     continue;
                 }
                 // A file that goes away meanwhile is none.
-                let Ok(hash) = self.hash(&path) else { continue };
+                let Ok(hash) = self.hash(&path).await else { continue };
                 let file = File {
                     name: name.to_owned(),
                     url: None,
@@ -44,34 +51,38 @@ impl Links {
                 found.insert(name.to_owned(), (file, path));
             }
         }
-        found.into_values().collect()
+        Ok(found.into_values().collect())
     }
 
-    fn hash(&self, path: &Path) -> io::Result<Hash> {
+    async fn hash(&self, path: &Path) -> io::Result<Hash> {
         let mut file = fs::File::open(path)?;
         let about = file.metadata()?;
         if !about.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let stamp = (about.len(), about.modified()?);
-        let mut known = self.hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, hash)) = known.get(path).filter(|(at, _)| *at == stamp) {
+        if let Some((_, hash)) = self.lock().get(path).filter(|(at, _)| *at == stamp) {
             return Ok(hash.clone());
         }
-        let (mut hasher, mut buffer) = (Hasher::like(None), vec![0; 1 << 16]);
+        let (mut hasher, mut buffer) = (Hasher::like(None), vec![0; 1 << 18]);
         loop {
             match file.read(&mut buffer)? {
                 0 => break,
                 count => hasher.update(buffer.get(..count).unwrap_or_default()),
             }
+            // A large file is not to hold others' connections up.
+            tokio::task::yield_now().await;
         }
         let hash = hasher.finish();
-        known.insert(path.to_owned(), (stamp, hash.clone()));
+        self.lock().insert(path.to_owned(), (stamp, hash.clone()));
         Ok(hash)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (Stamp, Hash)>> {
+        self.hashes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
 }

@@ -86,6 +86,36 @@ impl Url {
     pub const fn is_https(&self) -> bool {
         self.is_https
     }
+
+    /// Host, and port if one is given.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Path and query; starts with `/`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Host and port; `None` if the port is none.
+    #[must_use]
+    pub fn place(&self) -> Option<(&str, u16)> {
+        match self.authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                Some((host, port.parse().ok().filter(|port| *port != 0)?))
+            }
+            _ => Some((&self.authority, if self.is_https { 443 } else { 80 })),
+        }
+    }
+
+    /// Whether both are of one server: scheme, host and port.
+    #[must_use]
+    pub fn has_origin_of(&self, other: &Self) -> bool {
+        self.is_https == other.is_https
+            && self.place().is_some_and(|place| Some(place) == other.place())
+    }
 }
 
 /// A path with `.` and `..` applied, which never climbs above the root.
@@ -149,6 +179,25 @@ mod tests {
         ] {
             assert_eq!(page.join(reference).unwrap().to_string(), expected, "{reference}");
         }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        assert_eq!(url("https://A.test/x").place(), Some(("a.test", 443)));
+        assert_eq!(url("http://[::1]:8080").place(), Some(("[::1]", 8080)));
+        assert_eq!(url("http://[::1]/").place(), Some(("[::1]", 80)));
+        for port in ["0", "65536", "x", ""] {
+            assert_eq!(url(&format!("http://a:{port}/")).place(), None, "{port}");
+        }
+        let index = url("https://a.test/simple");
+        assert!(url("https://a.test:443/files").has_origin_of(&index));
+        for other in
+            ["http://a.test/", "https://b.test/", "https://a.test:444/", "https://a.test.b/"]
+        {
+            assert!(!url(other).has_origin_of(&index), "{other}");
+        }
+        assert!(!url("https://a:x/").has_origin_of(&url("https://b:x/")));
     }
 
     #[test]

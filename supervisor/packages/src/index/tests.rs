@@ -57,8 +57,8 @@ impl Bed {
         let mut add = |url: &str, answer| upstream.answers.insert(url.to_owned(), answer);
         add("https://index.test/simple/foo/", (200, "text/html", page.into_bytes()));
         add(&format!("https://index.test/f/{WHEEL}"), (200, "", content.to_vec()));
-        let source = Source { index_url: Some(index_url), find_links: Vec::new() };
-        let index = Index::new(Cache::open(dir.path(), 1 << 20).unwrap());
+        let source = Source { index_url: Some(index_url), ..Source::default() };
+        let index = Index::new(Some(Cache::open(dir.path(), 1 << 20).unwrap()));
         Self { dir, upstream, source, index }
     }
 
@@ -85,7 +85,8 @@ impl Bed {
     /// How many files lie in the cache, finished or not.
     fn kept(&self) -> usize {
         let count = |dir: &std::path::Path| fs::read_dir(dir).unwrap().count();
-        fs::read_dir(self.dir.path()).unwrap().map(|entry| count(&entry.unwrap().path())).sum()
+        let entries = fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).map(|path| count(&path)).sum()
     }
 }
 
@@ -157,7 +158,7 @@ fn a_project_of_the_operators_is_never_asked_for_upstream() {
     let links = tempfile::tempdir().unwrap();
     fs::write(links.path().join("foo-2.0-py3-none-any.whl"), b"local").unwrap();
     fs::write(links.path().join("secret.txt"), b"secret").unwrap();
-    bed.source.find_links = vec!["/nonexistent".into(), links.path().to_owned()];
+    bed.source.find_links = vec![links.path().to_owned()];
     let (_, page) = bed.answer_to("a", "/simple/foo/");
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains(&Hash::sha256(b"local").to_string()) && !page.contains("1.0"), "{page}");
@@ -167,6 +168,65 @@ fn a_project_of_the_operators_is_never_asked_for_upstream() {
     assert_eq!(bed.asked(), 0);
     assert_eq!(bed.answer_to("a", "/simple/bar/").0, 404);
     assert_eq!(bed.asked(), 1);
+    // What is to be there and cannot be seen is not looked for elsewhere.
+    bed.source.find_links.push("/nonexistent".into());
+    assert_eq!(bed.answer_to("a", "/simple/bar/").0, 502);
+    assert_eq!(bed.asked(), 1);
+}
+
+#[test]
+fn without_a_cache_there_are_pages_and_the_operators_files() {
+    let mut bed = Bed::new(b"content", "");
+    bed.index = Index::new(None);
+    assert_eq!(bed.answer_to("a", "/simple/foo/").0, 200);
+    let (status, said) = bed.answer_to("a", &file());
+    assert!(status == 502 && String::from_utf8(said).unwrap().contains("no cache"));
+    fs::write(bed.dir.path().join(WHEEL), b"local").unwrap();
+    bed.source.find_links = vec![bed.dir.path().to_owned()];
+    assert_eq!(bed.answer_to("a", &file()), (200, b"local".to_vec()));
+}
+
+#[test]
+fn a_cache_is_one_gates_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), 1).unwrap();
+    assert_eq!(Cache::open(dir.path(), 1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    drop(cache);
+    assert!(Cache::open(dir.path(), 1).is_ok());
+}
+
+#[test]
+fn a_file_that_two_ask_for_is_fetched_once() {
+    let content = vec![7; 5000];
+    let bed = Bed::new(&content, &format!("#{}", Hash::sha256(&content)));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let path = file();
+    let ask = || bed.index.answer("a", &bed.source, &path, "", &bed.upstream);
+    let (one, other) = runtime.block_on(async { tokio::join!(ask(), ask()) });
+    assert_eq!((one.status, other.status), (200, 200));
+    // The page, perhaps by both, and the file.
+    assert!(bed.asked() <= 3, "{}", bed.asked());
+}
+
+#[test]
+fn a_flood_of_one_tenant_takes_little_from_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), 4 << 20).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = |tenant: &str, byte: u8| {
+        let content = vec![byte; 600_000];
+        let hash = Hash::sha256(&content);
+        runtime.block_on(cache.store(tenant, Some(&hash), Pieces(content))).map(drop).unwrap();
+        hash
+    };
+    let own = store("quiet", 0);
+    for byte in 1..8 {
+        store("loud", byte);
+    }
+    assert!(cache.find("quiet", &own).is_some());
+    // Nor by what it never finishes.
+    let endless = runtime.block_on(cache.store("loud", None, Pieces(vec![0; 6 << 20])));
+    assert!(endless.is_err() && cache.find("quiet", &own).is_some());
 }
 
 #[test]
