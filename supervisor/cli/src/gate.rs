@@ -23,6 +23,15 @@ pub(super) struct Args {
     /// The most connections of all sessions at one time
     #[arg(long, value_name = "N", default_value_t = 4096)]
     max_connections: usize,
+    /// Where files of packages are kept; without it none come from an index
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+    /// What is kept of packages, of all tenants, in MiB
+    #[arg(long, value_name = "N", default_value_t = 10_240)]
+    max_cache_mb: u64,
+    /// A directory of wheels that the configuration has in find_links; repeatable
+    #[arg(long, value_name = "DIR")]
+    find_links: Vec<PathBuf>,
     /// Fails where the host has no Landlock
     #[arg(long)]
     strict: bool,
@@ -36,6 +45,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         ca_bundle: args.ca_bundle.clone(),
         max_connections: args.max_connections,
         strict: args.strict,
+        cache_dir: args.cache_dir.clone(),
+        max_cache_mb: args.max_cache_mb,
+        find_links: args.find_links.clone(),
     };
     vivarium_gate::run(&options).map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     Ok(Exit::Ok)

@@ -47,6 +47,8 @@ pub enum Reason {
     Listed,
     /// Allowed: no entry says so, and who was asked did.
     Approved,
+    /// Allowed: the package index, or what the gate fetches for it.
+    Packages,
     /// No entry is about this host.
     NotListed,
     /// An entry is about this host, and none about this port of it.

@@ -13,7 +13,7 @@ use crate::decision::{ConnectionNumber, Decided, Reason, SessionKey};
 use crate::rules::Rules;
 
 /// The version of this contract, in [`FromGate::Ready`].
-pub const GATE_VERSION: u32 = 1;
+pub const GATE_VERSION: u32 = 2;
 
 /// The largest body of a [`Call`] and of its answer, in bytes.
 pub const MAX_CALL_BODY_BYTES: usize = 512 << 10;
@@ -75,6 +75,11 @@ pub enum FromGate {
         version: u32,
         /// What confines it, a line for each layer: for the log and for `vivarium doctor`.
         confinement: Vec<String>,
+    },
+    /// Something that the gate was to have and has not, for the log.
+    Warning {
+        /// What, and why.
+        what: String,
     },
     /// A session is served.
     Opened {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use vivarium_packages::Source;
 
 use crate::address::{self, AddressClass, Network};
 use crate::allow::{Allow, HTTPS_PORT, HostPattern};
@@ -30,6 +31,8 @@ pub struct Rules {
     pub limits: Limits,
     /// What the gate puts into its requests.
     pub secrets: Vec<Secret>,
+    /// Where the package index that the gate serves inside has its packages from, if it serves one.
+    pub packages: Option<Source>,
 }
 
 /// What happens to a destination that no entry allows.

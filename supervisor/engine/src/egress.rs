@@ -9,6 +9,8 @@ mod accounting;
 mod authority;
 mod gate;
 mod keeper;
+mod launch;
+mod packages;
 mod rules;
 mod secrets;
 
@@ -22,11 +24,12 @@ use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::{Authority, Call, CallError, CallResponse};
 use vivarium_egress::{Allow, Rules};
 
-use crate::settings::{GateSource, Settings};
+use crate::settings::Settings;
 
 pub use accounting::Accounting;
 pub use authority::AuthorityError;
 pub use gate::GateError;
+pub use launch::GateLaunch;
 pub use rules::covers;
 pub use secrets::SecretError;
 
@@ -45,6 +48,8 @@ pub struct SessionEgress {
     /// What the session knows of its tenant's secrets: placeholders by name.
     placeholders: BTreeMap<String, String>,
     authority: Option<Authority>,
+    /// By which pip and uv find the package index.
+    package_variables: Vec<(&'static str, String)>,
     /// Where it may connect to now.
     allow: Mutex<Vec<Allow>>,
     bytes_in: AtomicU64,
@@ -55,6 +60,11 @@ impl SessionEgress {
     /// The variables that have the placeholders.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         self.placeholders.iter().map(|(name, value)| (name.clone(), value.clone()))
+    }
+
+    /// Adds the variables by which pip and uv find the package index to those of the session.
+    pub fn equip(&self, env: &mut Vec<(String, String)>) {
+        packages::equip(env, &self.package_variables);
     }
 
     /// What the session's programs are to trust.
@@ -99,6 +109,8 @@ enum Command {
     End {
         key: SessionKey,
     },
+    /// Have the gate started like this, from now on.
+    Follow(GateLaunch),
     Call {
         request: Call,
         reply: oneshot::Sender<Result<CallResponse, CallError>>,
@@ -107,9 +119,9 @@ enum Command {
 
 impl Egress {
     /// Starts the keeper, and no gate.
-    pub fn new(source: GateSource, accounting: Accounting) -> Self {
+    pub fn new(launch: GateLaunch, accounting: Accounting) -> Self {
         let (commands, receiver) = mpsc::channel(COMMANDS);
-        tokio::spawn(keeper::run(source, accounting, receiver));
+        tokio::spawn(keeper::run(launch, accounting, receiver));
         Self { commands, last_key: AtomicU64::new(0) }
     }
 
@@ -141,6 +153,7 @@ impl Egress {
             asked,
             placeholders: secrets.iter().map(secrets::placeholder).collect(),
             authority,
+            package_variables: packages::variables(settings, tenant, &allow),
             allow: Mutex::new(allow),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
@@ -165,6 +178,11 @@ impl Egress {
         let rules = rules::of(settings, session);
         session.allow.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&rules.allow);
         self.send(Command::Update { key: session.key, rules }).await;
+    }
+
+    /// Has the gate follow the settings, which may mean another gate.
+    pub async fn follow(&self, settings: &Settings) {
+        self.send(Command::Follow(GateLaunch::of(settings))).await;
     }
 
     pub async fn end(&self, session: &SessionEgress) {

@@ -16,12 +16,14 @@ use vivarium_protocol::units::Limit;
 
 mod egress;
 mod overrides;
+mod packages;
 mod quotas;
 mod tenants;
 mod tokens;
 
 pub use egress::{Egress, GateSource, PasstSource, SecretSource, TenantSecret};
 pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
+pub use packages::{PackageIndex, PackageSource, Packages, TenantPackages};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};
 pub use tokens::TenantToken;
@@ -35,6 +37,7 @@ pub struct Settings {
     pub audit: Audit,
     pub homes: Homes,
     pub egress: Egress,
+    pub packages: Packages,
     pub usage: Usage,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,

@@ -1,11 +1,12 @@
-//! What confines the gate itself: it can open three files, and sockets of the internet; it can start
-//! nothing, reach no other process, and be read by none.
+//! What confines the gate itself: it can open three files, directories of wheels, its cache of packages,
+//! and sockets of the internet; it can start nothing, reach no other process, and be read by none.
 //!
 //! All is applied to the only thread, and read back, before anything is read from anybody.
 
-use std::fs::File;
+use std::fmt;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
@@ -21,6 +22,9 @@ mod tests;
 
 /// The newest ABI whose rights we know and have thought about.
 const NEWEST: ABI = ABI::V6;
+
+/// A name that is made where nothing can be made.
+const PROBE: &str = ".vivarium-gate-probe";
 
 /// Which layer could not be applied, or is not in force after it was.
 #[derive(Debug, thiserror::Error)]
@@ -58,14 +62,22 @@ fn call(what: &'static str) -> impl FnOnce(Errno) -> ConfineError {
     move |errno| ConfineError::Call { what, source: errno.into() }
 }
 
+/// The files that the gate may use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Files<'a> {
+    /// To read.
+    pub(crate) read: &'a [&'a PathBuf],
+    /// Directories, to list and to read what is below.
+    pub(crate) list: &'a [PathBuf],
+    /// A directory to have for its own.
+    pub(crate) write: Option<&'a Path>,
+}
+
 /// Confines the calling thread. Returns a line for each layer, and how many descriptors there can be.
 ///
 /// # Errors
 /// Any [`ConfineError`]; the process must not go on.
-pub(crate) fn apply(
-    readable: &[impl AsRef<Path>],
-    strict: bool,
-) -> Result<(Vec<String>, usize), ConfineError> {
+pub(crate) fn apply(files: &Files<'_>, strict: bool) -> Result<(Vec<String>, usize), ConfineError> {
     let mut report = Vec::new();
     let descriptors = limits()?;
     report.push(format!("limits: {descriptors} descriptors, no process, no core dump"));
@@ -78,20 +90,20 @@ pub(crate) fn apply(
     prctl::set_no_new_privs().map_err(call("prctl(PR_SET_NO_NEW_PRIVS)"))?;
     report.push("privileges: none, and none to be had; not dumpable".to_owned());
 
-    match restrict(readable)?.ruleset {
+    match restrict(files)?.ruleset {
         RulesetStatus::NotEnforced if strict => return Err(ConfineError::NoLandlock),
         RulesetStatus::NotEnforced => report.push("landlock: unavailable".to_owned()),
         status => {
-            if !is_refused(File::open("/"), Errno::EACCES) {
+            if !is_refused(File::open("/"), Errno::EACCES) || !files.are_only_listed() {
                 return Err(ConfineError::NotInForce("Landlock"));
             }
             let whole = status == RulesetStatus::FullyEnforced;
             let how = if whole { "all rights" } else { "the rights that the kernel knows" };
-            report.push(format!("landlock: {how}; reads {} files", readable.len()));
+            report.push(format!("landlock: {how}; {files}"));
         }
     }
 
-    let calls = seccomp::install()?;
+    let calls = seccomp::install(files)?;
     seccomp::read_back()?;
     report.push(format!("seccomp: a filter that allows {calls} calls"));
     Ok((report, descriptors))
@@ -126,17 +138,43 @@ fn drop_capabilities() -> Result<(), ConfineError> {
     Ok(())
 }
 
-fn restrict(readable: &[impl AsRef<Path>]) -> Result<RestrictionStatus, ConfineError> {
+impl Files<'_> {
+    /// Whether nothing can be made in the directories that are to be listed.
+    fn are_only_listed(&self) -> bool {
+        self.list.iter().all(|directory| {
+            let made = OpenOptions::new().write(true).create_new(true).open(directory.join(PROBE));
+            // One that is not there can not be written either.
+            made.is_err()
+        })
+    }
+}
+
+impl fmt::Display for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "reads {} files", self.read.len())?;
+        for directory in self.list {
+            write!(f, ", wheels in {}", directory.display())?;
+        }
+        self.write.map_or(Ok(()), |cache| write!(f, ", and keeps packages in {}", cache.display()))
+    }
+}
+
+fn restrict(files: &Files<'_>) -> Result<RestrictionStatus, ConfineError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         // Listening. Connecting is by address, of which Landlock knows nothing.
         .handle_access(AccessNet::BindTcp)?
         .scope(Scope::from_all(NEWEST))?
         .create()?;
-    for path in readable {
+    let listed = AccessFs::ReadFile | AccessFs::ReadDir;
+    let own =
+        listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::RemoveFile;
+    let read = files.read.iter().map(|path| (path.as_path(), AccessFs::ReadFile.into()));
+    let listed = files.list.iter().map(|path| (path.as_path(), listed));
+    for (path, access) in read.chain(listed).chain(files.write.map(|path| (path, own))) {
         // What is not there can not be read either.
         if let Ok(file) = PathFd::new(path) {
-            ruleset = ruleset.add_rule(PathBeneath::new(file, AccessFs::ReadFile))?;
+            ruleset = ruleset.add_rule(PathBeneath::new(file, access))?;
         }
     }
     Ok(ruleset.restrict_self()?)

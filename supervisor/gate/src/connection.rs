@@ -14,6 +14,7 @@ use crate::dial::{self, Admission};
 use crate::flow::{Asked, Flow};
 use crate::http::head::{Head, HeadError, Target};
 use crate::http::{self, RequestError};
+use crate::packages;
 use crate::relay;
 use crate::shared::Shared;
 use crate::socks::{self, SocksError};
@@ -25,6 +26,7 @@ type Client = Buffered<TcpStream>;
 /// What a connection is served with.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) tenant: Arc<str>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) flow: Arc<Flow>,
@@ -73,6 +75,16 @@ pub(crate) async fn serve(context: &Context, stream: TcpStream) -> Option<Reason
     let Wanted { via, host, port, request } = wanted;
     let method = request.as_ref().map(|(head, _)| head.method.clone());
     let mut asked = Asked { via, destination: host.to_string(), port, method, address: None };
+    if packages::is_index(&host) {
+        let head = request.as_ref().map(|(head, _)| head);
+        return match (packages::check(context, &asked, &host, head), request) {
+            (Ok(()), Some(request)) => packages::serve(context, client, &asked, &request).await,
+            (checked, _) => {
+                let reason = checked.err().unwrap_or(Reason::BadRequest);
+                refuse(context, client, &asked, reason).await
+            }
+        };
+    }
     let session = context.flow.session;
     let admission = match dial::admit(&context.shared, session, &context.rules, &host, port).await {
         Ok(admission) => admission,

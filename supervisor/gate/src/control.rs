@@ -17,7 +17,7 @@ use vivarium_protocol::stream::recv_some;
 
 use crate::call;
 use crate::flow::Reporter;
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, Whose};
 use crate::shared::{Parts, Shared};
 
 /// Calls at one time; others wait.
@@ -34,17 +34,28 @@ pub enum ControlError {
     Wire(#[from] WireError),
 }
 
+/// What the gate says first.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) version: u32,
+    pub(crate) confinement: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
 /// Serves the supervisor until its socket closes.
 pub(crate) async fn serve(
     supervisor: StdStream,
     parts: Parts,
-    version: u32,
-    confinement: Vec<String>,
+    opening: Opening,
 ) -> Result<(), ControlError> {
     supervisor.set_nonblocking(true)?;
     let (read, write) = UnixStream::from_std(supervisor)?.into_split();
     let reporter = Reporter::start(write);
+    let Opening { version, confinement, warnings } = opening;
     reporter.send(&FromGate::Ready { version, confinement }).await;
+    for what in warnings {
+        reporter.send(&FromGate::Warning { what }).await;
+    }
     let shared = Arc::new(Shared::new(parts, reporter));
     let mut sessions = HashMap::new();
     let calls = Arc::new(Semaphore::new(MAX_CALLS));
@@ -76,7 +87,7 @@ async fn handle(
             let opened = match socket {
                 Some(_) if sessions.contains_key(&key) => Err(SessionError::Twice),
                 Some(socket) => {
-                    let whose = (key, tenant.as_str());
+                    let whose = Whose { key, tenant: tenant.into() };
                     Session::open(shared, whose, socket, rules, authority.as_ref())
                 }
                 None => Err(SessionError::NotListening),

@@ -18,6 +18,7 @@ mod dial;
 mod dns;
 mod flow;
 mod http;
+mod packages;
 mod relay;
 mod session;
 mod shared;
@@ -33,6 +34,7 @@ use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use vivarium_egress::message::GATE_VERSION;
+use vivarium_packages::Index;
 
 /// Where certificates of authorities are, on one distribution or another.
 const CA_BUNDLES: [&str; 3] =
@@ -53,6 +55,12 @@ pub struct Options {
     pub max_connections: usize,
     /// Do not run where Landlock is missing.
     pub strict: bool,
+    /// Where files of packages are kept, if they are; made if it is not there.
+    pub cache_dir: Option<PathBuf>,
+    /// What is kept of them, of all tenants, in MiB.
+    pub max_cache_mb: u64,
+    /// Directories of wheels that may be served.
+    pub find_links: Vec<PathBuf>,
 }
 
 impl Options {
@@ -95,16 +103,28 @@ pub fn run(options: &Options) -> Result<(), GateError> {
         .build()
         .map_err(GateError::Start)?;
     let ca_bundle = options.ca_bundle();
-    let readable = [&options.resolv_conf, &options.hosts, &ca_bundle];
-    let (mut confinement, descriptors) = confine::apply(&readable, options.strict)?;
+    let mut warnings = Vec::new();
+    let cache = packages::open_cache(options).unwrap_or_else(|why| {
+        warnings.push(why);
+        None
+    });
+    let files = confine::Files {
+        read: &[&options.resolv_conf, &options.hosts, &ca_bundle],
+        list: &options.find_links,
+        write: options.cache_dir.as_deref().filter(|_| cache.is_some()),
+    };
+    let (mut confinement, descriptors) = confine::apply(&files, options.strict)?;
+    warnings.extend(packages::unreadable(&options.find_links));
     let resolver = dns::Resolver::read(&options.resolv_conf, &options.hosts, &options.nameservers);
     let (tls, authorities) = tls::Upstream::read(&ca_bundle)?;
     confinement.push(format!("certificates: {authorities} in {}", ca_bundle.display()));
     // Two for each connection, some for sessions' own sockets and queries.
     let most = (descriptors / 4).max(1);
-    let shared =
-        shared::Parts { resolver, tls, max_connections: options.max_connections.min(most) };
-    runtime.block_on(control::serve(supervisor, shared, GATE_VERSION, confinement))?;
+    let max_connections = options.max_connections.min(most);
+    let index = Index::new(cache);
+    let shared = shared::Parts { resolver, tls, max_connections, index };
+    let opening = control::Opening { version: GATE_VERSION, confinement, warnings };
+    runtime.block_on(control::serve(supervisor, shared, opening))?;
     Ok(())
 }
 

@@ -42,10 +42,16 @@ pub(crate) enum SessionError {
     Authority(#[from] TlsError),
 }
 
+/// A session's key, and its tenant's name.
+#[derive(Debug, Clone)]
+pub(crate) struct Whose {
+    pub(crate) key: SessionKey,
+    pub(crate) tenant: Arc<str>,
+}
+
 /// What is in force for a session.
 pub(crate) struct Session {
-    key: SessionKey,
-    tenant: Arc<str>,
+    whose: Whose,
     rules: Mutex<Arc<Rules>>,
     signer: Option<Arc<Signer>>,
     totals: Arc<Totals>,
@@ -56,7 +62,7 @@ impl Session {
     /// Serves a session from now on.
     pub(crate) fn open(
         shared: &Arc<Shared>,
-        (key, tenant): (SessionKey, &str),
+        whose: Whose,
         socket: OwnedFd,
         rules: Rules,
         authority: Option<&Authority>,
@@ -76,8 +82,7 @@ impl Session {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let session = Arc::new(Self {
-            key,
-            tenant: tenant.into(),
+            whose,
             rules: Mutex::new(Arc::new(rules)),
             signer,
             totals: Arc::default(),
@@ -115,7 +120,7 @@ impl Session {
                 biased;
                 () = ended(&mut closed) => break,
                 Some(_) = connections.join_next() => {}
-                slot = shared.slots.take(&self.tenant), if accepted.is_some() => {
+                slot = shared.slots.take(&self.whose.tenant), if accepted.is_some() => {
                     if let Some(stream) = accepted.take() {
                         number += 1;
                         connections.spawn(self.clone().connection(shared.clone(), number, stream, slot));
@@ -131,7 +136,7 @@ impl Session {
         while connections.join_next().await.is_some() {}
         let totals = [&self.totals.bytes_in, &self.totals.bytes_out];
         let [bytes_in, bytes_out] = totals.map(|total| total.load(Ordering::Relaxed));
-        let closed = FromGate::Closed { session: self.key, bytes_in, bytes_out };
+        let closed = FromGate::Closed { session: self.whose.key, bytes_in, bytes_out };
         shared.reporter.send(&closed).await;
     }
 
@@ -145,12 +150,18 @@ impl Session {
         discard(stream.set_nodelay(true), "it is slower without");
         let rules = self.rules();
         let mut closed = self.closed.subscribe();
-        let ids = (self.key, number);
+        let ids = (self.whose.key, number);
         let totals = self.totals.clone();
         let flow = Flow::new(shared.reporter.clone(), ids, totals, rules.limits.max_bytes);
         let flow = Arc::new(flow);
         let total = rules.limits.total;
-        let context = Context { shared, rules, signer: self.signer.clone(), flow: flow.clone() };
+        let context = Context {
+            shared,
+            tenant: self.whose.tenant.clone(),
+            rules,
+            signer: self.signer.clone(),
+            flow: flow.clone(),
+        };
         let serving = async {
             let serving = connection::serve(&context, stream);
             match total {

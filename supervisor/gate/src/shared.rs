@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::CallNumber;
 use vivarium_egress::{FromGate, Host};
+use vivarium_packages::Index;
 use vivarium_protocol::discard;
 
 use crate::dns::Resolver;
@@ -28,6 +29,7 @@ pub(crate) struct Parts {
     pub(crate) resolver: Resolver,
     pub(crate) tls: Upstream,
     pub(crate) max_connections: usize,
+    pub(crate) index: Index,
 }
 
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Upstream,
     /// One for each connection of any session.
     pub(crate) slots: Arc<Slots>,
+    /// The packages that sessions find at [`vivarium_packages::HOST`].
+    pub(crate) index: Index,
     own: Mutex<Option<(Instant, Arc<[IpAddr]>)>>,
     questions: Mutex<HashMap<CallNumber, oneshot::Sender<bool>>>,
     next_question: AtomicU64,
@@ -49,6 +53,7 @@ impl Shared {
             resolver: parts.resolver,
             tls: parts.tls,
             slots: Slots::new(parts.max_connections),
+            index: parts.index,
             own: Mutex::new(None),
             questions: Mutex::default(),
             next_question: AtomicU64::new(1),

@@ -14,6 +14,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use vivarium_egress::{Decision, Reason, Rules, Secret};
 use vivarium_tests::tls::{authority, server};
+use vivarium_packages::{HOST, Login, Source, Url};
 
 const PLACEHOLDER: &str = "viv-placeholder-1";
 const VALUE: &str = "sk-the-real-value";
@@ -141,5 +142,38 @@ fn a_secret_goes_to_nobody_who_does_not_prove_to_be_its_host() {
     stream.write_all(text.as_bytes()).unwrap();
     stream.read_to_end(&mut Vec::new()).map(drop).unwrap_or_default();
     assert!(!got.lock().unwrap().concat().contains(VALUE));
+    gate.end();
+}
+
+#[test]
+fn a_login_reaches_its_index_alone_and_only_if_that_proves_to_be_it() {
+    let (outside, issuer) = authority();
+    let (_, stranger) = authority();
+    let gate = Gate::start_trusting(&outside.certificate_pem);
+    let (port, got) = server(&issuer, "index.example");
+    let (false_port, false_got) = server(&stranger, "index.example");
+    gate.zone.put("index.example", &[&["127.0.0.1"]]);
+    let page = |session: u64, port: u16| {
+        let mut rules = rules(&[]);
+        let url = format!("https://index.example:{port}/simple");
+        rules.packages = Some(Source {
+            index_url: Some(Url::parse(&url).unwrap()),
+            login: Login::parse("user:s3cret"),
+            ..Source::default()
+        });
+        assert!(!format!("{rules:?}").contains("s3cret"));
+        let inside = gate.open(session, &rules, None);
+        harness::ask(
+            inside,
+            format!("GET http://{HOST}/simple/foo/ HTTP/1.1\r\nHost: {HOST}\r\n\r\n"),
+        )
+    };
+    let answer = page(1, port);
+    assert!(answer.starts_with("HTTP/1.1 200 ") && !answer.contains("s3cret"), "{answer}");
+    let text = got.lock().unwrap().concat();
+    assert!(text.contains("authorization: Basic dXNlcjpzM2NyZXQ=\r\n"), "{text}");
+    let answer = page(2, false_port);
+    assert!(answer.starts_with("HTTP/1.1 502 ") && answer.contains("certificate"), "{answer}");
+    assert_eq!(false_got.lock().unwrap().len(), 0);
     gate.end();
 }

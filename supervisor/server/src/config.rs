@@ -178,6 +178,7 @@ impl Merge {
             Setter::Audit(set) => set(&mut self.settings.audit, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
             Setter::Egress(set) => set(&mut self.settings.egress, &value),
+            Setter::Packages(set) => set(&mut self.settings.packages, &value),
             Setter::Usage(set) => set(&mut self.settings.usage, &value),
             Setter::Environment(set) => {
                 set(self.settings.environments.entry(name()).or_default(), &value)

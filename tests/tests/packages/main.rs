@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod gate;
 mod inside;
 mod sources;
+mod upstream;
 mod wheels;
 
 use vivarium_tests::Session;

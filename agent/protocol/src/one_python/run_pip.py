@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from runpy import run_module
 
 OFFLINE = (
-    "vivarium: this session reaches no package index: its network is none or loopback, so pip can "
+    "vivarium: this session reaches no package index, by its network or for want of one, so pip can "
     "use only files that are in the session"
 )
 

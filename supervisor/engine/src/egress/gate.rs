@@ -18,6 +18,7 @@ use vivarium_egress::{FromGate, ToGate};
 use vivarium_protocol::frame::Decoder;
 use vivarium_protocol::stream::send_some;
 
+use super::GateLaunch;
 use crate::settings::GateSource;
 
 /// This program, whatever has become of its file: proc_pid_exe(5).
@@ -47,6 +48,8 @@ pub enum GateError {
     Version { found: u32 },
     #[error("the egress gate ended")]
     Ended,
+    #[error("the egress gate is replaced by one that has other packages")]
+    Outdated,
     #[error("the egress gate did not answer in time")]
     Silent,
     #[error("the egress gate: {0}")]
@@ -75,9 +78,11 @@ pub(super) struct Gate {
 
 impl Gate {
     /// Starts or reaches a gate, and returns when it is confined.
-    pub(super) async fn start(source: &GateSource) -> Result<Self, GateError> {
-        let (stream, child) = match source {
-            GateSource::Process => spawn().map_err(|error| GateError::Start(error.to_string()))?,
+    pub(super) async fn start(launch: &GateLaunch) -> Result<Self, GateError> {
+        let (stream, child) = match &launch.source {
+            GateSource::Process => {
+                spawn(launch).map_err(|error| GateError::Start(error.to_string()))?
+            }
             GateSource::Socket(path) => (connect(path).await?, None),
         };
         let mut gate = Self {
@@ -177,12 +182,13 @@ impl Gate {
 }
 
 /// Starts this program as a gate, with a socket as its standard input.
-fn spawn() -> io::Result<(UnixStream, Option<Child>)> {
+fn spawn(launch: &GateLaunch) -> io::Result<(UnixStream, Option<Child>)> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = theirs.into_std()?;
     theirs.set_nonblocking(false)?;
     let child = Command::new(PROGRAM)
         .arg(SUBCOMMAND)
+        .args(launch.arguments())
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))

@@ -17,9 +17,8 @@ use vivarium_protocol::discard;
 
 use super::accounting::{Accounting, Ended};
 use super::gate::{Gate, GateError};
-use super::{Command, SessionEgress};
+use super::{Command, GateLaunch, SessionEgress};
 use crate::backoff::Backoff;
-use crate::settings::GateSource;
 
 /// A gate that is lost sooner than this is as one that did not start.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
@@ -38,6 +37,7 @@ struct Served {
 }
 
 struct Keeper {
+    launch: GateLaunch,
     accounting: Accounting,
     served: BTreeMap<SessionKey, Served>,
     /// Sessions that the gate still has to report the last of.
@@ -52,11 +52,12 @@ struct Keeper {
 
 /// Runs until nobody has the engine any more.
 pub(super) async fn run(
-    source: GateSource,
+    launch: GateLaunch,
     accounting: Accounting,
     mut commands: mpsc::Receiver<Command>,
 ) {
     let mut keeper = Keeper {
+        launch,
         accounting,
         served: BTreeMap::new(),
         ending: BTreeMap::new(),
@@ -66,7 +67,7 @@ pub(super) async fn run(
         last_call: 0,
         backoff: Backoff::default(),
     };
-    while let Some(gate) = keeper.find_gate(&source, &mut commands).await {
+    while let Some(gate) = keeper.find_gate(&mut commands).await {
         let since = Instant::now();
         let Some(error) = keeper.use_gate(gate, &mut commands).await else { return };
         keeper.lost(&error, since);
@@ -75,18 +76,14 @@ pub(super) async fn run(
 
 impl Keeper {
     /// Waits until a gate is needed, and starts it; `None` if nobody can need one any more.
-    async fn find_gate(
-        &mut self,
-        source: &GateSource,
-        commands: &mut mpsc::Receiver<Command>,
-    ) -> Option<Gate> {
+    async fn find_gate(&mut self, commands: &mut mpsc::Receiver<Command>) -> Option<Gate> {
         let mut last_error = None;
         loop {
             let is_needed =
                 !self.served.is_empty() || !self.waiting.is_empty() || !self.new_calls.is_empty();
             let retry_at = self.backoff.until(Instant::now());
             if is_needed && retry_at.is_none() {
-                match Gate::start(source).await {
+                match Gate::start(&self.launch).await {
                     Ok(gate) => return Some(gate),
                     Err(error) => {
                         tracing::warn!(%error, sessions = self.served.len(), "no egress gate");
@@ -122,6 +119,7 @@ impl Keeper {
             }
             Command::End { key } => drop(self.served.remove(&key)),
             Command::Call { request, reply } => self.new_calls.push((request, reply)),
+            Command::Follow(launch) => self.launch = launch,
         }
     }
 
@@ -206,6 +204,11 @@ impl Keeper {
                 }
                 None => Ok(()),
             },
+            Command::Follow(launch) => {
+                let is_outdated = self.launch.is_outdated_by(&launch);
+                self.launch = launch;
+                if is_outdated { Err(GateError::Outdated) } else { Ok(()) }
+            }
             Command::Call { .. } => {
                 self.note(command);
                 Ok(())
@@ -245,6 +248,7 @@ impl Keeper {
                     self.accounting.ended(session, ended);
                 }
             }
+            FromGate::Warning { what } => tracing::warn!(what, "the egress gate"),
             FromGate::Closed { session, .. } => drop(self.ending.remove(&session)),
             // No rules say that unlisted destinations are asked for.
             FromGate::Ask { id, .. } => {
@@ -268,10 +272,15 @@ impl Keeper {
     }
 
     fn lost(&mut self, error: &GateError, since: Instant) {
-        self.accounting.metrics.egress.lost_gate();
         let sessions = self.served.len();
-        tracing::warn!(%error, sessions, "the egress gate is lost, and connections through it");
-        if since.elapsed() < STABLE_AFTER {
+        let is_wanted = *error == GateError::Outdated;
+        if is_wanted {
+            tracing::info!(%error, sessions, "connections through it end");
+        } else {
+            self.accounting.metrics.egress.lost_gate();
+            tracing::warn!(%error, sessions, "the egress gate is lost, and connections through it");
+        }
+        if !is_wanted && since.elapsed() < STABLE_AFTER {
             self.backoff.failed(Instant::now());
         } else {
             self.backoff.succeeded();

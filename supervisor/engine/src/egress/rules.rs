@@ -4,7 +4,7 @@ use vivarium_egress::allow::{HTTP_PORT, HTTPS_PORT};
 use vivarium_egress::rules::Unlisted;
 use vivarium_egress::{Allow, Rules};
 
-use super::{SessionEgress, secrets};
+use super::{SessionEgress, packages, secrets};
 use crate::settings::Settings;
 
 /// Whether a list allows all that this entry does.
@@ -36,6 +36,7 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
         allow_addresses: settings.egress.allow_addresses.clone(),
         limits: settings.egress.limits,
         secrets: secrets::of_session(settings.secrets_of(tenant), session),
+        packages: packages::source(settings, tenant),
     }
 }
 

@@ -16,6 +16,7 @@ use vivarium_protocol::stream::{recv_some, send_some};
 
 use super::*;
 use crate::engine::testing::{settings, tenant};
+use crate::settings::GateSource;
 
 /// Where gates are.
 struct Place {
@@ -109,7 +110,7 @@ async fn eventually(mut is_so: impl FnMut() -> bool) {
 async fn gate_that_is_not_there_is_named_and_asked_for_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("gate");
-    let egress = Egress::new(GateSource::Socket(path.clone()), accounting(&metrics()));
+    let egress = Egress::new(GateSource::Socket(path.clone()).into(), accounting(&metrics()));
     for _ in 0..2 {
         let error = egress.ready().await.unwrap_err();
         assert!(matches!(&error, GateError::Connect { .. } | GateError::Ended), "{error}");
@@ -127,7 +128,7 @@ async fn gate_that_is_not_there_is_named_and_asked_for_again() {
 async fn sessions_are_opened_counted_and_closed() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics));
+    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics));
     let settings = with_list();
     let session = egress.session(&settings, "one", None).unwrap();
     assert_eq!(session.allowed(), ["a.example", "b.example"]);
@@ -184,7 +185,7 @@ async fn sessions_are_opened_counted_and_closed() {
 async fn another_gate_takes_sessions_over_with_the_rules_they_have_by_then() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics));
+    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics));
     let mut settings = with_list();
     let asked = vec!["b.example:443".parse().unwrap()];
     let session = egress.session(&settings, "one", Some(asked.clone())).unwrap();
@@ -232,7 +233,7 @@ async fn session_has_placeholders_and_the_gate_the_values() {
     let mut settings = with_list();
     settings.tenants.insert("one".into(), one);
 
-    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics()));
+    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics()));
     let session = egress.session(&settings, "one", None).unwrap();
     let variables: Vec<_> = session.variables().collect();
     assert_eq!(variables.len(), 1);
@@ -260,7 +261,8 @@ async fn session_has_placeholders_and_the_gate_the_values() {
 #[tokio::test]
 async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
     let place = Place::new();
-    let egress = Arc::new(Egress::new(GateSource::Socket(place.path()), accounting(&metrics())));
+    let egress =
+        Arc::new(Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics())));
     let request = Call {
         method: "POST".into(),
         url: "https://a.example/".into(),
@@ -289,7 +291,7 @@ async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
 #[tokio::test]
 async fn gate_that_speaks_out_of_turn_is_not_used() {
     let place = Place::new();
-    let egress = Egress::new(GateSource::Socket(place.path()), accounting(&metrics()));
+    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics()));
     let playing = async {
         let (stream, _) = place.listener.accept().await.unwrap();
         let mut gate = FakeGate { stream, receiver: GateReceiver::default() };

@@ -73,6 +73,7 @@ impl Engine {
     /// Has the rules of running sessions follow the settings.
     pub(super) async fn update_egress(&self) {
         let settings = self.settings();
+        self.inner.host.egress.follow(&settings).await;
         for session in self.inner.registry.all() {
             if let Some(egress) = session.egress() {
                 self.inner.host.egress.update(egress, &settings).await;
@@ -97,6 +98,7 @@ pub(super) fn equip(
             policy.env.push((name, placeholder));
         }
     }
+    egress.equip(&mut policy.env);
     policy.env.sort();
     Ok(())
 }

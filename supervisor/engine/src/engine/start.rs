@@ -20,7 +20,7 @@ use crate::backend::linux::Linux;
 use crate::backend::{Backend, id_namespace, ids::IdPool};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
-use crate::egress::{Accounting, Egress};
+use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, Sources};
 use crate::passt::{self, NoPasta, Pasta};
 use crate::pools::Pools;
@@ -121,7 +121,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         usage: Arc::clone(&usage),
     };
     Ok(Host {
-        egress: Arc::new(Egress::new(settings.egress.gate.clone(), accounting)),
+        egress: Arc::new(Egress::new(GateLaunch::of(settings), accounting)),
         stores: homes::open(settings, &backend, ids.as_ref()).await,
         ids,
         backend,

@@ -18,12 +18,12 @@ use super::{Engine, Host};
 pub use crate::backend::fake::{Fake, FakeAgent, FakeSocket};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
-use crate::egress::{Accounting, Egress};
+use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, MemoryReading};
 use crate::passt::NoPasta;
 use crate::settings::{
-    AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Preview,
-    Sandbox, Server, Session, Settings, Tenant, Usage,
+    AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Packages,
+    Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
 };
 use crate::template::Template;
 
@@ -93,6 +93,7 @@ pub fn settings() -> Settings {
         },
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         egress: EgressSettings::default(),
+        packages: Packages::default(),
         usage: Usage {
             flush_interval: Duration::from_secs(3600),
             keep: Duration::from_secs(86_400),
@@ -149,7 +150,7 @@ pub fn engine_with(
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
         stores: Err("a test"),
-        egress: Arc::new(Egress::new(settings.egress.gate.clone(), accounting)),
+        egress: Arc::new(Egress::new(GateLaunch::of(&settings), accounting)),
         metrics,
         audit: AuditLog::default(),
         usage: Arc::default(),

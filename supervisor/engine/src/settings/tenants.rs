@@ -7,7 +7,7 @@ use vivarium_protocol::units::Limit;
 
 use vivarium_egress::Allow;
 
-use super::{Overrides, Quotas, Settings, TenantSecret, TenantToken};
+use super::{Overrides, Quotas, Settings, TenantPackages, TenantSecret, TenantToken};
 
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
@@ -30,6 +30,7 @@ pub struct Tenant {
     /// Where its sessions of network `trusted` may connect to, in the place of `egress.allow`.
     pub egress_allow: Option<Vec<Allow>>,
     pub secrets: Vec<TenantSecret>,
+    pub packages: TenantPackages,
 }
 
 /// What each home and volume of a tenant may take.
@@ -52,6 +53,7 @@ impl Default for Tenant {
             overrides: None,
             egress_allow: None,
             secrets: Vec::new(),
+            packages: TenantPackages::default(),
         }
     }
 }

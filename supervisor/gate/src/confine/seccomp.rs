@@ -14,7 +14,7 @@ use seccompiler::{
     SeccompRule,
 };
 
-use super::{ConfineError, is_refused};
+use super::{ConfineError, Files, is_refused};
 
 /// Whatever the arguments.
 const ALLOWED: &[c_long] = &[
@@ -76,6 +76,25 @@ const OF_ARCHITECTURE: &[c_long] = &[libc::SYS_epoll_wait, libc::SYS_poll];
 #[cfg(not(target_arch = "x86_64"))]
 const OF_ARCHITECTURE: &[c_long] = &[];
 
+/// To list directories of wheels.
+const OF_LISTS: &[c_long] = &[libc::SYS_getdents64];
+
+/// To keep a cache of packages, by Landlock in its directory alone.
+const OF_CACHE: &[c_long] = &[
+    libc::SYS_getdents64,
+    libc::SYS_mkdirat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_unlinkat,
+    libc::SYS_utimensat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+];
+
 const FIONBIO: u64 = 0x5421;
 
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, ConfineError> {
@@ -86,9 +105,12 @@ fn bits(value: i32) -> u64 {
     u64::from(value.cast_unsigned())
 }
 
-fn filter() -> Result<(BpfProgram, usize), ConfineError> {
+fn filter(files: &Files<'_>) -> Result<(BpfProgram, usize), ConfineError> {
+    let of_lists = if files.list.is_empty() { &[] } else { OF_LISTS };
+    let of_cache = if files.write.is_none() { &[] } else { OF_CACHE };
+    let allowed = ALLOWED.iter().chain(OF_ARCHITECTURE).chain(of_lists).chain(of_cache);
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
-        ALLOWED.iter().chain(OF_ARCHITECTURE).map(|call| (*call, Vec::new())).collect();
+        allowed.map(|call| (*call, Vec::new())).collect();
     let mut when = |call: c_long, conditions: Vec<SeccompCondition>| -> Result<(), ConfineError> {
         rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
         Ok(())
@@ -120,8 +142,8 @@ fn filter() -> Result<(BpfProgram, usize), ConfineError> {
 }
 
 /// Filters the calling thread from now on; returns how many calls are left.
-pub(super) fn install() -> Result<usize, ConfineError> {
-    let (program, count) = filter()?;
+pub(super) fn install(files: &Files<'_>) -> Result<usize, ConfineError> {
+    let (program, count) = filter(files)?;
     seccompiler::apply_filter(&program)?;
     Ok(count)
 }

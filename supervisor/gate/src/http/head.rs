@@ -256,6 +256,12 @@ impl Head {
         }
     }
 
+    /// The value of a header that is passed on, if it is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut named = self.headers.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        named.next().and_then(|(_, value)| text(value))
+    }
+
     /// The head for the destination, with the values of `secrets` in place of their placeholders.
     ///
     /// # Errors

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "no test uses all")]
 
+pub(crate) mod packages;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -122,7 +124,7 @@ impl Gate {
         loop {
             // Others' connections may be told of meanwhile.
             match self.next() {
-                FromGate::Decided(_) | FromGate::Done { .. } => {}
+                FromGate::Decided(_) | FromGate::Done { .. } | FromGate::Warning { .. } => {}
                 answer => return (address, answer),
             }
         }

@@ -39,6 +39,7 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
         }
     }
     errors.extend(settings.egress_errors());
+    errors.extend(settings.packages_errors());
     for (name, environment) in &settings.environments {
         let size = environment.pool_size;
         if let Some(low) = environment.pool_low.filter(|low| *low > size) {

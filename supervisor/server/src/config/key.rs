@@ -3,7 +3,8 @@
 use std::fmt;
 
 use vivarium_engine::settings::{
-    Audit, Egress, Environment, Homes, Overrides, Preview, Sandbox, Server, Session, Tenant, Usage,
+    Audit, Egress, Environment, Homes, Overrides, Packages, Preview, Sandbox, Server, Session,
+    Tenant, Usage,
 };
 
 use crate::config::host::Host;
@@ -24,6 +25,8 @@ pub enum Section {
     Homes,
     /// `[egress]`
     Egress,
+    /// `[packages]`
+    Packages,
     /// `[audit]`
     Audit,
     /// `[usage]`
@@ -40,13 +43,14 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
         Self::Preview,
         Self::Homes,
         Self::Egress,
+        Self::Packages,
         Self::Audit,
         Self::Usage,
         Self::Environments,
@@ -64,6 +68,7 @@ impl Section {
             Self::Preview => "preview",
             Self::Homes => "homes",
             Self::Egress => "egress",
+            Self::Packages => "packages",
             Self::Audit => "audit",
             Self::Usage => "usage",
             Self::Environments => "environments",
@@ -124,6 +129,10 @@ impl Section {
                 "What sessions of network `trusted` reach, through the egress gate: \
                  [network](network.md). A reload changes the rules of running sessions too, for \
                  connections from then on."
+            }
+            Self::Packages => {
+                "What sessions of network `trusted` install from: [packages](packages.md). The egress \
+                 gate serves it inside, and fetches, verifies and keeps it outside."
             }
             Self::Usage => {
                 "The ledger of what each tenant uses, below `server.state_dir`: see \
@@ -258,6 +267,7 @@ pub enum Setter {
     Preview(Set<Preview>),
     Homes(Set<Homes>),
     Egress(Set<Egress>),
+    Packages(Set<Packages>),
     Audit(Set<Audit>),
     Usage(Set<Usage>),
     Environment(Set<Environment>),
@@ -311,6 +321,7 @@ impl Key {
             Setter::Preview(_) => Section::Preview,
             Setter::Homes(_) => Section::Homes,
             Setter::Egress(_) => Section::Egress,
+            Setter::Packages(_) => Section::Packages,
             Setter::Audit(_) => Section::Audit,
             Setter::Usage(_) => Section::Usage,
             Setter::Environment(_) => Section::Environments,

@@ -5,6 +5,7 @@ mod audit;
 mod egress;
 mod environments;
 mod homes;
+mod packages;
 mod preview;
 mod sandbox;
 mod server;
@@ -19,8 +20,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Audit, Egress, Homes, LogFormat, Mode, Overrides, Preview, Sandbox, Server,
-    Session, Settings, Usage,
+    AgentBinary, Audit, Egress, Homes, LogFormat, Mode, Overrides, Packages, Preview, Sandbox,
+    Server, Session, Settings, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -44,6 +45,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Preview => preview::KEYS,
         Section::Homes => homes::KEYS,
         Section::Egress => egress::KEYS,
+        Section::Packages => packages::KEYS,
         Section::Audit => audit::KEYS,
         Section::Usage => usage::KEYS,
         Section::Environments => environments::KEYS,
@@ -149,6 +151,7 @@ pub(crate) fn blank() -> Settings {
             expire_after: None,
         },
         egress: Egress::default(),
+        packages: Packages::default(),
         usage: Usage { flush_interval: Duration::ZERO, keep: Duration::ZERO },
         environments: BTreeMap::new(),
         tenants: BTreeMap::new(),

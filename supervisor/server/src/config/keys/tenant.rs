@@ -4,7 +4,7 @@ use vivarium_engine::settings::Rate;
 
 use vivarium_protocol::units::UNLIMITED;
 
-use super::{egress, put, token};
+use super::{egress, packages, put, token};
 use crate::config::duration;
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::{Value, ValueError};
@@ -253,6 +253,40 @@ pub(super) const KEYS: &[Key] = &[
               `egress.allow` and in its place. A request may only name less.",
         set: Setter::Tenant(|tenant, value| {
             put(&mut tenant.egress_allow, egress::entries(value).map(Some))
+        }),
+    },
+    Key {
+        name: "packages_index_url",
+        kind: Kind::Text,
+        default: DefaultValue::Unset("`packages.index_url`"),
+        flag: None,
+        reloads: true,
+        doc: "The index that the tenant's sessions install from, in place of `packages.index_url`; \
+              `none` for no index.",
+        set: Setter::Tenant(|tenant, value| {
+            put(&mut tenant.packages.index, packages::tenant_index(value).map(Some))
+        }),
+    },
+    Key {
+        name: "packages_login_file",
+        kind: Kind::Path,
+        default: DefaultValue::Unset("none"),
+        flag: None,
+        reloads: true,
+        doc: "A file with `USER:PASSWORD` for `packages_index_url`, as `packages.login_file`.",
+        set: Setter::Tenant(|tenant, value| {
+            put(&mut tenant.packages.login_file, value.path().map(Some))
+        }),
+    },
+    Key {
+        name: "packages_find_links",
+        kind: Kind::Paths,
+        default: DefaultValue::Unset("`packages.find_links`"),
+        flag: None,
+        reloads: true,
+        doc: "Directories of wheels for the tenant's sessions, in place of `packages.find_links`.",
+        set: Setter::Tenant(|tenant, value| {
+            put(&mut tenant.packages.find_links, value.paths().map(Some))
         }),
     },
     Key {
