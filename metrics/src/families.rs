@@ -9,6 +9,7 @@ pub mod buffers;
 pub mod build;
 pub mod egress;
 pub mod executions;
+pub mod homes;
 pub mod http;
 pub mod kernels;
 pub mod layers;
@@ -72,6 +73,7 @@ families! {
     output: output::Output,
     ports: ports::Ports,
     egress: egress::Egress,
+    homes: homes::Homes,
     kernels: kernels::Kernels,
     templates: templates::Templates,
     limits: limits::Limits,

@@ -33,7 +33,7 @@ fn busy_daemon() -> Daemon {
     busy(Setup::with_start_mode(StartMode::Pooled).config("sandbox", "max_disk_mb = 16"))
 }
 
-/// The same with an audit log, a session that has asked the egress gate, and a pause, which lasts. The
+/// The same with an audit log, a volume, a session that has asked the egress gate, and a pause, which lasts. The
 /// log goes with the directory.
 fn audited_daemon() -> (Daemon, TempDir) {
     let log = program::temp_dir();
@@ -41,7 +41,9 @@ fn audited_daemon() -> (Daemon, TempDir) {
     let networks = "max_disk_mb = 16\nallowed_networks = [\"none\", \"loopback\", \"trusted\"]";
     let setup = Setup::with_start_mode(StartMode::Pooled).config("sandbox", networks);
     let audit = format!("dir = {:?}", log.path().join("log"));
-    let daemon = busy(setup.config("audit", &audit));
+    let daemon = busy(setup.config("audit", &audit).config("homes", "allowed = [\"volumes\"]"));
+    let volume = daemon.request("POST", "/v1/volumes", Some(&json!({"name": "v"})));
+    assert_eq!(volume.status, 201, "{volume:?}");
     let session = daemon.session_with(&json!({"network": "trusted"}));
     let ask = "import urllib.request\nurllib.request.urlopen('http://unlisted.example/')";
     assert_eq!(session.execute(ask).exception(), "urllib.error.HTTPError");

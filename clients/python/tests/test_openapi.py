@@ -25,6 +25,8 @@ from vivarium_client import (
 from vivarium_client.models import names
 
 MODELS: dict[str, type] = {
+    "AdminStatus": models.AdminStatus,
+    "AdminTenant": models.AdminTenant,
     "Capacity": models.Capacity,
     "ChangedFile": models.ChangedFile,
     "CompleteReply": models.Completions,
@@ -32,8 +34,10 @@ MODELS: dict[str, type] = {
     "Display": models.DisplayData,
     "DisplayEvent": events.Display,
     "DoneEvent": models.Outcome,
+    "DrainReply": models.DrainReply,
     "EncodedImage": models.Image,
     "EnvironmentInfo": models.Environment,
+    "EnvironmentStatus": models.EnvironmentStatus,
     "ExecutionInfo": models.Execution,
     "ExecutionSummary": models.ExecutionSummary,
     "ExecutionUsage": models.Usage,
@@ -45,6 +49,7 @@ MODELS: dict[str, type] = {
     "InterruptReply": models.Interrupt,
     "IsCompleteReply": models.Completeness,
     "KernelInfo": models.Kernel,
+    "LedgerInfo": models.LedgerInfo,
     "LimitsInfo": models.Limits,
     "LimitsSpec": models.Limits,
     "Match": models.Completion,
@@ -52,6 +57,8 @@ MODELS: dict[str, type] = {
     "Outcome": models.Outcome,
     "OutputEvent": events.Stdout,
     "OutputFile": models.OutputFile,
+    "PauseInfo": models.PauseInfo,
+    "PauseReply": models.PauseReply,
     "PolicyEntry": models.PolicyEntry,
     "PoolInfo": models.Pool,
     "PreviewReply": models.Preview,
@@ -62,7 +69,10 @@ MODELS: dict[str, type] = {
     "StorageInfo": models.Storage,
     "StartedEvent": events.Started,
     "TemplateInfo": models.Template,
+    "TenantSourcesInfo": models.TenantSourcesInfo,
     "TextCut": models.TextCut,
+    "TokenInfo": models.TokenInfo,
+    "UsageRow": models.UsageRow,
     "ValueInfo": models.Value,
     "VolumeInfo": models.VolumeInfo,
     "VolumeMount": models.VolumeMount,
@@ -91,9 +101,7 @@ NO_MODEL = {
     *("BackgroundReply", "FilesWritten", "KeepaliveReply", "Problem", "StdinReply"),
     # For operators.
     *("Health", "TenantInfo", "TenantList"),
-    *("AdminStatus", "AdminTenant", "AdminTenantList", "DrainReply", "DrainRequest", "LedgerInfo"),
-    *("PauseInfo", "PauseReply", "PauseRequest", "Scope", "TokenInfo", "UsageReport", "UsageRow"),
-    *("EnvironmentStatus", "UsageSource"),
+    *("AdminTenantList", "DrainRequest", "PauseRequest", "Scope", "UsageReport", "UsageSource"),
 }
 
 RENAMED = {

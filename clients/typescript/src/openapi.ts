@@ -882,6 +882,7 @@ export interface components {
              * @description When it was started
              */
             started_at: string;
+            tenant_sources?: components["schemas"]["TenantSourcesInfo"] | null;
             /** @description How many tenants there are. */
             tenants: number;
             /**
@@ -2438,6 +2439,15 @@ export interface components {
         TenantList: {
             /** @description The tenants, ordered by name */
             tenants: components["schemas"]["TenantInfo"][];
+        };
+        /** @description Tenants from elsewhere, when they were last read. */
+        TenantSourcesInfo: {
+            /** @description What is wrong, with file and line. */
+            error?: string | null;
+            /** Format: date-time */
+            read_at: string;
+            /** @description `ok`, or `failing`: the tenants that there are stay, and it is tried again. */
+            state: string;
         };
         /** @description A text that an answer has only in part, or not at all. */
         TextCut: {

@@ -33,6 +33,27 @@ pub struct Administration {
     tenant_paused: Gauge<1>,
     draining: Gauge<0>,
     flushes: Counter<1>,
+    tenants_read: Counter<1>,
+}
+
+/// What became of the tenants that `[tenants]` has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TenantsRead {
+    Applied,
+    Unchanged,
+    Refused,
+}
+
+impl TenantsRead {
+    const ALL: [Self; 3] = [Self::Applied, Self::Unchanged, Self::Refused];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Unchanged => "unchanged",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 const fn outcome(is_ok: bool) -> &'static str {
@@ -70,7 +91,17 @@ impl Family for Administration {
                 "Writes of the usage ledger, by `outcome`: `ok`, `failed` (tried again; nothing is \
                  lost while the daemon runs).",
             )?,
+            tenants_read: register.counter(
+                "vivarium_tenant_reads_total",
+                &["outcome"],
+                "Times that the tenants of `[tenants]` were read while the daemon ran, by `outcome`: \
+                 `applied`, `unchanged`, `refused` (something is wrong, and the tenants stayed as they \
+                 were: the log and `vivarium admin status` say what).",
+            )?,
         };
+        for outcome in TenantsRead::ALL {
+            family.tenants_read.begin([outcome.name()]);
+        }
         for act in Act::ALL {
             family.acts.begin([act.name()]);
         }
@@ -95,6 +126,10 @@ impl Administration {
     /// Scrape: a tenant that is paused.
     pub fn has_paused(&self, tenant: &str) {
         self.tenant_paused.set([tenant], 1.0);
+    }
+
+    pub fn tenants_read(&self, outcome: TenantsRead) {
+        self.tenants_read.add_one([outcome.name()]);
     }
 
     pub fn ledger_flushed(&self, is_ok: bool) {

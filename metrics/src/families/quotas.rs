@@ -13,15 +13,19 @@ pub enum Quota {
     MaxExecutions,
     MaxQueued,
     TransferRate,
+    EgressRate,
+    MaxHomesMb,
 }
 
 impl Quota {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::SessionRate,
         Self::ExecutionRate,
         Self::MaxExecutions,
         Self::MaxQueued,
         Self::TransferRate,
+        Self::EgressRate,
+        Self::MaxHomesMb,
     ];
 
     #[must_use]
@@ -32,6 +36,8 @@ impl Quota {
             Self::MaxExecutions => "max_executions",
             Self::MaxQueued => "max_queued",
             Self::TransferRate => "transfer_rate",
+            Self::EgressRate => "egress_rate",
+            Self::MaxHomesMb => "max_homes_mb",
         }
     }
 }
@@ -52,7 +58,7 @@ impl Family for Quotas {
                 &["tenant", "quota"],
                 "Requests refused with 429, `quota_exceeded`, by the tenant's quota that was used \
                  up: `session_rate`, `execution_rate`, `max_executions`, `max_queued`, \
-                 `transfer_rate`.",
+                 `transfer_rate`, `max_homes_mb`; with `egress_rate`, connections that the egress gate refused.",
             )?,
             in_flight: register.gauge(
                 "vivarium_executions_in_flight",

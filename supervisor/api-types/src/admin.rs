@@ -35,12 +35,25 @@ pub struct AdminStatus {
     pub queued: u64,
     /// How many tenants there are.
     pub tenants: usize,
+    /// Tenants from a directory or a command; null if they are all in the configuration file.
+    pub tenant_sources: Option<TenantSourcesInfo>,
     pub environments: Vec<EnvironmentStatus>,
     pub memory: MemoryCapacity,
     /// What the daemon holds of requests and results.
     pub buffered_bytes: u64,
     pub max_buffered_bytes: u64,
     pub usage: LedgerInfo,
+}
+
+/// Tenants from elsewhere, when they were last read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TenantSourcesInfo {
+    /// `ok`, or `failing`: the tenants that there are stay, and it is tried again.
+    pub state: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub read_at: Timestamp,
+    /// What is wrong, with file and line.
+    pub error: Option<String>,
 }
 
 /// An environment as it is now.

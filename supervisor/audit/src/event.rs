@@ -148,7 +148,7 @@ pub struct ExecutionEnded {
     pub exit_code: Option<i32>,
     pub duration_ms: u64,
     pub usage: Usage,
-    /// Decisions of the egress gate while it ran.
+    /// What went through the egress gate while it ran, if its session has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressCounts>,
     /// What it printed, with `capture_output`.
@@ -170,6 +170,9 @@ pub struct Usage {
 pub struct EgressCounts {
     pub allowed: u64,
     pub denied: u64,
+    /// To the session, of connections that were open while it ran.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// A decision about one connection or request.

@@ -42,12 +42,14 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
         Command::Check { file } => {
             let file = config::load(Some(file)).map_err(|e| Failure::new(Exit::Usage, &e))?;
             let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-            let sources = Sources { host: Host::look(), file, credentials, ..Sources::default() };
+            let host = Host::look();
+            let sources =
+                Sources { host, file, credentials, all_tenants: true, ..Sources::default() };
             options::resolve(&sources)?;
             print::note("the file is in order");
         }
         Command::Show { options, tenant, json } => {
-            let mut config = options.load(&[])?;
+            let mut config = options.load_all()?;
             if let Some(name) = tenant {
                 config = config::of_tenant(config, name).ok_or_else(|| {
                     let why = format!("there is no tenant {name:?} in the configuration");

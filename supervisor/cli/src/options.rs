@@ -105,13 +105,24 @@ impl ConfigOptions {
             file,
             credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
             variables: variables(),
+            all_tenants: false,
             flags: config::flag("--listen", listen).into_iter().chain(flags).collect(),
         })
     }
 
     /// For programs other than the daemon: prints the warnings.
     pub(super) fn load(&self, listen: &[String]) -> Result<Config, Failure> {
-        let config = resolve(&self.sources(Host::look(), listen)?)?;
+        Self::resolved(&self.sources(Host::look(), listen)?)
+    }
+
+    /// The same, with the tenants that a daemon would have.
+    pub(super) fn load_all(&self) -> Result<Config, Failure> {
+        let sources = self.sources(Host::look(), &[])?;
+        Self::resolved(&Sources { all_tenants: true, ..sources })
+    }
+
+    fn resolved(sources: &Sources) -> Result<Config, Failure> {
+        let config = resolve(sources)?;
         for warning in &config.warnings {
             print::note(&format!("warning: {warning}"));
         }

@@ -1,21 +1,24 @@
 //! `vivarium serve`
 
+mod reload;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use vivarium_audit::Event;
 use vivarium_engine::Engine;
-use vivarium_server::config::{self, Config, Host};
+use vivarium_server::config::{Config, Host};
 use vivarium_server::listen::{Listener, UnixSockets};
 use vivarium_server::privilege::{self, Prepared, Purpose};
 use vivarium_server::shutdown::{self, Request, Signals};
+use vivarium_server::tenant_watch::TenantWatch;
 use vivarium_server::{api, logging};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, ConfigOptions};
+use reload::Running;
 
 /// Where to serve.
 #[derive(Debug, clap::Args)]
@@ -31,7 +34,8 @@ pub(super) struct Args {
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let host = Host::look();
-    let mut config = options::resolve(&args.config.sources(host.clone(), &args.listen)?)?;
+    let sources = reload::sources(args, host.clone())?;
+    let mut config = options::resolve(&sources)?;
     logging::init(config.settings.server.log_format, "info")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     for warning in &config.warnings {
@@ -46,18 +50,18 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         .thread_keep_alive(Duration::from_secs(60))
         .build()
         .map_err(|error| Failure::says(Exit::Unavailable, format!("cannot start: {error}")))?;
-    runtime.block_on(serve(args, &host, config, prepared))
+    runtime.block_on(serve(args, &host, Running::new(config, sources), prepared))
 }
 
 async fn serve(
     args: &Args,
     host: &Host,
-    config: Config,
+    mut running: Running,
     prepared: Prepared,
 ) -> Result<Exit, Failure> {
     let unavailable = |error: &dyn std::error::Error| Failure::new(Exit::Unavailable, error);
     let mut signals = Signals::new().map_err(|error| unavailable(&error))?;
-    let engine = Engine::start(Arc::new(config.settings.clone()))
+    let engine = Engine::start(Arc::new(running.config.settings.clone()))
         .await
         .map_err(|error| unavailable(&error))?;
     engine.keep_state().map_err(|source| {
@@ -68,21 +72,30 @@ async fn serve(
     engine.warm_up().await;
     let (stop, stopped) = oneshot::channel();
     let mut stop = Some((stop, prepared.sockets));
-    announce(&config, &prepared.listeners, prepared.account.is_some());
+    announce(&running.config, &prepared.listeners, prepared.account.is_some());
     let mut server = tokio::spawn(api::serve(engine.clone(), prepared.listeners, stopped));
     ready();
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
-    let mut config = config;
+    let mut watch = TenantWatch::new(&running.config.settings.tenant_sources);
+    if running.config.settings.tenant_sources.is_configured() {
+        // They may have changed since they were read.
+        running.reload_tenants(&engine).await;
+    }
     let ended = loop {
         let request = tokio::select! {
             ended = &mut server => break ended,
             request = signals.next() => request,
             () = engine.stop_wanted() => Request::Stop,
+            () = watch.changed() => {
+                running.reload_tenants(&engine).await;
+                continue;
+            }
         };
         match request {
             Request::Reload => {
                 shutdown::notify_reloading();
-                config = reload(args, host, &engine, config).await;
+                running.reload(args, host, &engine).await;
+                watch = TenantWatch::new(&running.config.settings.tenant_sources);
                 ready();
             }
             Request::Stop => {
@@ -122,39 +135,6 @@ async fn drain(engine: Engine, stop: oneshot::Sender<()>, sockets: UnixSockets) 
     engine.shutdown(engine.settings().session.exec_timeout).await;
     drop(sockets);
     drop(stop);
-}
-
-/// Reloads the configuration; returns the old one if the new one has an error.
-async fn reload(args: &Args, host: &Host, engine: &Engine, old: Config) -> Config {
-    let sources = match args.config.sources(host.clone(), &args.listen) {
-        Ok(sources) => sources,
-        Err(failure) => {
-            tracing::error!("not reloaded: {}", failure.message());
-            return old;
-        }
-    };
-    let reloaded = options::resolve(&sources).and_then(|new| {
-        config::reload(&engine.settings(), &old, &new)
-            .map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))
-    });
-    match reloaded {
-        Err(failure) => {
-            tracing::error!("not reloaded: {}", failure.message());
-            old
-        }
-        Ok(reloaded) => {
-            engine.reload(Arc::new(reloaded.config.settings.clone())).await;
-            for key in &reloaded.kept {
-                tracing::warn!(key, "not reloaded: it needs a restart");
-            }
-            engine.audit().record(|| Event::ConfigReloaded {
-                changed: reloaded.changed.clone(),
-                needs_restart: reloaded.kept.clone(),
-            });
-            tracing::info!(changed = reloaded.changed.join(", "), "configuration reloaded");
-            reloaded.config
-        }
-    }
 }
 
 /// Notifies the service manager, after the log up to here has been written.

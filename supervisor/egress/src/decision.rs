@@ -77,6 +77,8 @@ pub enum Reason {
     Timeout,
     /// The session's bytes are used up.
     ByteLimit,
+    /// The tenant's bytes are used up for now.
+    EgressRate,
 }
 
 /// A decision. It is sent before any byte goes to the destination.

@@ -50,6 +50,13 @@ pub enum ToGate {
         /// Its key.
         session: SessionKey,
     },
+    /// Tell how much a session has transferred. The answer is [`FromGate::Counted`].
+    Count {
+        /// The question's number.
+        id: CallNumber,
+        /// The session's key.
+        session: SessionKey,
+    },
     /// Make a request for the daemon itself. The answer is [`FromGate::CallDone`].
     Call {
         /// Its number.
@@ -120,6 +127,13 @@ pub enum FromGate {
         duration: Duration,
         /// What ended it, if that was the gate.
         cut: Option<Reason>,
+    },
+    /// The answer to [`ToGate::Count`]. Whatever was decided before has been told before.
+    Counted {
+        /// The question's number.
+        id: CallNumber,
+        /// Bytes to the session and to destinations, of all its connections; `None` if it is not served.
+        bytes: Option<(u64, u64)>,
     },
     /// A session is no longer served.
     Closed {

@@ -9,6 +9,7 @@ use vivarium_packages::Source;
 
 use crate::address::{self, AddressClass, Network};
 use crate::allow::{Allow, HTTPS_PORT, HostPattern};
+use crate::bucket::Rate;
 use crate::decision::Reason;
 use crate::name::Host;
 
@@ -29,6 +30,9 @@ pub struct Rules {
     pub allow_addresses: Vec<Network>,
     /// How much of it.
     pub limits: Limits,
+    /// Bytes of all sessions of its tenant together, both ways; the last that came holds. `None` is
+    /// unlimited.
+    pub tenant_rate: Option<Rate>,
     /// What the gate puts into its requests.
     pub secrets: Vec<Secret>,
     /// Where the package index that the gate serves inside has its packages from, if it serves one.

@@ -7,6 +7,7 @@
 
 mod accounting;
 mod authority;
+mod counts;
 mod gate;
 mod keeper;
 mod launch;
@@ -28,6 +29,7 @@ use crate::settings::Settings;
 
 pub use accounting::Accounting;
 pub use authority::AuthorityError;
+pub use counts::{Counting, Counts};
 pub use gate::GateError;
 pub use launch::GateLaunch;
 pub use rules::covers;
@@ -54,6 +56,9 @@ pub struct SessionEgress {
     allow: Mutex<Vec<Allow>>,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
+    counter: counts::Counter,
+    /// To the keeper, which has this: not to keep it alive.
+    commands: mpsc::WeakSender<Command>,
 }
 
 impl SessionEgress {
@@ -111,6 +116,10 @@ enum Command {
     },
     /// Have the gate started like this, from now on.
     Follow(GateLaunch),
+    Count {
+        session: Arc<SessionEgress>,
+        reply: oneshot::Sender<Counts>,
+    },
     Call {
         request: Call,
         reply: oneshot::Sender<Result<CallResponse, CallError>>,
@@ -157,6 +166,8 @@ impl Egress {
             allow: Mutex::new(allow),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
+            counter: counts::Counter::default(),
+            commands: self.commands.downgrade(),
         }))
     }
 

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-mod bucket;
 mod slots;
 
-pub use bucket::{Bucket, Grant, Wait};
 pub use slots::{Slot, Slots};
+pub use vivarium_egress::bucket::{Bucket, Grant, Wait};
 
 pub use crate::observe::Quota;
 use crate::settings;

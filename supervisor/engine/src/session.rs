@@ -232,8 +232,8 @@ impl Session {
         self.egress.get_or_init(|| egress);
     }
 
-    pub(crate) fn egress(&self) -> Option<&SessionEgress> {
-        self.egress.get().map(AsRef::as_ref)
+    pub(crate) fn egress(&self) -> Option<&Arc<SessionEgress>> {
+        self.egress.get()
     }
 
     pub(crate) fn status(&self) -> std::sync::MutexGuard<'_, SessionStatus> {
@@ -320,7 +320,7 @@ impl Session {
             usage.io_write_bytes = used.io.map(|io| io.write_bytes);
         }
         let egress = self.egress();
-        if let Some((bytes_in, bytes_out)) = egress.map(SessionEgress::bytes) {
+        if let Some((bytes_in, bytes_out)) = egress.map(|egress| egress.bytes()) {
             usage.egress_in_bytes = Some(bytes_in);
             usage.egress_out_bytes = Some(bytes_out);
         }
@@ -335,7 +335,7 @@ impl Session {
             network: self.identity.network,
             home: self.home(),
             volumes: self.volumes(),
-            egress_allow: egress.map(SessionEgress::allowed),
+            egress_allow: egress.map(|egress| egress.allowed()),
             usage,
             created_at: self.created_at,
             last_used_at: status.last_used_at,

@@ -25,7 +25,7 @@ pub use egress::{Egress, GateSource, PasstSource, SecretSource, TenantSecret};
 pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
 pub use packages::{PackageIndex, PackageSource, Packages, TenantPackages};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
-pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant};
+pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant, TenantSources};
 pub use tokens::TenantToken;
 
 #[derive(Debug, Clone)]
@@ -41,6 +41,7 @@ pub struct Settings {
     pub usage: Usage,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
+    pub tenant_sources: TenantSources,
     /// Tenants by name. None: whoever connects is the one tenant `default`.
     pub tenants: BTreeMap<String, Tenant>,
     /// Where the values of keys came from, by the path of the key; that of one which is not there
@@ -62,7 +63,7 @@ impl Settings {
     pub fn why_local_only(&self) -> Option<&'static str> {
         if self.sandbox.mode == Mode::Off {
             Some("there is no sandbox (sandbox.mode is \"off\")")
-        } else if self.tenants.is_empty() {
+        } else if self.tenants.is_empty() && !self.tenant_sources.is_configured() {
             Some("there are no tenants, so anybody who can connect can run code")
         } else {
             None

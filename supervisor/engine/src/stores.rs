@@ -18,6 +18,7 @@ mod helper;
 mod lease;
 mod quota;
 mod read;
+mod tenant_quota;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -87,6 +88,11 @@ pub enum StoreError {
     #[error("the {} {:?} is full: {used}; remove files or the whole by the API", key.what(), key.id())]
     Full { key: StoreKey, used: String },
     #[error(
+        "homes and volumes of this tenant have {used_mb} MiB of {max_mb} (max_homes_mb); remove \
+         files or the whole by the API"
+    )]
+    TenantFull { used_mb: u64, max_mb: u64 },
+    #[error(
         "there are {max} homes and volumes of this tenant, as many as may (homes.max_per_tenant)"
     )]
     TooMany { max: u64 },
@@ -107,6 +113,7 @@ impl StoreError {
             Self::InUse { .. } => "volume_in_use",
             Self::Full { key, .. } if key.is_home() => "home_full",
             Self::Full { .. } => "volume_full",
+            Self::TenantFull { .. } => "quota_exceeded",
             Self::TooMany { .. } => "too_many_homes",
             Self::Busy => "too_many_transfers",
             Self::Failed(_) => "internal",

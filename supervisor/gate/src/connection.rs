@@ -18,6 +18,7 @@ use crate::packages;
 use crate::relay;
 use crate::shared::Shared;
 use crate::socks::{self, SocksError};
+use crate::tenant::Tenant;
 use crate::tls::Signer;
 use crate::tls::client_hello::{self, HANDSHAKE};
 
@@ -28,6 +29,7 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) tenant: Arc<str>,
     pub(crate) rules: Arc<Rules>,
+    pub(crate) tenant: Arc<Tenant>,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) flow: Arc<Flow>,
 }
@@ -78,6 +80,9 @@ pub(crate) async fn serve(context: &Context, stream: TcpStream) -> Option<Reason
     if packages::is_index(&host) {
         let head = request.as_ref().map(|(head, _)| head);
         return match (packages::check(context, &asked, &host, head), request) {
+            (Ok(()), _) if context.tenant.is_used_up() => {
+                refuse(context, client, &asked, Reason::EgressRate).await
+            }
             (Ok(()), Some(request)) => packages::serve(context, client, &asked, &request).await,
             (checked, _) => {
                 let reason = checked.err().unwrap_or(Reason::BadRequest);
@@ -90,6 +95,9 @@ pub(crate) async fn serve(context: &Context, stream: TcpStream) -> Option<Reason
         Ok(admission) => admission,
         Err(reason) => return refuse(context, client, &asked, reason).await,
     };
+    if context.tenant.is_used_up() {
+        return refuse(context, client, &asked, Reason::EgressRate).await;
+    }
     if let Some((head, _)) = &request {
         if head.check_host(&host, port, HTTP_PORT).is_err() {
             return refuse(context, client, &asked, Reason::BadRequest).await;

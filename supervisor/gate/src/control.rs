@@ -87,7 +87,7 @@ async fn handle(
             let opened = match socket {
                 Some(_) if sessions.contains_key(&key) => Err(SessionError::Twice),
                 Some(socket) => {
-                    let whose = Whose { key, tenant: tenant.into() };
+                    let whose = Whose { key, tenant: shared.tenant(tenant) };
                     Session::open(shared, whose, socket, rules, authority.as_ref())
                 }
                 None => Err(SessionError::NotListening),
@@ -110,6 +110,10 @@ async fn handle(
             if let Some(session) = sessions.remove(&session) {
                 session.close();
             }
+        }
+        ToGate::Count { id, session } => {
+            let bytes = sessions.get(&session).map(|session| session.bytes());
+            shared.reporter.send(&FromGate::Counted { id, bytes }).await;
         }
         ToGate::Call { id, request } => {
             let (shared, calls) = (shared.clone(), calls.clone());

@@ -13,6 +13,8 @@ use vivarium_egress::decision::{ConnectionNumber, SessionKey};
 use vivarium_egress::{Decided, Decision, FromGate, Reason, Via, wire};
 use vivarium_protocol::discard;
 
+use crate::tenant::Tenant;
+
 /// Messages that wait to be written; who sends more waits.
 const QUEUE: usize = 64;
 
@@ -84,6 +86,7 @@ pub(crate) struct Flow {
     pub(crate) session: SessionKey,
     pub(crate) connection: ConnectionNumber,
     totals: Arc<Totals>,
+    tenant: Arc<Tenant>,
     max_bytes: Option<u64>,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
@@ -96,7 +99,7 @@ impl Flow {
     pub(crate) fn new(
         reporter: Reporter,
         (session, connection): (SessionKey, ConnectionNumber),
-        totals: Arc<Totals>,
+        (totals, tenant): (Arc<Totals>, Arc<Tenant>),
         max_bytes: Option<u64>,
     ) -> Self {
         Self {
@@ -104,6 +107,7 @@ impl Flow {
             session,
             connection,
             totals,
+            tenant,
             max_bytes,
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
@@ -148,18 +152,20 @@ impl Flow {
         self.reporter.send(&message).await;
     }
 
-    /// Counts bytes from the destination before they go on.
-    pub(crate) fn count_in(&self, len: usize) -> Result<(), Reason> {
-        self.count(&self.bytes_in, &self.totals.bytes_in, len)
+    /// Counts bytes from the destination before they go on, once the tenant's rate has them.
+    pub(crate) async fn count_in(&self, len: usize) -> Result<(), Reason> {
+        self.count(&self.bytes_in, &self.totals.bytes_in, len).await
     }
 
-    /// Counts bytes to the destination before they go on.
-    pub(crate) fn count_out(&self, len: usize) -> Result<(), Reason> {
-        self.count(&self.bytes_out, &self.totals.bytes_out, len)
+    /// Counts bytes to the destination before they go on, once the tenant's rate has them.
+    pub(crate) async fn count_out(&self, len: usize) -> Result<(), Reason> {
+        self.count(&self.bytes_out, &self.totals.bytes_out, len).await
     }
 
-    fn count(&self, own: &AtomicU64, all: &AtomicU64, len: usize) -> Result<(), Reason> {
+    async fn count(&self, own: &AtomicU64, all: &AtomicU64, len: usize) -> Result<(), Reason> {
         let len = len as u64;
+        // Who waits for the tenant's others is not idle.
+        self.tenant.take(len, || *lock(&self.last_byte) = Instant::now()).await;
         let used = self.totals.bytes_in.load(Ordering::Relaxed)
             + self.totals.bytes_out.load(Ordering::Relaxed);
         if self.max_bytes.is_some_and(|max| used + len > max) {

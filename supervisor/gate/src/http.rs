@@ -88,6 +88,7 @@ pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
     let (status, phrase) = match reason {
         Reason::BadRequest => (400, "Bad Request"),
         Reason::Timeout => (408, "Request Timeout"),
+        Reason::EgressRate => (429, "Too Many Requests"),
         Reason::Unresolved | Reason::Unreachable | Reason::Certificate => (502, "Bad Gateway"),
         _ => (403, "Forbidden"),
     };

@@ -24,6 +24,7 @@ mod session;
 mod shared;
 mod slots;
 mod socks;
+mod tenant;
 mod tls;
 
 use std::io;

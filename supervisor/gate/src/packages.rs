@@ -109,7 +109,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let upstream = Upstream::new(context, source);
     let accept = head.header("accept").unwrap_or_default();
     let index = &context.shared.index;
-    let answering = index.answer(&context.tenant, source, path, accept, &upstream);
+    let answering = index.answer(&context.tenant.name, source, path, accept, &upstream);
     let Ok(answer) = timeout(ANSWER_WITHIN, answering).await else {
         http::refuse(&mut client, Reason::Timeout, "the index took too long").await;
         return Some(Reason::Timeout);
@@ -120,7 +120,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         Content::File(stored) => stored.bytes,
     };
     let left = usize::try_from(bytes.saturating_sub(upstream.fetched())).unwrap_or(usize::MAX);
-    if let Err(reason) = context.flow.count_in(left) {
+    if let Err(reason) = context.flow.count_in(left).await {
         http::refuse(&mut client, reason, "the session's bytes are used up").await;
         return Some(reason);
     }

@@ -43,8 +43,8 @@ pub(crate) async fn copy(
         let Some(room) = buffer.get_mut(..most) else { break };
         let Ok(read @ 1..) = from.read(room).await else { break };
         match way {
-            Way::In => flow.count_in(read)?,
-            Way::Out => flow.count_out(read)?,
+            Way::In => flow.count_in(read).await?,
+            Way::Out => flow.count_out(read).await?,
         }
         let bytes = buffer.get(..read).unwrap_or_default();
         if to.write_all(bytes).await.is_err() || to.flush().await.is_err() {

@@ -20,6 +20,7 @@ use crate::connection::{self, Context};
 use crate::flow::{Flow, Totals};
 use crate::shared::Shared;
 use crate::slots::Slot;
+use crate::tenant::Tenant;
 use crate::tls::{Signer, TlsError};
 
 /// How long nothing is accepted when there is no descriptor left.
@@ -42,11 +43,11 @@ pub(crate) enum SessionError {
     Authority(#[from] TlsError),
 }
 
-/// A session's key, and its tenant's name.
+/// A session's key, and its tenant.
 #[derive(Debug, Clone)]
 pub(crate) struct Whose {
     pub(crate) key: SessionKey,
-    pub(crate) tenant: Arc<str>,
+    pub(crate) tenant: Arc<Tenant>,
 }
 
 /// What is in force for a session.
@@ -81,6 +82,7 @@ impl Session {
         let listener = StdListener::from(socket);
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
+        whose.tenant.set(rules.tenant_rate);
         let session = Arc::new(Self {
             whose,
             rules: Mutex::new(Arc::new(rules)),
@@ -95,6 +97,7 @@ impl Session {
     /// Puts other rules in place for connections from now on; rules with an error change nothing.
     pub(crate) fn update(&self, rules: Rules) {
         if check(&rules, self.signer.is_some()).is_ok() {
+            self.whose.tenant.set(rules.tenant_rate);
             *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
         }
     }
@@ -102,6 +105,12 @@ impl Session {
     /// Ends it. Its connections, and then it, tell that themselves.
     pub(crate) fn close(&self) {
         self.closed.send_replace(true);
+    }
+
+    /// Bytes to the session and to destinations, of all its connections.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let Totals { bytes_in, bytes_out } = &*self.totals;
+        (bytes_in.load(Ordering::Relaxed), bytes_out.load(Ordering::Relaxed))
     }
 
     fn rules(&self) -> Arc<Rules> {
@@ -120,7 +129,7 @@ impl Session {
                 biased;
                 () = ended(&mut closed) => break,
                 Some(_) = connections.join_next() => {}
-                slot = shared.slots.take(&self.whose.tenant), if accepted.is_some() => {
+                slot = shared.slots.take(&self.whose.tenant.name), if accepted.is_some() => {
                     if let Some(stream) = accepted.take() {
                         number += 1;
                         connections.spawn(self.clone().connection(shared.clone(), number, stream, slot));
@@ -134,8 +143,7 @@ impl Session {
         }
         drop(listener);
         while connections.join_next().await.is_some() {}
-        let totals = [&self.totals.bytes_in, &self.totals.bytes_out];
-        let [bytes_in, bytes_out] = totals.map(|total| total.load(Ordering::Relaxed));
+        let (bytes_in, bytes_out) = self.bytes();
         let closed = FromGate::Closed { session: self.whose.key, bytes_in, bytes_out };
         shared.reporter.send(&closed).await;
     }
@@ -151,8 +159,8 @@ impl Session {
         let rules = self.rules();
         let mut closed = self.closed.subscribe();
         let ids = (self.whose.key, number);
-        let totals = self.totals.clone();
-        let flow = Flow::new(shared.reporter.clone(), ids, totals, rules.limits.max_bytes);
+        let together = (self.totals.clone(), self.whose.tenant.clone());
+        let flow = Flow::new(shared.reporter.clone(), ids, together, rules.limits.max_bytes);
         let flow = Arc::new(flow);
         let total = rules.limits.total;
         let context = Context {

@@ -18,6 +18,7 @@ use vivarium_protocol::discard;
 use crate::dns::Resolver;
 use crate::flow::Reporter;
 use crate::slots::Slots;
+use crate::tenant::Tenant;
 use crate::tls::Upstream;
 
 /// How long the host's own addresses are taken for the same.
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     own: Mutex<Option<(Instant, Arc<[IpAddr]>)>>,
     questions: Mutex<HashMap<CallNumber, oneshot::Sender<bool>>>,
     next_question: AtomicU64,
+    tenants: Mutex<HashMap<String, Arc<Tenant>>>,
 }
 
 impl Shared {
@@ -57,7 +59,15 @@ impl Shared {
             own: Mutex::new(None),
             questions: Mutex::default(),
             next_question: AtomicU64::new(1),
+            tenants: Mutex::default(),
         }
+    }
+
+    /// A tenant by its name, which stays: what it used is not forgotten with its sessions.
+    pub(crate) fn tenant(&self, name: String) -> Arc<Tenant> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Tenant::new(&name));
+        tenants.entry(name.clone()).or_insert_with(new).clone()
     }
 
     /// The host's own addresses; `None` if they can not be read.

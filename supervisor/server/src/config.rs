@@ -16,6 +16,7 @@ mod of_tenant;
 mod raw_setting;
 mod reload;
 mod render;
+mod tenant_sources;
 mod token_file;
 mod value;
 
@@ -50,6 +51,8 @@ pub struct Sources {
     pub credentials: Option<PathBuf>,
     pub variables: Vec<(String, String)>,
     pub flags: Vec<RawSetting>,
+    /// Whether tenants are read from where `[tenants]` says, too: a daemon's matter.
+    pub all_tenants: bool,
 }
 
 /// Values from a repeated or single flag, for [`Sources::flags`].
@@ -98,6 +101,7 @@ pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
     parsed.extend(sources.file.as_ref().map(file::read));
     parsed.push(environment::read(&sources.variables));
     parsed.push(ParsedSource { settings: sources.flags.clone(), ..ParsedSource::default() });
+    let is_all = sources.all_tenants && add_tenants(sources, &mut parsed);
 
     let mut merge = Merge::new(&sources.host, &parsed);
     for source in parsed {
@@ -107,8 +111,31 @@ pub fn resolve(sources: &Sources) -> Result<Config, ConfigErrors> {
             merge.apply(given);
         }
     }
+    if is_all && merge.settings.tenants.is_empty() && merge.errors.is_empty() {
+        let why = "tenants: there is no tenant, in the file or elsewhere: anybody could connect";
+        merge.errors.push(ConfigError { origin: Origin::Default, message: why.to_owned() });
+    }
     merge.read_token_files(sources.credentials.as_deref());
     merge.finish()
+}
+
+/// Adds the tenants of `[tenants]`, if it has any source.
+fn add_tenants(sources: &Sources, parsed: &mut Vec<ParsedSource>) -> bool {
+    let mut merge = Merge::new(&sources.host, parsed);
+    for given in parsed.iter().flat_map(|source| &source.settings) {
+        merge.apply(given.clone());
+    }
+    let Merge { settings, entries, .. } = merge;
+    if !settings.tenant_sources.is_configured() {
+        return false;
+    }
+    let origin = |path: &str| {
+        let entry = entries.iter().find(|entry| entry.path() == path);
+        entry.map_or(Origin::Default, |entry| entry.origin.clone())
+    };
+    parsed.extend(tenant_sources::read(&settings.tenant_sources, &settings.server.user, origin));
+    tenant_sources::refuse_twins(parsed);
+    true
 }
 
 struct Merge {
@@ -183,6 +210,7 @@ impl Merge {
             Setter::Environment(set) => {
                 set(self.settings.environments.entry(name()).or_default(), &value)
             }
+            Setter::TenantSources(set) => set(&mut self.settings.tenant_sources, &value),
             Setter::Tenant(set) => set(self.settings.tenants.entry(name()).or_default(), &value),
             Setter::TenantSandbox(_) | Setter::TenantSession(_) => {
                 let tenant = self.settings.tenants.entry(name()).or_default();
@@ -233,9 +261,9 @@ impl Merge {
             }
         }
         // What is wrong with a line is found in several passes, and a table of TOML has no order.
-        self.errors.sort_by_key(|error| match error.origin {
-            Origin::File { line, .. } => line,
-            _ => usize::MAX,
+        self.errors.sort_by_key(|error| match &error.origin {
+            Origin::File { path, line } => (false, path.clone(), *line),
+            _ => (true, PathBuf::new(), 0),
         });
         if self.errors.is_empty() {
             self.settings.sources = Arc::new(sources(&self.entries));

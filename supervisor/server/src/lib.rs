@@ -12,3 +12,4 @@ pub mod logging;
 pub mod privilege;
 pub mod shutdown;
 mod suggest;
+pub mod tenant_watch;

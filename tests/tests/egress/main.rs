@@ -12,6 +12,7 @@ mod ends_tls;
 mod losses;
 mod outside;
 mod played;
+mod rates;
 mod reaching;
 mod real;
 mod secrets;

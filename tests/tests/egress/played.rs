@@ -153,6 +153,7 @@ fn serve(control: &UnixStream, sessions: &Sessions, over: &Arc<AtomicBool>) {
                     sessions.lock().unwrap().remove(&session);
                     send(control, &FromGate::Closed { session, bytes_in: 0, bytes_out: 0 });
                 }
+                ToGate::Count { id, .. } => send(control, &FromGate::Counted { id, bytes: None }),
                 ToGate::Call { .. } | ToGate::Answer { .. } => {}
             }
         }

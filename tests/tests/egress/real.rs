@@ -60,6 +60,9 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
     assert_eq!(session.execute(&get(port)).ok().stdout(), "200 outside\n");
     let other = session.execute(&get(port ^ 1)).ok().stdout().to_owned();
     assert!(other.starts_with("403 "), "{other}");
+    drop(session.execute("pass").ok());
+    let inside = daemon.session_with(&json!({"network": "loopback"}));
+    drop(inside.execute("pass").ok());
     wait::until_true("bytes are counted", || {
         session.info()["usage"]["egress_in_bytes"].as_u64() >= Some(7)
     });
@@ -80,6 +83,17 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
         (json!(port ^ 1), json!("deny"), json!("port_not_listed")),
     ];
     assert_eq!(decided, expected);
+    // Each execution has its own, and one that reached nothing has nothing.
+    let of_session = |line: &&Value| line["event"] == "execution_ended";
+    let ended: Vec<_> = lines.iter().filter(of_session).map(|line| &line["egress"]).collect();
+    let [first, second, third, none] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!((&first["allowed"], &first["denied"]), (&json!(1), &json!(0)), "{first}");
+    assert!(first["bytes_in"].as_u64() >= Some(7) && first["bytes_out"].as_u64() >= Some(7));
+    let told = json!({"allowed": 0, "denied": 1, "bytes_in": 0, "bytes_out": 0});
+    assert_eq!(**second, told);
+    assert_eq!(third["allowed"], 0);
+    assert_eq!((&third["denied"], &third["bytes_in"]), (&json!(0), &json!(0)));
+    assert!(none.is_null(), "{none}");
     daemon.stop_and_check();
 
     // A name on the list is not enough for an address of the host's.

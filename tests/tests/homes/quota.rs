@@ -1,6 +1,7 @@
 //! What a home may take, and what happens to who takes more.
 
 use serde_json::json;
+use vivarium_tests::tenants::{Token, entry, two};
 use vivarium_tests::{Daemon, wait};
 
 use crate::{at_home, delete, end, get, run, runners, setup};
@@ -67,4 +68,50 @@ fn files_are_counted_too() {
     let full = daemon.request("POST", "/v1/sessions", Some(&spec));
     let problem = full.expect_problem(507, "home_full");
     assert!(problem["detail"].as_str().unwrap().contains("homes.max_inodes"), "{problem}");
+}
+
+#[test]
+fn homes_and_volumes_of_a_tenant_together_have_a_bound_of_their_own() {
+    let (one, other) = (Token::new(), Token::new());
+    let entries = two(&entry("one", &one, "max_homes_mb = 4"), &entry("other", &other, ""));
+    let daemon = setup(Default::default(), "max_mb = 64").config("[tenant]", &entries).start();
+    let at = daemon.unix();
+    let create = |token: &Token, id: &str| {
+        let spec = json!({"id": id, "home": "session"});
+        token.ask(&at, "POST", "/v1/sessions", Some(&spec))
+    };
+    let write = |token: &Token, id: &str, mb: u64| {
+        let code = format!("open('/home/sandbox/{mb}', 'wb').write(b'x' * ({mb} << 20))");
+        drop(token.execute(&at, id, &code));
+    };
+    for token in [&one, &other] {
+        for id in ["a", "b"] {
+            drop(create(token, id).expect_success());
+            write(token, id, 1);
+        }
+    }
+    write(&one, "a", 3);
+    write(&other, "a", 3);
+    let again = |token: &Token, id: &str| {
+        let path = format!("/v1/sessions/{id}/execute");
+        token.ask(&at, "POST", &path, Some(&json!({"code": "1"})))
+    };
+    // Neither is full by itself, and both are refused.
+    wait::until_true("a measurement", || again(&one, "a").status == 429);
+    for refused in [again(&one, "b"), create(&one, "c")] {
+        let problem = refused.expect_problem(429, "quota_exceeded");
+        assert_eq!(problem["quota"], "max_homes_mb", "{problem}");
+    }
+    let volume = json!({"name": "v"});
+    let refused = one.ask(&at, "POST", "/v1/volumes", Some(&volume));
+    assert_eq!(refused.expect_problem(429, "quota_exceeded")["quota"], "max_homes_mb");
+    // What reads, and what has no home, goes on; so do others.
+    let plain = one.ask(&at, "POST", "/v1/sessions", Some(&json!({"id": "plain"})));
+    assert_eq!(plain.status, 201);
+    assert_eq!(again(&one, "plain").status, 200);
+    assert_eq!((again(&other, "a").status, create(&other, "c").status), (200, 201));
+    let gone = one.ask(&at, "DELETE", "/v1/homes/a/files/3", None);
+    assert_eq!(gone.status, 204);
+    wait::until_true("room", || again(&one, "b").status == 200);
+    assert_eq!(create(&one, "c").status, 201);
 }

@@ -50,6 +50,22 @@ fn no_tenant_finds_anything_of_anothers() {
             b.ask(&at, "GET", path, None).expect_problem(404, "unknown_file");
             b.ask(&at, "DELETE", path, None).expect_problem(404, "unknown_file");
         }
+        // Nor by the paths on the host, where all of it is, nor by the API's paths.
+        let root = daemon.dir().join("state/homes");
+        let of_a = ["a/session-same/data/s", "a/ids.json", "a/session-same/record.json"];
+        let there = of_a.map(|path| root.join(path)).into_iter().filter(|path| path.exists());
+        for path in there {
+            let open = format!(
+                "import errno\ntry:\n    open({path:?}); x = 'read'\n\
+                 except OSError as e:\n    x = errno.errorcode[e.errno]\nx"
+            );
+            let errno = shown(execute(&b, "same", &open));
+            assert!(errno.contains("ENOENT") || errno.contains("EACCES"), "{path:?}: {errno}");
+        }
+        for path in ["..%2f..%2fids.json", "..%2f..%2fsession-same%2fdata%2fs", "%2fetc%2fpasswd"] {
+            let asked = b.ask(&at, "GET", &format!("/v1/volumes/v/files/{path}"), None);
+            assert!((400..500).contains(&asked.status), "{path}: {asked:?}");
+        }
         assert_eq!(
             b.ask(&at, "GET", "/v1/homes/same", None).expect_success()["storage"]["max_bytes"],
             7 << 20

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
-use vivarium_tests::http::{Client, Endpoint};
-use vivarium_tests::tenants::Token;
+use vivarium_tests::http::{Client, Endpoint, Response};
+use vivarium_tests::tenants::{Token, entry, two};
+use vivarium_tests::{Setup, wait};
 
 use super::{daemon, is_over};
 
@@ -31,7 +32,7 @@ fn served(
                 barrier.wait();
                 let headers = [("Authorization", token.as_str())];
                 let response = client.send("POST", &path, &headers, Some(body.as_bytes()));
-                if !is_over(&response, quota) {
+                if is_served(&response, quota) {
                     served.fetch_add(1, Ordering::Relaxed);
                 }
             };
@@ -39,6 +40,18 @@ fn served(
         }
     });
     served.into_inner()
+}
+
+/// Refusals of other bounds have codes of their own.
+#[track_caller]
+fn is_served(response: &Response, quota: &str) -> bool {
+    match quota {
+        "too_many_sessions" | "too_many_homes" if response.status >= 300 => {
+            drop(response.expect_problem(429, quota));
+            false
+        }
+        _ => !is_over(response, quota),
+    }
 }
 
 fn executions(number: usize) -> (String, Value) {
@@ -109,5 +122,53 @@ fn a_thousand_clients_never_make_one_more_session_than_the_rate_allows() {
     let listed = one.ask(&at, "GET", "/v1/sessions", None).expect_success();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 5);
     make_sessions(&at, &other);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_thousand_clients_never_wait_one_more_than_allowed() {
+    let (daemon, one, _) = daemon("max_queued = 7");
+    let at = daemon.unix();
+    let work = |number: usize| {
+        let path = format!("/v1/sessions/s{}/execute", number % 4);
+        (path, json!({"code": "import time; time.sleep(600)"}))
+    };
+    let refusals = "vivarium_quota_refusals_total{quota=\"max_queued\",tenant=\"one\"}";
+    // One runs in each of the four sessions, and seven wait; the second time what waited has come back.
+    for round in 1..=2 {
+        make_sessions(&at, &one);
+        let all = thread::scope(|scope| {
+            let all = scope.spawn(|| served(&at, &one, "max_queued", work));
+            let refused = round * (CLIENTS - 11) as u64;
+            wait::until_true("the refusals", || daemon.metric(refusals) == Some(refused));
+            for number in 0..4 {
+                let path = format!("/v1/sessions/s{number}");
+                assert_eq!(one.ask(&at, "DELETE", &path, None).status, 204);
+            }
+            all.join().unwrap()
+        });
+        assert_eq!(all, 11);
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_thousand_clients_never_have_one_more_session_or_volume_than_allowed() {
+    let (one, other) = (Token::new(), Token::new());
+    let tenants = two(&entry("one", &one, "max_sessions = 6"), &entry("other", &other, ""));
+    let daemon = Setup::default()
+        .config("server", "max_connections = 8000")
+        .config("homes", "allowed = [\"volumes\"]\nmax_per_tenant = 9")
+        .config("[tenant]", &tenants)
+        .start();
+    let at = daemon.unix();
+    let create = |number: usize| ("/v1/sessions".to_owned(), json!({ "id": format!("s{number}") }));
+    assert_eq!(served(&at, &one, "too_many_sessions", create), 6);
+    let volume =
+        |number: usize| ("/v1/volumes".to_owned(), json!({ "name": format!("v{number}") }));
+    assert_eq!(served(&at, &one, "too_many_homes", volume), 9);
+    let listed = one.ask(&at, "GET", "/v1/volumes", None).expect_success();
+    assert_eq!(listed["volumes"].as_array().unwrap().len(), 9);
+    assert_eq!(other.ask(&at, "POST", "/v1/volumes", Some(&json!({"name": "v"}))).status, 201);
     daemon.stop_and_check();
 }

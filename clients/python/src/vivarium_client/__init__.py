@@ -11,6 +11,7 @@ writes is untrusted data, which this package never runs.
 """
 
 from . import errors, events, models
+from ._asyncio.admin import AsyncAdmin
 from ._asyncio.client import AsyncClient
 from ._asyncio.context import AsyncContext
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
@@ -19,6 +20,7 @@ from ._asyncio.session import AsyncSession
 from ._asyncio.stored import AsyncHomes, AsyncVolumes
 from ._asyncio.stream import AsyncEventStream
 from ._core.requests import AnswerForm, OutputSpec, ReprLimits
+from ._sync.admin import Admin
 from ._sync.client import Client
 from ._sync.context import Context
 from ._sync.files import Files, RemoteFile
@@ -66,8 +68,10 @@ from .models import (
 )
 
 __all__ = [
+    "Admin",
     "AnswerForm",
     "ApiError",
+    "AsyncAdmin",
     "AsyncClient",
     "AsyncContext",
     "AsyncEventStream",

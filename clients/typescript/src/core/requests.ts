@@ -120,6 +120,11 @@ export interface SessionOptions extends CallOptions, Confinement {
    * same id) or `tenant`, where the operator allows it.
    */
   home?: "off" | "session" | "tenant" | undefined;
+  /**
+   * Where a session of network `trusted` may connect to, within what its tenant may: `HOST`, `*.HOST`
+   * or `HOST:PORT`.
+   */
+  egressAllow?: readonly string[] | undefined;
   /** Volumes that it has, such as `{ name: "data", read_only: true }`. */
   volumes?: readonly VolumeMount[] | undefined;
   /**
@@ -168,7 +173,7 @@ export function sessions(after: string | undefined, filters: SessionFilters): Re
 export function createSession(options: SessionOptions): Request {
   const { id, environment, limits, network, env, metadata, deadline, idempotencyKey: key } = options;
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
-  const confinement = { environment, limits, network, env };
+  const confinement = { environment, limits, network, egress_allow: options.egressAllow, env };
   const { home, volumes } = options;
   const fields = { id, ...confinement, metadata, deadline, idle_timeout_ms, home, volumes };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that

@@ -30,6 +30,11 @@ pub(super) fn status(status: &AdminStatus) -> Result<(), Failure> {
     row("sessions", counts(&status.sessions));
     row("queued", status.queued.to_string());
     row("tenants", status.tenants.to_string());
+    if let Some(sources) = &status.tenant_sources {
+        let why = sources.error.as_ref().map(|why| format!(": {}", escape(why)));
+        let when = human::when(sources.read_at, now);
+        row("other tenants", format!("{}, read {when}{}", sources.state, why.unwrap_or_default()));
+    }
     row("memory left", human::size_or_dash(status.memory.available_bytes));
     for environment in &status.environments {
         let layers = environment.layers.iter().map(|(of, names)| match of.as_str() {

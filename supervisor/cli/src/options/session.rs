@@ -16,6 +16,10 @@ pub(crate) struct SessionOptions {
     /// What the code can reach [default: sandbox.network of the configuration]
     #[arg(long, value_name = "NETWORK", value_parser = network())]
     network: Option<Network>,
+    /// Where it may connect to with --network trusted, within what its tenant may: HOST, *.HOST or
+    /// HOST:PORT; repeatable [default: all that its tenant may]
+    #[arg(long, value_name = "HOST")]
+    egress_allow: Vec<String>,
     /// Name of a configured environment [default: default]
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
@@ -69,6 +73,7 @@ impl SessionOptions {
         SessionSpec {
             environment: self.environment.clone(),
             network: self.network,
+            egress_allow: (!self.egress_allow.is_empty()).then(|| self.egress_allow.clone()),
             limits: self.limits.spec(),
             ..SessionSpec::default()
         }

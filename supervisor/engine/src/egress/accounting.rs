@@ -11,6 +11,7 @@ use vivarium_metrics::Metrics;
 use vivarium_metrics::families::egress::Direction;
 
 use super::SessionEgress;
+use crate::quotas::Quota;
 use crate::usage::Collector;
 
 /// An allowed connection that ended.
@@ -35,7 +36,11 @@ pub struct Accounting {
 impl Accounting {
     /// Notes a decision about a connection, before any byte goes to its destination.
     pub(super) fn decided(&self, session: &SessionEgress, decided: &Decided) {
+        session.counter.decided(decided.decision);
         self.metrics.egress.decided(&session.tenant, outcome(decided));
+        if decided.reason == Reason::EgressRate {
+            self.metrics.quotas.refused(&session.tenant, Quota::EgressRate);
+        }
         self.audit.record(|| Event::Egress(Box::new(event(session, decided))));
         log(session, decided);
     }

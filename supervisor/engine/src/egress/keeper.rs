@@ -17,7 +17,7 @@ use vivarium_protocol::discard;
 
 use super::accounting::{Accounting, Ended};
 use super::gate::{Gate, GateError};
-use super::{Command, GateLaunch, SessionEgress};
+use super::{Command, Counts, GateLaunch, SessionEgress};
 use crate::backoff::Backoff;
 
 /// A gate that is lost sooner than this is as one that did not start.
@@ -46,6 +46,7 @@ struct Keeper {
     /// Calls that no gate has been given.
     new_calls: Vec<(Call, CallReply)>,
     calls: BTreeMap<CallNumber, CallReply>,
+    counting: BTreeMap<CallNumber, (Arc<SessionEgress>, oneshot::Sender<Counts>)>,
     last_call: CallNumber,
     backoff: Backoff,
 }
@@ -64,6 +65,7 @@ pub(super) async fn run(
         waiting: Vec::new(),
         new_calls: Vec::new(),
         calls: BTreeMap::new(),
+        counting: BTreeMap::new(),
         last_call: 0,
         backoff: Backoff::default(),
     };
@@ -118,6 +120,7 @@ impl Keeper {
                 }
             }
             Command::End { key } => drop(self.served.remove(&key)),
+            Command::Count { session, reply } => session.tell(reply),
             Command::Call { request, reply } => self.new_calls.push((request, reply)),
             Command::Follow(launch) => self.launch = launch,
         }
@@ -209,6 +212,12 @@ impl Keeper {
                 self.launch = launch;
                 if is_outdated { Err(GateError::Outdated) } else { Ok(()) }
             }
+            Command::Count { session, reply } => {
+                self.last_call += 1;
+                let message = ToGate::Count { id: self.last_call, session: session.key };
+                self.counting.insert(self.last_call, (session, reply));
+                gate.send(&message, None)
+            }
             Command::Call { .. } => {
                 self.note(command);
                 Ok(())
@@ -249,7 +258,17 @@ impl Keeper {
                 }
             }
             FromGate::Warning { what } => tracing::warn!(what, "the egress gate"),
-            FromGate::Closed { session, .. } => drop(self.ending.remove(&session)),
+            FromGate::Counted { id, bytes } => {
+                if let Some((session, reply)) = self.counting.remove(&id) {
+                    bytes.into_iter().for_each(|bytes| session.counter.transferred(bytes));
+                    session.tell(reply);
+                }
+            }
+            FromGate::Closed { session, bytes_in, bytes_out } => {
+                if let Some(session) = self.ending.remove(&session) {
+                    session.counter.transferred((bytes_in, bytes_out));
+                }
+            }
             // No rules say that unlisted destinations are asked for.
             FromGate::Ask { id, .. } => {
                 return gate.send(&ToGate::Answer { id, allowed: false }, None);
@@ -288,6 +307,10 @@ impl Keeper {
         self.ending.clear();
         for served in self.served.values_mut() {
             served.opened_by = None;
+            served.session.counter.lost_gate(served.session.bytes());
+        }
+        for (_, (session, reply)) in std::mem::take(&mut self.counting) {
+            session.tell(reply);
         }
         for (_, reply) in std::mem::take(&mut self.calls) {
             let broken = CallError::Broken(error.to_string());

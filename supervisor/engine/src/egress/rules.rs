@@ -35,6 +35,7 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
         unlisted: Unlisted::Refuse,
         allow_addresses: settings.egress.allow_addresses.clone(),
         limits: settings.egress.limits,
+        tenant_rate: settings.tenants.get(&**tenant).and_then(|it| it.quotas.egress_rate),
         secrets: secrets::of_session(settings.secrets_of(tenant), session),
         packages: packages::source(settings, tenant),
     }

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use vivarium_api_types::{
     AdminStatus, AdminTenant, AdminTenantList, DrainReply, EnvironmentStatus, LedgerInfo,
-    TenantInfo, TenantList, TokenInfo, UsageRow,
+    TenantInfo, TenantList, TenantSourcesInfo, TokenInfo, UsageRow,
 };
 use vivarium_metrics::Families;
+use vivarium_metrics::families::administration::TenantsRead;
 
 use super::pause::{Paused, Pauses};
 use super::{Engine, templates};
@@ -23,6 +24,9 @@ use crate::usage::{Keeper, KeeperError, LedgerState, Schedule, UsageRange};
 /// Digits of a token's hash by which people tell it from others.
 const HASH_PREFIX: usize = 12;
 
+/// Of what is wrong with tenants, which may be many.
+const MAX_ERROR_CHARS: usize = 4000;
+
 #[derive(Debug)]
 pub(super) struct Administration {
     started: (Timestamp, Instant),
@@ -30,6 +34,7 @@ pub(super) struct Administration {
     stop: Notify,
     /// Not there in an engine of the command line's, nor where it could not be kept.
     ledger: OnceLock<Result<Keeper, String>>,
+    tenant_sources: Mutex<Option<TenantSourcesInfo>>,
 }
 
 impl Default for Administration {
@@ -39,6 +44,7 @@ impl Default for Administration {
             pauses: Pauses::default(),
             stop: Notify::new(),
             ledger: OnceLock::new(),
+            tenant_sources: Mutex::default(),
         }
     }
 }
@@ -138,12 +144,33 @@ impl Engine {
             sessions,
             queued,
             tenants: settings.ceilings().len(),
+            tenant_sources: self.tenant_sources_info(&settings),
             environments: self.environments_status(),
             memory: self.memory_capacity(&settings),
             buffered_bytes: used.iter().map(|(_, bytes)| *bytes as u64).sum(),
             max_buffered_bytes: max as u64,
             usage: self.ledger_info(),
         }
+    }
+
+    /// Notes that the tenants of `[tenants]` were read: whether any changed, or what is wrong.
+    pub fn tenants_read(&self, outcome: Result<bool, &str>) {
+        let (state, read) = match outcome {
+            Ok(true) => ("ok", TenantsRead::Applied),
+            Ok(false) => ("ok", TenantsRead::Unchanged),
+            Err(_) => ("failing", TenantsRead::Refused),
+        };
+        self.metrics().administration.tenants_read(read);
+        let error = outcome.err().map(|why| why.chars().take(MAX_ERROR_CHARS).collect());
+        let info = TenantSourcesInfo { state: state.to_owned(), read_at: Timestamp::now(), error };
+        let noted = &self.inner.administration.tenant_sources;
+        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(info);
+    }
+
+    fn tenant_sources_info(&self, settings: &Settings) -> Option<TenantSourcesInfo> {
+        let noted = &self.inner.administration.tenant_sources;
+        let noted = noted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        noted.filter(|_| settings.tenant_sources.is_configured())
     }
 
     fn environments_status(&self) -> Vec<EnvironmentStatus> {

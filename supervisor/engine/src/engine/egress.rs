@@ -51,10 +51,12 @@ impl Engine {
     pub(super) fn serve_egress(&self, session: &Arc<Session>, egress: Arc<SessionEgress>) {
         session.set_egress(Arc::clone(&egress));
         let (session, host) = (Arc::clone(session), Arc::clone(&self.inner.host.egress));
-        let settings = self.settings();
+        let engine = self.clone();
         tokio::spawn(async move {
             match session.egress_listener().await {
                 Ok(listener) => {
+                    let settings = engine.settings();
+                    drop(engine);
                     let id = session.identity.id.as_str();
                     host.serve(Arc::clone(&egress), id, listener, &settings).await;
                 }

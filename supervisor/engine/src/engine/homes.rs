@@ -1,5 +1,7 @@
 //! Homes and volumes: what a request asks for is checked, and done by [`crate::stores`].
 
+mod disk;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -142,7 +144,8 @@ impl Engine {
         check_places(&wants, &settings.sandbox.workdir)?;
         let (has_ids, quota) = (prepared.session_ids().is_some(), settings.home_quota(tenant));
         let max = settings.homes.max_per_tenant.get();
-        Ok(Some(stores.claim(tenant, wants, has_ids, &quota, max).await?))
+        let claimed = stores.claim(tenant, wants, has_ids, &quota, max).await;
+        claimed.map(Some).map_err(|error| self.not_stored(tenant, error))
     }
 
     /// Refuses work for a session whose home or volumes are full.
@@ -152,7 +155,8 @@ impl Engine {
             return Ok(());
         }
         let quota = self.settings().home_quota(&session.identity.tenant);
-        Ok(self.stores()?.admit(uses, &quota).await?)
+        let admitted = self.stores()?.admit(uses, &quota).await;
+        admitted.map_err(|error| self.not_stored(&session.identity.tenant, error))
     }
 
     pub fn homes(&self, tenant: &str) -> Result<HomeList, EngineError> {
@@ -200,8 +204,12 @@ impl Engine {
         check_name(name)?;
         let settings = self.settings();
         let max = settings.homes.max_per_tenant.get();
-        let store = self.stores()?.make_volume(tenant, name, max)?;
-        Ok(volume_info(&store, &settings.home_quota(tenant)))
+        let (stores, quota) = (self.stores()?, settings.home_quota(tenant));
+        let made = stores
+            .check_tenant(tenant, &quota)
+            .and_then(|()| stores.make_volume(tenant, name, max));
+        let store = made.map_err(|error| self.not_stored(tenant, error))?;
+        Ok(volume_info(&store, &quota))
     }
 
     /// Removes a home or volume that no session has, with all that is in it.

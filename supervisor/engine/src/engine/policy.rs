@@ -140,7 +140,7 @@ fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
         add(&format!("session.{key}"), time(value), sources.session(key));
     }
     let none = Tenant::default();
-    let Tenant { max_sessions, quotas, allowed_environments, ceilings, .. } =
+    let Tenant { max_sessions, quotas, allowed_environments, ceilings, max_homes_mb, .. } =
         now.tenants.get(tenant).unwrap_or(&none);
     let environments = match allowed_environments {
         Some(names) => PolicyValue::List(names.clone()),
@@ -159,7 +159,9 @@ fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
         ("max_executions", limit(quotas.max_executions)),
         ("max_queued", limit(quotas.max_queued)),
         ("transfer_rate", rate(quotas.transfer_rate)),
+        ("egress_rate", rate(quotas.egress_rate)),
         ("max_results_mb", quotas.max_results_mb.into()),
+        ("max_homes_mb", limit(*max_homes_mb)),
         ("allowed_environments", environments),
         ("cpu_weight", u64::from(ceilings.cpu_weight).into()),
         ("cpu_cores", cores),

@@ -37,6 +37,7 @@ impl Engine {
             self.show_quotas(to);
             self.show_layers(to);
             self.show_administration(to);
+            self.show_homes(to);
             self.tenant_usage().iter().for_each(|usage| show_usage(to, usage));
             to.build.is_version(env!("CARGO_PKG_VERSION"));
             to.process.read();

@@ -267,8 +267,9 @@ impl Actor {
         let QueuedExecution { reservation, number, queued_at, .. } = queued;
         let WorkSpec { work, files, outputs, timeout, .. } = spec;
         let observer = &self.launch.observer;
-        let audited = Audited::of(&work, &self.session.limits(), timeout, observer);
-        if let (Some(audited), Some(audit)) = (&audited, observer.audit()) {
+        let mut audited = Audited::of(&work, &self.session.limits(), timeout, observer);
+        if let (Some(audited), Some(audit)) = (&mut audited, observer.audit()) {
+            audited.begins(&self.session);
             audited.started(&self.session.identity, number, &work, audit);
         }
         let names = outputs.iter().map(|output| output.name.clone()).collect();

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use vivarium_api_types::{LimitsInfo, Outcome};
 use vivarium_audit::{
-    AuditLog, Captured, Event, ExecutionEnded, ExecutionStarted, Hash, SessionCreated,
-    SessionEnded, Usage, WorkHash, Written,
+    AuditLog, Captured, EgressCounts, Event, ExecutionEnded, ExecutionStarted, Hash,
+    SessionCreated, SessionEnded, Usage, WorkHash, Written,
 };
 use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Work};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::Limits;
 
 use super::{Identity, Session};
+use crate::egress::{Counting, Counts, SessionEgress};
 use crate::observe::{Observer, Printed};
 
 /// Of an execution, what its lines say of the request.
@@ -21,6 +22,24 @@ pub(super) struct Audited {
     work: WorkHash,
     limits: LimitsInfo,
     timeout_ms: u64,
+    egress: Option<EgressMark>,
+}
+
+/// What a session had of the egress gate when an execution began.
+#[derive(Debug)]
+pub(super) struct EgressMark {
+    session: Arc<SessionEgress>,
+    began: Counting,
+}
+
+impl EgressMark {
+    /// What it has had since.
+    pub(super) async fn spent(self) -> EgressCounts {
+        let now = self.session.count();
+        let (began, now) = (self.began.counts().await, now.counts().await);
+        let Counts { allowed, denied, bytes_in, bytes_out } = now.since(began);
+        EgressCounts { allowed, denied, bytes_in, bytes_out }
+    }
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -82,7 +101,18 @@ impl Audited {
         };
         let work = WorkHash { kind, code_sha256, code_bytes: code_bytes as u64 };
         let limits = limits.clone().into();
-        Some(Box::new(Self { work, limits, timeout_ms: millis(timeout) }))
+        Some(Box::new(Self { work, limits, timeout_ms: millis(timeout), egress: None }))
+    }
+
+    /// It begins: what goes through the gate from now on is its own.
+    pub(super) fn begins(&mut self, session: &Session) {
+        self.egress = session
+            .egress()
+            .map(|egress| EgressMark { session: Arc::clone(egress), began: egress.count() });
+    }
+
+    pub(super) const fn take_egress(&mut self) -> Option<EgressMark> {
+        self.egress.take()
     }
 
     pub(super) fn started(
@@ -112,6 +142,7 @@ impl Audited {
         execution: ExecutionNumber,
         outcome: &Outcome,
         printed: Printed,
+        egress: Option<EgressCounts>,
         audit: &AuditLog,
     ) -> Option<Written> {
         let captured = |text: &str| audit.captures_output().then(|| Captured::of(text));
@@ -134,7 +165,7 @@ impl Audited {
                     stdout_bytes: printed.stdout_bytes,
                     stderr_bytes: printed.stderr_bytes,
                 },
-                egress: None,
+                egress,
                 stdout: captured(&outcome.stdout),
                 stderr: captured(&outcome.stderr),
             }))

@@ -1,17 +1,7 @@
 //! What a tenant may do, and how often.
 
-use std::time::Duration;
-
+pub use vivarium_egress::Rate;
 use vivarium_protocol::units::Limit;
-
-/// So many at once, which come back evenly in this time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// 1 or more.
-    pub count: u64,
-    /// A millisecond or more.
-    pub per: Duration,
-}
 
 /// A tenant's quotas. A rate that is `None` has no end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +11,8 @@ pub struct Quotas {
     pub execution_rate: Option<Rate>,
     /// Bytes of the bodies of requests and responses.
     pub transfer_rate: Option<Rate>,
+    /// Bytes through the egress gate, both ways.
+    pub egress_rate: Option<Rate>,
     /// Executions that run or wait, commands in the background included.
     pub max_executions: Limit,
     /// Executions that wait for others of their session.
@@ -38,6 +30,7 @@ impl Default for Quotas {
             session_rate: None,
             execution_rate: None,
             transfer_rate: None,
+            egress_rate: None,
             max_executions: Limit::Unlimited,
             max_queued: Limit::Unlimited,
             max_results_mb: DEFAULT_RESULTS_MB.into(),

@@ -1,6 +1,8 @@
 //! `[[tenant]]`
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::Limit;
@@ -11,6 +13,23 @@ use super::{Overrides, Quotas, Settings, TenantPackages, TenantSecret, TenantTok
 
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
+
+/// `[tenants]`: where tenants come from, besides the configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TenantSources {
+    pub directory: Option<PathBuf>,
+    /// A program and its arguments; none if it is empty.
+    pub command: Vec<String>,
+    pub interval: Duration,
+    pub timeout: Duration,
+}
+
+impl TenantSources {
+    /// Whether there is any. A daemon that has one never serves without tenants.
+    pub const fn is_configured(&self) -> bool {
+        self.directory.is_some() || !self.command.is_empty()
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tenant {
@@ -25,6 +44,8 @@ pub struct Tenant {
     pub ceilings: Ceilings,
     /// What each of its homes and volumes may take, in MiB; as of all tenants if not given.
     pub home_max_mb: Option<Limit>,
+    /// What all its homes and volumes may take together, in MiB.
+    pub max_homes_mb: Limit,
     /// Values of its own for keys of other sections.
     pub overrides: Option<Box<Overrides>>,
     /// Where its sessions of network `trusted` may connect to, in the place of `egress.allow`.
@@ -38,6 +59,8 @@ pub struct Tenant {
 pub struct Quota {
     pub max_mb: Limit,
     pub max_inodes: Limit,
+    /// All of the tenant's together.
+    pub all_max_mb: Limit,
 }
 
 impl Default for Tenant {
@@ -50,6 +73,7 @@ impl Default for Tenant {
             allowed_environments: None,
             ceilings: Ceilings::default(),
             home_max_mb: None,
+            max_homes_mb: Limit::Unlimited,
             overrides: None,
             egress_allow: None,
             secrets: Vec::new(),
@@ -90,8 +114,13 @@ impl Settings {
 
     /// What each home and volume of this tenant may take.
     pub fn home_quota(&self, tenant: &str) -> Quota {
-        let own = self.tenants.get(tenant).and_then(|tenant| tenant.home_max_mb);
-        Quota { max_mb: own.unwrap_or(self.homes.max_mb), max_inodes: self.homes.max_inodes }
+        let tenant = self.tenants.get(tenant);
+        let own = tenant.and_then(|tenant| tenant.home_max_mb);
+        Quota {
+            max_mb: own.unwrap_or(self.homes.max_mb),
+            max_inodes: self.homes.max_inodes,
+            all_max_mb: tenant.map_or(Limit::Unlimited, |tenant| tenant.max_homes_mb),
+        }
     }
 
     /// Whether a tenant may have sessions in an environment.

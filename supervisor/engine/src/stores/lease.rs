@@ -77,6 +77,9 @@ impl Stores {
         quota: &Quota,
         max: Option<u64>,
     ) -> Result<Arc<StoreLease>, StoreError> {
+        if wants.iter().any(|want| !want.read_only) {
+            self.measure_tenant(tenant.to_owned(), *quota).await?;
+        }
         let ids = if has_ids { self.pair_of(tenant)? } else { None };
         let mut lease = StoreLease { uses: Vec::new(), ids };
         for want in wants {

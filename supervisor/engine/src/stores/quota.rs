@@ -3,7 +3,7 @@
 //! Accounting, not a limit of the filesystem: between two measurements code can write more than it may.
 //! What was written and has no name any more is not seen.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -50,6 +50,8 @@ struct Inner {
     is_stale: bool,
     /// How the quota was exceeded.
     over: Option<String>,
+    /// Whether the tenant's together were over theirs.
+    is_tenant_over: bool,
     /// When it was last measured, and how long that took.
     last: Option<(Instant, Duration)>,
 }
@@ -85,7 +87,7 @@ impl State {
         self.lock().over.clone()
     }
 
-    fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         let state = self.lock();
         state.measured.is_some() && !state.is_stale && state.over.is_none()
     }
@@ -112,30 +114,36 @@ impl Stores {
                 "measure a home: an answer to something else".to_owned(),
             ));
         };
+        let measured = Measured { bytes: usage.bytes, inodes: usage.inodes, at: Timestamp::now() };
+        let before = store.quota.lock().measured.replace(measured);
+        let is_tenant_over = self.check_tenant(&store.tenant, quota).is_err();
+        // Whoever has it writes on.
+        let is_written = store.uses().writers > 0;
         let mut state = store.quota.lock();
-        let before = state.measured.replace(Measured {
-            bytes: usage.bytes,
-            inodes: usage.inodes,
-            at: Timestamp::now(),
-        });
-        let was_over = state.over.is_some();
+        let was_over = state.over.is_some() || state.is_tenant_over;
         state.over = exceeded(quota, &usage);
-        state.is_stale = false;
+        state.is_tenant_over = is_tenant_over;
+        state.is_stale = is_written;
         state.last = Some((Instant::now(), began.elapsed()));
         let grew =
             before.is_some_and(|before| usage.bytes > before.bytes || usage.inodes > before.inodes);
         Ok(match &state.over {
-            None => Verdict::Within,
-            Some(_) if was_over && grew => Verdict::Growing,
-            Some(_) => Verdict::Over,
+            None if !is_tenant_over => Verdict::Within,
+            _ if was_over && grew => Verdict::Growing,
+            _ => Verdict::Over,
         })
     }
 
     /// Refuses work for a session with a home or volume that took more than it may, and still does.
     pub async fn admit(&self, uses: &[StoreUse], quota: &Quota) -> Result<(), StoreError> {
-        for StoreUse { store, .. } in uses.iter().filter(|one| !one.read_only) {
+        let written = uses.iter().filter(|one| !one.read_only);
+        let written: Vec<_> = written.map(|one| Arc::clone(&one.store)).collect();
+        if let Some(first) = written.first() {
+            self.measure_tenant(first.tenant.clone(), *quota).await?;
+        }
+        for store in written {
             if store.quota.over().is_some() {
-                self.check(store, quota).await?;
+                self.check(&store, quota).await?;
             }
         }
         Ok(())
@@ -162,7 +170,8 @@ mod tests {
     #[test]
     fn what_exceeds_the_quota_is_named() {
         let at = |max| Limit::new(max).unwrap();
-        let quota = Quota { max_mb: at(1), max_inodes: at(3) };
+        let all_max_mb = Limit::Unlimited;
+        let quota = Quota { max_mb: at(1), max_inodes: at(3), all_max_mb };
         let of = |bytes, inodes, is_cut| {
             exceeded(&quota, &StorageUsage { bytes, inodes, is_cut }).unwrap_or_default()
         };
@@ -170,7 +179,8 @@ mod tests {
         assert!(of((1 << 20) + 1, 1, false).contains("2 MiB of 1 (homes.max_mb)"));
         assert!(of(0, 4, false).contains("homes.max_inodes"));
         assert!(of(0, 1, true).contains("homes.max_inodes"));
-        let unlimited = Quota { max_mb: Limit::Unlimited, max_inodes: Limit::Unlimited };
+        let unlimited =
+            Quota { max_mb: Limit::Unlimited, max_inodes: Limit::Unlimited, all_max_mb };
         let huge = StorageUsage { bytes: u64::MAX, inodes: u64::MAX, is_cut: false };
         assert_eq!(exceeded(&unlimited, &huge), None);
     }

@@ -53,7 +53,7 @@ async fn write(
     bytes: &[u8],
     flow: &Flow,
 ) -> Result<(), Reason> {
-    flow.count_out(bytes.len())?;
+    flow.count_out(bytes.len()).await?;
     to.write_all(bytes).await.map_err(|_| Reason::Unreachable)?;
     to.flush().await.map_err(|_| Reason::Unreachable)
 }

@@ -166,6 +166,7 @@ impl Body for Pieces {
             let Ok(bytes) = frame.into_data() else { continue };
             self.flow
                 .count_in(bytes.len())
+                .await
                 .map_err(|_| broken("the session's bytes are used up"))?;
             self.fetched.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             if !bytes.is_empty() {

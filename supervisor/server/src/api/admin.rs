@@ -16,7 +16,7 @@ use vivarium_metrics::families::administration::Act;
 use super::connections::Peer;
 use super::guard::Local;
 use super::problem::Challenge;
-use super::{Problem, Shared, auth, scopes};
+use super::{Problem, Shared, auth};
 
 /// What proxies add to requests of others.
 const FORWARDED: [HeaderName; 5] = [
@@ -40,8 +40,7 @@ impl FromRequestParts<Shared> for Administrator {
         let headers = &parts.headers;
         if headers.contains_key(header::AUTHORIZATION) {
             let settings = api.engine.settings();
-            let (tenant, token) = auth::authenticate(&settings, headers)?;
-            scopes::check(token.scopes, Scope::Admin)?;
+            let (tenant, token) = auth::admit(api, &settings, parts, Scope::Admin)?;
             let name = token.name.as_deref().unwrap_or("unnamed");
             return Ok(Self { actor: format!("token {name} of {tenant}") });
         }
@@ -53,7 +52,9 @@ impl FromRequestParts<Shared> for Administrator {
                 let detail = "this takes a token of scope \"admin\", or root or the daemon's own \
                               user on its Unix socket, without a proxy";
                 let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
-                Err(problem.challenge(Challenge::NoToken))
+                let problem = problem.challenge(Challenge::NoToken);
+                auth::refused(api, parts, &problem);
+                Err(problem)
             }
         }
     }
@@ -71,18 +72,31 @@ fn trusted_peer(
     (is_direct && (uid == 0 || uid == own.as_raw())).then_some(uid)
 }
 
-/// Records that an administrator did something, and to whom. Every route that changes something comes
-/// through here once it has.
-pub(super) fn admin_act(api: &Shared, by: &Administrator, act: Act, target: &str, detail: &str) {
-    tracing::info!(actor = by.actor, act = act.name(), target, detail, "administration");
-    api.engine.metrics().administration.acted(act);
+/// What an administrator did or tried to, and to whom.
+pub(super) struct Deed<'a> {
+    pub(super) act: Act,
+    pub(super) target: &'a str,
+    pub(super) detail: &'a str,
+    /// The code of the refusal, if it was refused.
+    pub(super) refused: Option<&'static str>,
+}
+
+/// Records what an administrator did, or was refused. Every route that changes something comes through
+/// here once it has.
+pub(super) fn record(api: &Shared, by: &Administrator, deed: &Deed<'_>) {
+    let Deed { act, target, detail, refused } = *deed;
+    let result = refused.unwrap_or("ok");
+    tracing::info!(actor = by.actor, act = act.name(), target, detail, result, "administration");
+    if refused.is_none() {
+        api.engine.metrics().administration.acted(act);
+    }
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     api.engine.audit().record(|| {
         Event::Admin(Box::new(AdminAct {
             actor: by.actor.clone(),
             action: act.name().into(),
             target: given(target),
-            result: "ok".into(),
+            result: result.into(),
             detail: given(detail),
         }))
     });

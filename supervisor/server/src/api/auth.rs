@@ -24,17 +24,7 @@ impl FromRequestParts<Shared> for Caller {
         if settings.tenants.is_empty() && required != Scope::Admin {
             return Ok(Self(DEFAULT_TENANT.to_owned()));
         }
-        let (tenant, token) = authenticate(&settings, &parts.headers).inspect_err(|_| {
-            let has_token = parts.headers.contains_key(header::AUTHORIZATION);
-            let reason = if has_token { "unknown token" } else { "no token" };
-            let peer = || match parts.extensions.get::<Peer>() {
-                Some(Peer::Address(address)) => address.to_string(),
-                Some(Peer::User(Some(user))) => format!("uid:{user}"),
-                Some(Peer::User(None)) | None => "unknown".to_owned(),
-            };
-            api.engine.audit().auth_failed(peer, reason);
-        })?;
-        scopes::check(token.scopes, required)?;
+        let (tenant, _) = admit(api, &settings, parts, required)?;
         if settings.tenants.len() > 1
             && let Some(activity) = parts.extensions.get::<Activity>()
         {
@@ -42,6 +32,36 @@ impl FromRequestParts<Shared> for Caller {
         }
         Ok(Self(tenant.to_owned()))
     }
+}
+
+/// The token that is presented and its tenant, if it is for this. A refusal goes into the audit log.
+pub(super) fn admit<'a>(
+    api: &Shared,
+    settings: &'a Settings,
+    parts: &Parts,
+    required: Scope,
+) -> Result<(&'a str, &'a TenantToken), Problem> {
+    let presented = authenticate(settings, &parts.headers);
+    let presented =
+        presented.and_then(|found| scopes::check(found.1.scopes, required).map(|()| found));
+    presented.inspect_err(|refusal| refused(api, parts, refusal))
+}
+
+/// Has the audit log say that somebody was not let in.
+pub(super) fn refused(api: &Shared, parts: &Parts, refusal: &Problem) {
+    let has_token = parts.headers.contains_key(header::AUTHORIZATION);
+    let reason = match refusal.code.as_ref() {
+        "token_expired" => "expired token",
+        "scope_required" => "token of another scope",
+        _ if has_token => "unknown token",
+        _ => "no token",
+    };
+    let peer = || match parts.extensions.get::<Peer>() {
+        Some(Peer::Address(address)) => address.to_string(),
+        Some(Peer::User(Some(user))) => format!("uid:{user}"),
+        Some(Peer::User(None)) | None => "unknown".to_owned(),
+    };
+    api.engine.audit().auth_failed(peer, reason);
 }
 
 /// The token that is presented, and its tenant.

@@ -186,7 +186,9 @@ impl From<EngineError> for Problem {
                 StoreError::Unknown(_) => StatusCode::NOT_FOUND,
                 StoreError::Exists(_) | StoreError::InUse { .. } => StatusCode::CONFLICT,
                 StoreError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
-                StoreError::TooMany { .. } | StoreError::Busy => StatusCode::TOO_MANY_REQUESTS,
+                StoreError::TenantFull { .. } | StoreError::TooMany { .. } | StoreError::Busy => {
+                    StatusCode::TOO_MANY_REQUESTS
+                }
                 StoreError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
             },
             EngineError::NotStarted(failure) if failure.transient.is_some() => {

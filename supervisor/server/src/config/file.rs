@@ -47,13 +47,27 @@ pub fn load(path: Option<&Path>) -> Result<Option<File>, ReadError> {
 
 /// Parses a file as far as possible, with all its errors.
 pub(crate) fn read(file: &File) -> ParsedSource {
+    parse(file, |reader, table| reader.root(table, |_| true))
+}
+
+/// Parses what has tenants and nothing else.
+pub(crate) fn read_tenants(file: &File) -> ParsedSource {
+    parse(file, |reader, table| reader.root(table, |section| section == Section::Tenant))
+}
+
+/// Parses a file whose keys are those of one `[[tenant]]`, with this name.
+pub(crate) fn read_tenant(file: &File, name: &str) -> ParsedSource {
+    parse(file, |reader, table| reader.whole_tenant(name, table))
+}
+
+fn parse(file: &File, read: impl Fn(&mut Reader<'_>, &DeTable<'_>)) -> ParsedSource {
     let mut reader = Reader { file, parsed: ParsedSource::default() };
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     for error in errors {
         let at = error.span().map_or(0, |span| span.start);
         reader.error(at, format!("not TOML: {}", error.message()));
     }
-    reader.root(table.get_ref());
+    read(&mut reader, table.get_ref());
     reader.parsed
 }
 
@@ -74,7 +88,8 @@ impl Reader<'_> {
         self.parsed.error(&origin, message);
     }
 
-    fn root(&mut self, root: &DeTable<'_>) {
+    /// Reads a file's sections, of those that may be there.
+    fn root(&mut self, root: &DeTable<'_>, is_allowed: impl Fn(Section) -> bool) {
         for (name, value) in root {
             let at = name.span().start;
             let name = name.get_ref().as_ref();
@@ -83,6 +98,10 @@ impl Reader<'_> {
                 self.unknown(at, name, "section", sections().map(|s| s.name()));
                 continue;
             };
+            if !is_allowed(section) {
+                self.error(at, format!("{}: only [[tenant]] may be here", section.name()));
+                continue;
+            }
             match value.get_ref() {
                 DeValue::Table(table) if section == Section::Environments => {
                     self.environments(table);
@@ -142,22 +161,49 @@ impl Reader<'_> {
         let at = name.span().start;
         let name = match Value::from_toml(name.get_ref()) {
             Value::Text(name) if is_tenant_name(&name) => name,
-            other => {
-                let message = format!(
-                    "tenant.name: {other} is no name: 1 to 64 of A-Z, a-z, 0-9, '_' and '-', not \
-                     beginning with '_'"
-                );
-                self.error(at, message);
-                return;
-            }
+            other => return self.no_name(at, &other),
         };
+        self.named_tenant(name, at, table);
+    }
+
+    fn whole_tenant(&mut self, name: &str, table: &DeTable<'_>) {
+        let value = Value::Text(name.to_owned());
+        if !is_tenant_name(name) {
+            return self.no_name(0, &value);
+        }
+        match table.get("name") {
+            None => {
+                if let Some(key) = keys::find(Section::Tenant, "name") {
+                    let (of, origin) = (Some(name.to_owned()), self.origin(0));
+                    self.parsed.settings.push(RawSetting { key, of, value, origin });
+                }
+            }
+            Some(given) if Value::from_toml(given.get_ref()) == value => {}
+            Some(given) => {
+                let why = format!("tenant.name: is {name:?} by the file's name: leave it out here");
+                return self.error(given.span().start, why);
+            }
+        }
+        self.named_tenant(name.to_owned(), 0, table);
+    }
+
+    fn no_name(&mut self, at: usize, value: &Value) {
+        let message = format!(
+            "tenant.name: {value} is no name: 1 to 64 of A-Z, a-z, 0-9, '_' and '-', not beginning \
+             with '_'"
+        );
+        self.error(at, message);
+    }
+
+    fn named_tenant(&mut self, name: String, at: usize, table: &DeTable<'_>) {
         if self.parsed.tenants.contains(&name) {
             self.error(at, format!("tenant.name: there already is a tenant {name:?}"));
             return;
         }
         self.section(Section::Tenant, Some(&name), table);
         for key in keys::of(Section::Tenant) {
-            if matches!(key.default, DefaultValue::Required(_)) && !table.contains_key(key.name) {
+            let is_there = table.contains_key(key.name) || key.name == "name";
+            if matches!(key.default, DefaultValue::Required(_)) && !is_there {
                 self.error(at, format!("{}: is missing", key.path(Some(&name))));
             }
         }

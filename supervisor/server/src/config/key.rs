@@ -4,7 +4,7 @@ use std::fmt;
 
 use vivarium_engine::settings::{
     Audit, Egress, Environment, Homes, Overrides, Packages, Preview, Sandbox, Server, Session,
-    Tenant, Usage,
+    Tenant, TenantSources, Usage,
 };
 
 use crate::config::host::Host;
@@ -33,6 +33,8 @@ pub enum Section {
     Usage,
     /// `[environments.<name>]`
     Environments,
+    /// `[tenants]`
+    Tenants,
     /// `[[tenant]]`
     Tenant,
     /// `[tenant.sandbox]`
@@ -54,6 +56,7 @@ impl Section {
         Self::Audit,
         Self::Usage,
         Self::Environments,
+        Self::Tenants,
         Self::Tenant,
         Self::TenantSandbox,
         Self::TenantSession,
@@ -72,6 +75,7 @@ impl Section {
             Self::Audit => "audit",
             Self::Usage => "usage",
             Self::Environments => "environments",
+            Self::Tenants => "tenants",
             Self::Tenant => "tenant",
             Self::TenantSandbox => "tenant.sandbox",
             Self::TenantSession => "tenant.session",
@@ -141,6 +145,12 @@ impl Section {
             Self::Environments => {
                 "Interpreters by name. `default` always exists and serves sessions that name no \
                  other. Names consist of lower-case letters, digits, `-` and `_`."
+            }
+            Self::Tenants => {
+                "Tenants from elsewhere, besides those of the file: a directory of files, a command. \
+                 All sources together are taken over or, if anything is wrong, none: the daemon does \
+                 not start, or keeps the tenants that it has. [Tenants](tenants.md#tenants-from-elsewhere) \
+                 has the details."
             }
             Self::Tenant => {
                 "Who may use the API: one entry per tenant, in the file only. With tenants, every \
@@ -271,6 +281,7 @@ pub enum Setter {
     Audit(Set<Audit>),
     Usage(Set<Usage>),
     Environment(Set<Environment>),
+    TenantSources(Set<TenantSources>),
     Tenant(Set<Tenant>),
     /// A value of `[sandbox]` for one tenant.
     TenantSandbox(Set<Sandbox>),
@@ -325,6 +336,7 @@ impl Key {
             Setter::Audit(_) => Section::Audit,
             Setter::Usage(_) => Section::Usage,
             Setter::Environment(_) => Section::Environments,
+            Setter::TenantSources(_) => Section::Tenants,
             Setter::Tenant(_) => Section::Tenant,
             Setter::TenantSandbox(_) => Section::TenantSandbox,
             Setter::TenantSession(_) => Section::TenantSession,

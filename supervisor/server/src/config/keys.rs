@@ -12,6 +12,7 @@ mod server;
 mod session;
 mod tenant;
 mod tenant_overrides;
+mod tenants;
 pub(crate) mod token;
 mod usage;
 
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use vivarium_engine::settings::{
     AgentBinary, Audit, Egress, Homes, LogFormat, Mode, Overrides, Packages, Preview, Sandbox,
-    Server, Session, Settings, Usage,
+    Server, Session, Settings, TenantSources, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -49,6 +50,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Audit => audit::KEYS,
         Section::Usage => usage::KEYS,
         Section::Environments => environments::KEYS,
+        Section::Tenants => tenants::KEYS,
         Section::Tenant => tenant::KEYS,
         Section::TenantSandbox => &tenant_overrides::SANDBOX,
         Section::TenantSession => &tenant_overrides::SESSION,
@@ -154,6 +156,7 @@ pub(crate) fn blank() -> Settings {
         packages: Packages::default(),
         usage: Usage { flush_interval: Duration::ZERO, keep: Duration::ZERO },
         environments: BTreeMap::new(),
+        tenant_sources: TenantSources::default(),
         tenants: BTreeMap::new(),
         sources: Default::default(),
         agent_binary: AgentBinary::default(),

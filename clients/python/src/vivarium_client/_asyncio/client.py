@@ -18,6 +18,7 @@ from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
 from ..models.names import Keep, SessionState
+from .admin import AsyncAdmin
 from .session import AsyncSession, Opening
 from .stored import AsyncHomes, AsyncVolumes
 from .stream import AsyncEventStream
@@ -280,6 +281,11 @@ class AsyncClient:
             after = page.next
             if after is None:
                 return
+
+    @property
+    def admin(self) -> AsyncAdmin:
+        """The daemon's administration, for who may."""
+        return AsyncAdmin(self._calls)
 
     @property
     def homes(self) -> AsyncHomes:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Generic, Optional, TypeVar
 
 from ..models import (
+    AdminTenant,
     ContextInfo,
     ExecutionSummary,
     FileEntry,
     HomeInfo,
     SessionInfo,
+    UsageRow,
     VolumeInfo,
 )
 from .reading import Reader
@@ -33,6 +35,14 @@ def session_page(reader: Reader) -> Page[SessionInfo]:
 def execution_page(reader: Reader) -> Page[ExecutionSummary]:
     entries = [ExecutionSummary._read(one) for one in reader.objects("executions")]
     return Page(entries, reader.optional_text("next"))
+
+
+def admin_tenants(reader: Reader) -> list[AdminTenant]:
+    return [AdminTenant._read(tenant) for tenant in reader.objects("tenants")]
+
+
+def usage_rows(reader: Reader) -> list[UsageRow]:
+    return [UsageRow._read(row) for row in reader.objects("rows")]
 
 
 def context_list(reader: Reader) -> list[ContextInfo]:

@@ -17,6 +17,9 @@ from .request import Patience, Request, file_path, get, merge_patch, patch, path
 
 Stored = Literal["homes", "volumes"]
 
+UsagePeriod = Literal["hour", "day", "month", "total"]
+"""What is added up in a row of usage."""
+
 
 class _OutputName(TypedDict):
     name: str
@@ -312,6 +315,43 @@ def control_context(session_id: str, context: str, call: str) -> Request:
     """POST /v1/sessions/{id}/contexts/{context}/interrupt and /reset"""
     # A second one could hit what came after the first.
     return post(path("sessions", session_id, "contexts", context, call), patience=Patience.WORK)
+
+
+def admin_status() -> Request:
+    """GET /v1/admin/status"""
+    return get(path("admin", "status"))
+
+
+def admin_tenants() -> Request:
+    """GET /v1/admin/tenants"""
+    return get(path("admin", "tenants"))
+
+
+def pause(tenant: Optional[str], reason: Optional[str]) -> Request:
+    """POST /v1/admin/pause"""
+    return post(path("admin", "pause"), {"tenant": tenant, "reason": reason}, idempotent=True)
+
+
+def resume(tenant: Optional[str]) -> Request:
+    """POST /v1/admin/resume"""
+    return post(path("admin", "resume"), {"tenant": tenant}, idempotent=True)
+
+
+def drain(exit: bool) -> Request:
+    """POST /v1/admin/drain"""
+    return post(path("admin", "drain"), {"exit": exit})
+
+
+def usage(
+    start: Optional[datetime],
+    end: Optional[datetime],
+    period: Optional[UsagePeriod],
+    tenant: Optional[str],
+) -> Request:
+    """GET /v1/admin/usage"""
+    times = {"from": start, "to": end}
+    given = {name: None if at is None else _time(at) for name, at in times.items()}
+    return get(path("admin", "usage"), {**given, "period": period, "tenant": tenant})
 
 
 def homes() -> Request:

@@ -19,6 +19,7 @@ from .._core.stream import Stream
 from .._core.transport import run
 from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
 from ..models.names import Keep, SessionState
+from .admin import Admin
 from .session import Session
 from .stored import Homes, Volumes
 from .stream import EventStream
@@ -276,6 +277,11 @@ class Client:
             after = page.next
             if after is None:
                 return
+
+    @property
+    def admin(self) -> Admin:
+        """The daemon's administration, for who may."""
+        return Admin(self._calls)
 
     @property
     def homes(self) -> Homes:

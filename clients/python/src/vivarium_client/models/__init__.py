@@ -1,5 +1,17 @@
 """The daemon's responses as frozen dataclasses. Units are in the names."""
 
+from .admin import (
+    AdminStatus,
+    AdminTenant,
+    DrainReply,
+    EnvironmentStatus,
+    LedgerInfo,
+    PauseInfo,
+    PauseReply,
+    TenantSourcesInfo,
+    TokenInfo,
+    UsageRow,
+)
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
@@ -29,6 +41,8 @@ from .session import (
 from .workspace import Completeness, Completion, Completions, FileEntry, FileEvent, Inspection
 
 __all__ = [
+    "AdminStatus",
+    "AdminTenant",
     "Capacity",
     "Cause",
     "ChangedFile",
@@ -37,7 +51,9 @@ __all__ = [
     "Completions",
     "ContextInfo",
     "DisplayData",
+    "DrainReply",
     "Environment",
+    "EnvironmentStatus",
     "ExceptionInfo",
     "Execution",
     "ExecutionSummary",
@@ -51,12 +67,15 @@ __all__ = [
     "Interrupt",
     "Kernel",
     "LayerReport",
+    "LedgerInfo",
     "Limit",
     "Limits",
     "MemoryCapacity",
     "Network",
     "Outcome",
     "OutputFile",
+    "PauseInfo",
+    "PauseReply",
     "PolicyEntry",
     "Pool",
     "Preview",
@@ -68,8 +87,11 @@ __all__ = [
     "Status",
     "Storage",
     "Template",
+    "TenantSourcesInfo",
     "TextCut",
+    "TokenInfo",
     "Usage",
+    "UsageRow",
     "Value",
     "VolumeInfo",
     "VolumeMount",

@@ -260,20 +260,32 @@ impl Actor {
         if kind != Kind::Assist {
             observer.execution_ended(&outcome, ran, printed);
         }
-        let written = observer.audit().zip(audited).and_then(|(audit, audited)| {
-            audited.ended(&self.session, number, &outcome, printed, audit)
-        });
         let (session, results) = (Arc::clone(&self.session), Arc::clone(&self.launch.results));
-        let done = move || {
+        let done = move |outcome, session: &Session| {
             writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
             writer.log().keep(reservation);
             results.ended(&session.identity, number, session.timing.results_kept);
         };
-        match written {
-            None => done(),
+        let Some((audit, mut audited)) = observer.audit().zip(audited) else {
+            return done(outcome, &session);
+        };
+        if let Some(egress) = audited.take_egress() {
+            let audit = audit.clone();
+            tokio::spawn(async move {
+                let egress = Some(egress.spent().await);
+                let written = audited.ended(&session, number, &outcome, printed, egress, &audit);
+                if let Some(written) = written {
+                    written.wait().await;
+                }
+                done(outcome, &session);
+            });
+            return;
+        }
+        match audited.ended(&session, number, &outcome, printed, None, audit) {
+            None => done(outcome, &session),
             Some(written) => drop(tokio::spawn(async move {
                 written.wait().await;
-                done();
+                done(outcome, &session);
             })),
         }
     }

@@ -11,12 +11,13 @@ use vivarium_api_types::{
     AdminStatus, AdminTenantList, DrainReply, DrainRequest, PauseReply, PauseRequest, UsageFormat,
     UsageQuery, UsageReport, UsageRow,
 };
+use vivarium_engine::EngineError;
 use vivarium_engine::usage::{KeeperError, LedgerError, UsageRange};
 use vivarium_metrics::families::administration::Act;
 use vivarium_protocol::error_chain;
 
 use super::ApiResult;
-use crate::api::admin::{Administrator, admin_act};
+use crate::api::admin::{Administrator, Deed, record};
 use crate::api::extract::AdminJson;
 use crate::api::query::Params;
 use crate::api::{Problem, Shared};
@@ -56,9 +57,11 @@ async fn pause(
 ) -> ApiResult<PauseReply> {
     let target = request.tenant.clone();
     let reason = request.reason.clone().unwrap_or_default();
-    let reply = api.engine.pause(request)?;
-    admin_act(&api, &by, Act::Pause, target.as_deref().unwrap_or(EVERYBODY), &reason);
-    Ok(Answer(reply))
+    let reply = api.engine.pause(request);
+    let target = target.as_deref().unwrap_or(EVERYBODY);
+    let refused = reply.as_ref().err().map(EngineError::code);
+    record(&api, &by, &Deed { act: Act::Pause, target, detail: &reason, refused });
+    Ok(Answer(reply?))
 }
 
 /// Take new work again
@@ -72,10 +75,11 @@ async fn resume(
     by: Administrator,
     AdminJson(request): AdminJson<PauseRequest>,
 ) -> ApiResult<PauseReply> {
-    let reply = api.engine.resume(&request)?;
+    let reply = api.engine.resume(&request);
     let target = request.tenant.as_deref().unwrap_or(EVERYBODY);
-    admin_act(&api, &by, Act::Resume, target, "");
-    Ok(Answer(reply))
+    let refused = reply.as_ref().err().map(EngineError::code);
+    record(&api, &by, &Deed { act: Act::Resume, target, detail: "", refused });
+    Ok(Answer(reply?))
 }
 
 /// Drain the daemon
@@ -92,8 +96,8 @@ async fn drain(
     by: Administrator,
     AdminJson(request): AdminJson<DrainRequest>,
 ) -> Result<(StatusCode, Answer<DrainReply>), Problem> {
-    let exit = if request.exit { "and exit" } else { "" };
-    admin_act(&api, &by, Act::Drain, EVERYBODY, exit);
+    let detail = if request.exit { "and exit" } else { "" };
+    record(&api, &by, &Deed { act: Act::Drain, target: EVERYBODY, detail, refused: None });
     Ok((StatusCode::ACCEPTED, Answer(api.engine.drain(request.exit))))
 }
 

@@ -21,6 +21,9 @@ const MIN_TRANSFER_BYTES: u64 = 64 << 10;
 /// Bytes a second, as clients are to send and read them.
 const MIN_TRANSFER_RATE: u32 = 8 << 10;
 
+/// Bytes a second through the egress gate: some 160 MB in a month.
+const MIN_EGRESS_RATE: u32 = 64;
+
 macro_rules! quota {
     ($name:ident, $read:ident) => {
         Setter::Tenant(|tenant, value| put(&mut tenant.quotas.$name, $read(value)))
@@ -143,22 +146,18 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Bytes of the bodies of the tenant's requests and responses, at least 65536 at once \
               and 8192 a second. While none are left, uploads, downloads and large requests are \
               refused; what is under way is slowed down. Connections to ports of sessions do not count.",
-        set: Setter::Tenant(|tenant, value| {
-            let rate = rate(value)?;
-            let is_slow = |Rate { count, per }: Rate| {
-                let least = per.as_millis().saturating_mul(MIN_TRANSFER_RATE.into()) / 1000;
-                count < MIN_TRANSFER_BYTES || u128::from(count) < least
-            };
-            if rate.is_some_and(is_slow) {
-                let why = format!(
-                    "a rate of bytes is at least {MIN_TRANSFER_BYTES} at once, and \
-                     {MIN_TRANSFER_RATE} a second"
-                );
-                return Err(ValueError::Unfit(why));
-            }
-            tenant.quotas.transfer_rate = rate;
-            Ok(())
-        }),
+        set: quota!(transfer_rate, byte_rate),
+    },
+    Key {
+        name: "egress_rate",
+        kind: Kind::Rate,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Bytes of all the tenant's sessions through the egress gate, both ways together, at least \
+              65536 at once and 64 a second: `\"10737418240/1d\"` is 10 GiB at once, and as much in \
+              a day. When they are used up, new connections are refused and open ones slowed down.",
+        set: quota!(egress_rate, egress_rate),
     },
     Key {
         name: "max_results_mb",
@@ -244,6 +243,17 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Tenant(|tenant, value| put(&mut tenant.home_max_mb, value.limit().map(Some))),
     },
     Key {
+        name: "max_homes_mb",
+        kind: Kind::Limit,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Disk of all the tenant's homes and volumes together, in MiB, as they were last measured. \
+              While they take more, no session is made that writes to one, and no execution begins in \
+              those that there are.",
+        set: Setter::Tenant(|tenant, value| put(&mut tenant.max_homes_mb, value.limit())),
+    },
+    Key {
         name: "egress_allow",
         kind: Kind::Texts,
         default: DefaultValue::Unset("`egress.allow`"),
@@ -304,6 +314,31 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Tenant(|tenant, value| put(&mut tenant.secrets, egress::secrets(value))),
     },
 ];
+
+/// A rate of bytes that clients of the API wait for.
+fn byte_rate(value: &Value) -> Result<Option<Rate>, ValueError> {
+    rate_of_bytes(value, MIN_TRANSFER_RATE)
+}
+
+/// A rate of bytes that may be a budget for a day or a month.
+fn egress_rate(value: &Value) -> Result<Option<Rate>, ValueError> {
+    rate_of_bytes(value, MIN_EGRESS_RATE)
+}
+
+fn rate_of_bytes(value: &Value, a_second: u32) -> Result<Option<Rate>, ValueError> {
+    let rate = rate(value)?;
+    let is_slow = |Rate { count, per }: Rate| {
+        let least = per.as_millis().saturating_mul(a_second.into()) / 1000;
+        count < MIN_TRANSFER_BYTES || u128::from(count) < least
+    };
+    if rate.is_some_and(is_slow) {
+        let why = format!(
+            "a rate of bytes is at least {MIN_TRANSFER_BYTES} at once, and {a_second} a second"
+        );
+        return Err(ValueError::Unfit(why));
+    }
+    Ok(rate)
+}
 
 /// A number and a time, as `600/1m`, or `unlimited`.
 fn rate(value: &Value) -> Result<Option<Rate>, ValueError> {

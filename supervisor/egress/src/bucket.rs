@@ -7,9 +7,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::settings::Rate;
+/// So many at once, which come back evenly in this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// 1 or more.
+    pub count: u64,
+    /// A millisecond or more.
+    pub per: Duration,
+}
 
 /// How long until what was asked for may be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +76,7 @@ impl Bucket {
     }
 
     /// How long it takes to have had so many tokens, if nobody else takes any. None is taken.
+    #[must_use]
     pub fn wait_for(&self, count: u64) -> Wait {
         self.lock().after(count).err().unwrap_or(Wait(Duration::ZERO))
     }
