@@ -4,6 +4,7 @@ use crate::MetricsError;
 use crate::register::Register;
 
 pub mod administration;
+pub mod approvals;
 pub mod audit;
 pub mod buffers;
 pub mod build;
@@ -70,6 +71,7 @@ families! {
     executions: executions::Executions,
     queue: queue::Queue,
     quotas: quotas::Quotas,
+    approvals: approvals::Approvals,
     output: output::Output,
     ports: ports::Ports,
     egress: egress::Egress,

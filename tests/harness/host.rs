@@ -41,6 +41,8 @@ pub enum Requirement {
     PythonArrow,
     /// `watchdog` and `watchfiles` (tests/requirements.txt), for the `python` of that directory.
     FileWatchers,
+    /// `standardwebhooks` (tests/requirements.txt), for the `python` of that directory.
+    StandardWebhooks,
     /// `uv` (tests/requirements.txt), in that directory or on PATH.
     Uv,
     /// ipykernel (tests/ipykernel/requirements.txt), in `ipykernel` beside that directory.
@@ -77,6 +79,7 @@ impl Requirement {
             Self::Schemathesis => "schemathesis",
             Self::PythonArrow => "python-arrow",
             Self::FileWatchers => "file-watchers",
+            Self::StandardWebhooks => "standard-webhooks",
             Self::Uv => "uv",
             Self::Ipykernel => "ipykernel",
             Self::Chromium => "chromium",
@@ -109,6 +112,7 @@ impl Requirement {
             }
             Self::PythonArrow => tools_have_modules("pandas pyarrow"),
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
+            Self::StandardWebhooks => tools_have_modules("standardwebhooks"),
             Self::Uv => tool("uv").is_some(),
             Self::Ipykernel => ipykernel().is_some(),
             Self::Chromium => Path::new("/usr/bin/chromium").exists(),

@@ -67,6 +67,10 @@ pub enum Cause {
     Agent,
     /// The kernel ended, and nobody saw how.
     Unknown,
+    /// It needed approval, and somebody denied it.
+    ApprovalDenied,
+    /// It needed approval, and nobody decided in time.
+    ApprovalTimeout,
 }
 
 /// Whether variables and modules of the session survived.

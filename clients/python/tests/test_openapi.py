@@ -27,6 +27,10 @@ from vivarium_client.models import names
 MODELS: dict[str, type] = {
     "AdminStatus": models.AdminStatus,
     "AdminTenant": models.AdminTenant,
+    "ApprovalEgress": models.ApprovalEgress,
+    "ApprovalExecution": models.ApprovalExecution,
+    "ApprovalInfo": models.Approval,
+    "AwaitingApprovalEvent": events.AwaitingApproval,
     "Capacity": models.Capacity,
     "ChangedFile": models.ChangedFile,
     "CompleteReply": models.Completions,
@@ -94,6 +98,7 @@ NO_MODEL = {
         "SessionPage",
         "SessionState",
     ),
+    *("ApprovalDecision", "ApprovalPage", "ApprovalState", "DecideRequest", "Remember"),
     *("HomeList", "VolumeList"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),

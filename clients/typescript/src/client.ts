@@ -3,6 +3,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { platformTransport } from "#platform";
+import { Approvals } from "./approvals.js";
 import { addressOf } from "./core/address.js";
 import { Calls, type CallOptions } from "./core/calls.js";
 import { array, string } from "./core/json.js";
@@ -97,6 +98,11 @@ export class Client {
       yield* array(page, "sessions", "a list of sessions") as SessionInfo[];
       after = typeof page["next"] === "string" ? page["next"] : undefined;
     } while (after !== undefined);
+  }
+
+  /** Calls that wait until somebody allows or denies them. */
+  get approvals(): Approvals {
+    return new Approvals(this.#calls);
   }
 
   /** The tenant's homes. */

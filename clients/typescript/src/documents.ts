@@ -12,6 +12,8 @@ type Schemas = components["schemas"];
 export type HostInfo = Schemas["HostInfo"];
 /** A session: state, protection, limits, usage. */
 export type SessionInfo = Schemas["SessionInfo"];
+/** A call that waits until somebody decides, or what became of it. Its code is untrusted text. */
+export type ApprovalInfo = Schemas["ApprovalInfo"];
 /** A home: files that outlive the sessions that have it. */
 export type HomeInfo = Schemas["HomeInfo"];
 /** A volume: files that sessions share. */

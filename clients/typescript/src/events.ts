@@ -11,7 +11,11 @@ interface Numbered<Type extends string> {
   readonly number: number;
 }
 
-/** The execution has started. The first event. */
+/** The execution waits until somebody allows it. The first event, if it does. */
+export type AwaitingApproval = Numbered<"awaiting_approval"> &
+  Readonly<Schemas["AwaitingApprovalEvent"]>;
+
+/** The execution has started. The first event, if nobody has to allow it. */
 export type Started = Numbered<"started"> & Readonly<Schemas["StartedEvent"]>;
 
 /** Text printed to stdout: part of a line, or several lines. */
@@ -51,4 +55,13 @@ export interface OtherEvent extends Numbered<"other"> {
 }
 
 /** Any event. */
-export type Event = Started | Stdout | Stderr | Display | Result | ErrorEvent | Done | OtherEvent;
+export type Event =
+  | AwaitingApproval
+  | Started
+  | Stdout
+  | Stderr
+  | Display
+  | Result
+  | ErrorEvent
+  | Done
+  | OtherEvent;

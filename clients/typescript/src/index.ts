@@ -12,6 +12,7 @@
  * Whatever code prints, returns or writes is untrusted data, which this package never runs.
  */
 
+export { Approvals } from "./approvals.js";
 export { Client, type ClientOptions } from "./client.js";
 export { Context, type ContextCursor, type ContextExecute } from "./context.js";
 export { decodeBase64 } from "./core/base64.js";

@@ -202,6 +202,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List calls that wait for approval
+         * @description Those of the tenant; an administrator's are those of all.
+         */
+        get: operations["list_approvals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/approvals/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a call that waits for approval, or what became of it */
+        get: operations["show_approval"];
+        put?: never;
+        /**
+         * Allow or deny a call that waits
+         * @description This takes a token of scope `approve`, or an administrator.
+         */
+        post: operations["decide_approval"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/homes": {
         parameters: {
             query?: never;
@@ -956,6 +997,99 @@ export interface components {
              */
             format?: components["schemas"]["OutputFormat"];
         };
+        /**
+         * @description What to do with a call that waits.
+         * @enum {string}
+         */
+        ApprovalDecision: "allow" | "deny";
+        /** @description A destination that is on no list. */
+        ApprovalEgress: {
+            host: string;
+            /** Format: int32 */
+            port: number;
+        };
+        /** @description An execution that waits for approval. */
+        ApprovalExecution: {
+            /** @description The command; null for code, and in lists. */
+            argv?: string[] | null;
+            /** @description The code; null for a command, and in lists. */
+            code?: string | null;
+            /** Format: int64 */
+            code_bytes: number;
+            /** @description SHA-256 of the code, or of each argument followed by a zero byte, as in the audit log. */
+            code_sha256: string;
+            /** @description The names of the variables that the request sets. */
+            env: string[];
+            /** @description Name of the environment */
+            environment: string;
+            /** @description The names of the files that the request brings, at most 100. */
+            files: string[];
+            /** @description Its id in its session. */
+            id: string;
+            /** @description What it is */
+            kind: components["schemas"]["ExecutionKind"];
+            /**
+             * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
+             * @enum {string}
+             */
+            network: "none" | "loopback" | "trusted" | "full";
+            /** Format: int64 */
+            timeout_ms: number;
+            /** @description Whether code or command are cut off after 64 KiB. */
+            truncated: boolean;
+        };
+        /** @description A call that waits until somebody decides, or what became of it. */
+        ApprovalInfo: {
+            /** Format: date-time */
+            asked_at: string;
+            /** @description Who decided: for tenants `administrator` and `webhook`, and the names of their own tokens. */
+            by?: string | null;
+            egress?: components["schemas"]["ApprovalEgress"] | null;
+            /** Format: date-time */
+            ended_at?: string | null;
+            execution?: components["schemas"]["ApprovalExecution"] | null;
+            /**
+             * Format: date-time
+             * @description When it is denied if nobody decides.
+             */
+            expires_at: string;
+            /** @description Unique among the tenant's sessions */
+            id: string;
+            /** @description Why, in the words of whoever decided; the tenant sees it too. */
+            reason?: string | null;
+            /** @description What was remembered, or can be at most while it is pending. */
+            remember: components["schemas"]["Remember"];
+            /** @description The session's id */
+            session_id: string;
+            /** @description The state: of an outcome, whether variables and modules survived */
+            state: components["schemas"]["ApprovalState"];
+            /** @description The tenant that owns it */
+            tenant: string;
+        };
+        /** @description Part of a list of approvals, oldest first. */
+        ApprovalPage: {
+            approvals: components["schemas"]["ApprovalInfo"][];
+            /** @description The `after` of the next part; null at the end. */
+            next?: string | null;
+        };
+        /**
+         * @description How far an approval has come.
+         * @enum {string}
+         */
+        ApprovalState: "pending" | "allowed" | "denied" | "timed_out" | "withdrawn";
+        /** @description `awaiting_approval`: the execution waits until somebody allows it. */
+        AwaitingApprovalEvent: {
+            approval_id: string;
+            /** @description Unique within the session. */
+            execution_id: string;
+            /**
+             * Format: date-time
+             * @description When it is denied if nobody decides.
+             */
+            expires_at: string;
+            /** @description The session's id */
+            session_id: string;
+        };
         /** @description A command that runs in the background. */
         BackgroundReply: {
             /** @description By which its state and events are found, and with which it is written to and signalled. */
@@ -1123,6 +1257,13 @@ export interface components {
              */
             id?: string | null;
         };
+        /** @description A decision about a call that waits. */
+        DecideRequest: {
+            decision: components["schemas"]["ApprovalDecision"];
+            /** @description Why: at most 200 characters. The tenant sees it. */
+            reason?: string | null;
+            remember?: components["schemas"]["Remember"] | null;
+        };
         /** @description An object that code passed to `display()` */
         Display: {
             /** @description The `display_id`, if the code gave one. */
@@ -1160,7 +1301,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string|null}
              */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | null;
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
             /** @description The evidence, in words; may be empty. */
             detail: string;
             /**
@@ -1734,7 +1875,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string|null}
              */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | null;
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
             /** @description The texts that `max_output_chars` has cut. */
             cuts?: components["schemas"]["TextCut"][];
             /** @description The evidence, in words; may be empty. */
@@ -1934,7 +2075,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string}
              */
-            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown";
+            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout";
             /** @description The evidence, in words. */
             detail: string;
         };
@@ -1978,7 +2119,7 @@ export interface components {
          * @description The progress of an execution.
          * @enum {string}
          */
-        Progress: "queued" | "running" | "done";
+        Progress: "queued" | "awaiting_approval" | "running" | "done";
         /** @description The size of a terminal, in characters. */
         PtySize: {
             /**
@@ -1992,6 +2133,11 @@ export interface components {
              */
             rows: number;
         };
+        /**
+         * @description What is remembered of an approval, in the order of how much that is.
+         * @enum {string}
+         */
+        Remember: "nothing" | "session" | "tenant";
         /** @description How far the repr of a value is written out. What is not given is as in IPython. */
         ReprSpec: {
             /**
@@ -2088,7 +2234,7 @@ export interface components {
          * @description One of the things that a token may be for.
          * @enum {string}
          */
-        Scope: "read" | "run" | "admin";
+        Scope: "read" | "run" | "admin" | "approve";
         /** @description A session */
         SessionInfo: {
             /**
@@ -2937,6 +3083,112 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
                     "text/csv": string;
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_approvals: {
+        parameters: {
+            query?: {
+                /** @description Those of this state alone; `pending` if not given. */
+                state?: components["schemas"]["ApprovalState"];
+                /** @description Those of every state, of the last minutes. */
+                all?: boolean;
+                /** @description The most in one part, from 1 to 1000. */
+                limit?: number;
+                /** @description The `next` of the part before. */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalPage"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_approval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decide_approval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DecideRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalInfo"];
                 };
             };
             /** @description The request failed; `code` says why */

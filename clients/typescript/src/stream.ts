@@ -160,7 +160,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
         const event = collector.event(number, message);
         this.#lastNumber = number;
         retries.beginAnew();
-        if (event.type === "started") {
+        if (event.type === "started" || event.type === "awaiting_approval") {
           this.#sessionId = event.session_id;
           this.#executionId = event.execution_id;
         }

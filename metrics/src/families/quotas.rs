@@ -15,10 +15,11 @@ pub enum Quota {
     TransferRate,
     EgressRate,
     MaxHomesMb,
+    MaxWaiting,
 }
 
 impl Quota {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SessionRate,
         Self::ExecutionRate,
         Self::MaxExecutions,
@@ -26,6 +27,7 @@ impl Quota {
         Self::TransferRate,
         Self::EgressRate,
         Self::MaxHomesMb,
+        Self::MaxWaiting,
     ];
 
     #[must_use]
@@ -38,6 +40,7 @@ impl Quota {
             Self::TransferRate => "transfer_rate",
             Self::EgressRate => "egress_rate",
             Self::MaxHomesMb => "max_homes_mb",
+            Self::MaxWaiting => "approval.max_waiting",
         }
     }
 }
@@ -58,7 +61,7 @@ impl Family for Quotas {
                 &["tenant", "quota"],
                 "Requests refused with 429, `quota_exceeded`, by the tenant's quota that was used \
                  up: `session_rate`, `execution_rate`, `max_executions`, `max_queued`, \
-                 `transfer_rate`, `max_homes_mb`; with `egress_rate`, connections that the egress gate refused.",
+                 `transfer_rate`, `max_homes_mb`, `approval.max_waiting`; with `egress_rate`, connections that the egress gate refused.",
             )?,
             in_flight: register.gauge(
                 "vivarium_executions_in_flight",

@@ -15,6 +15,8 @@ use super::schema;
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
     Queued,
+    /// Somebody has to allow it before its turn can come.
+    AwaitingApproval,
     Running,
     Done,
 }

@@ -8,6 +8,7 @@
 
 mod admin;
 mod answer;
+mod approval;
 mod assist;
 mod command;
 mod context;
@@ -39,6 +40,10 @@ pub use admin::{
     TokenInfo, UsageFormat, UsagePeriod, UsageQuery, UsageReport, UsageRow, UsageSource,
 };
 pub use answer::{AnswerForm, Answered, Content, OutcomeForm, OutputFormat};
+pub use approval::{
+    ApprovalDecision, ApprovalEgress, ApprovalExecution, ApprovalInfo, ApprovalPage, ApprovalQuery,
+    ApprovalState, AwaitingApprovalEvent, DecideRequest, MAX_SHOWN_BYTES, Remember,
+};
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
     Match, ProbeRequest,

@@ -18,14 +18,16 @@ pub enum Scope {
     Run,
     /// Administer the daemon. Includes nothing of a tenant's.
     Admin,
+    /// Allow or deny calls of the tenant that wait for approval. Includes `read`.
+    Approve,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not one of \"read\", \"run\", \"admin\"")]
+#[error("{0:?} is not one of \"read\", \"run\", \"admin\", \"approve\"")]
 pub struct UnknownScope(String);
 
 impl Scope {
-    pub const ALL: [Self; 3] = [Self::Read, Self::Run, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Admin, Self::Approve];
 
     /// As configured.
     #[must_use]
@@ -34,6 +36,7 @@ impl Scope {
             Self::Read => "read",
             Self::Run => "run",
             Self::Admin => "admin",
+            Self::Approve => "approve",
         }
     }
 }
@@ -71,8 +74,8 @@ impl Scopes {
     pub const fn allow(self, scope: Scope) -> bool {
         let has = self.has(scope);
         match scope {
-            Scope::Read => has || self.has(Scope::Run),
-            Scope::Run | Scope::Admin => has,
+            Scope::Read => has || self.has(Scope::Run) || self.has(Scope::Approve),
+            Scope::Run | Scope::Admin | Scope::Approve => has,
         }
     }
 
@@ -103,12 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_includes_read_and_admin_includes_nothing() {
+    fn run_and_approve_include_read_alone_and_admin_includes_nothing() {
         for (given, allowed) in [
             (vec![Scope::Read], vec![Scope::Read]),
             (vec![Scope::Run], vec![Scope::Read, Scope::Run]),
             (vec![Scope::Admin], vec![Scope::Admin]),
-            (vec![Scope::Admin, Scope::Run], Scope::ALL.to_vec()),
+            (vec![Scope::Approve], vec![Scope::Read, Scope::Approve]),
+            (vec![Scope::Admin, Scope::Run], vec![Scope::Read, Scope::Run, Scope::Admin]),
             (vec![], vec![]),
         ] {
             let scopes: Scopes = given.iter().copied().collect();

@@ -65,6 +65,8 @@ pub enum Event {
     ExecutionStarted(Box<ExecutionStarted>),
     ExecutionEnded(Box<ExecutionEnded>),
     Egress(Box<EgressDecision>),
+    ApprovalAsked(Box<ApprovalAsked>),
+    ApprovalEnded(Box<ApprovalEnded>),
     Admin(Box<AdminAct>),
 }
 
@@ -191,6 +193,42 @@ pub struct EgressDecision {
     /// The address connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+}
+
+/// A call begins to wait until somebody allows or denies it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApprovalAsked {
+    pub tenant: String,
+    pub session: String,
+    /// The approval's id.
+    pub approval: String,
+    /// `execution` or `egress`.
+    pub subject: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// A call waits no more, or did not have to.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApprovalEnded {
+    #[serde(flatten)]
+    pub asked: ApprovalAsked,
+    /// `allowed`, `denied`, `timed_out`, `withdrawn`, or `remembered`: then the approval is the one that
+    /// allows it.
+    pub outcome: &'static str,
+    /// Who decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What is remembered of it.
+    pub remember: &'static str,
 }
 
 /// What an administrator did, or tried to.

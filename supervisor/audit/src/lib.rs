@@ -24,8 +24,9 @@ mod writer;
 pub use chain::{GENESIS, Hash, HashError, Head};
 pub use csv::csv;
 pub use event::{
-    AdminAct, BreakRecord, CAPTURE_BYTES, Captured, EgressCounts, EgressDecision, Event,
-    ExecutionEnded, ExecutionStarted, Previous, SessionCreated, SessionEnded, Usage, WorkHash,
+    AdminAct, ApprovalAsked, ApprovalEnded, BreakRecord, CAPTURE_BYTES, Captured, EgressCounts,
+    EgressDecision, Event, ExecutionEnded, ExecutionStarted, Previous, SessionCreated,
+    SessionEnded, Usage, WorkHash,
 };
 pub use log::{AuditLog, Unavailable, Written};
 pub use open::OpenError;

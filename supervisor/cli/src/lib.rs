@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod approvals;
 #[cfg(feature = "interactive")]
 mod attach;
 mod audit;
@@ -110,6 +111,9 @@ enum Command {
     /// Manages what runs in a session of a daemon.
     #[command(subcommand)]
     Executions(executions::Command),
+    /// Lists and decides calls that wait for approval.
+    #[command(subcommand)]
+    Approvals(approvals::Command),
     /// Watches a daemon.
     #[cfg(feature = "interactive")]
     Top(top::Args),
@@ -170,6 +174,7 @@ pub fn main() -> ExitCode {
         Command::Sessions(command) => sessions::main(&command),
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
+        Command::Approvals(command) => approvals::main(&command),
         Command::Gate(args) => gate::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),

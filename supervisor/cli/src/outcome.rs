@@ -1,6 +1,6 @@
 //! The exit code of an outcome, and the notes about it.
 
-use vivarium_api_types::{DoneEvent, KernelInfo, Outcome, OutputFile};
+use vivarium_api_types::{AwaitingApprovalEvent, DoneEvent, KernelInfo, Outcome, OutputFile};
 use vivarium_protocol::layer::{Report, Status as LayerStatus};
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 
@@ -102,6 +102,12 @@ impl<'a> OutcomeSummary<'a> {
 }
 
 pub(super) const EVENTS_MISSING: &str = "the connection broke, and some of what was shown is lost";
+
+/// That an execution waits, and for what.
+pub(super) fn awaiting(event: &AwaitingApprovalEvent) -> String {
+    let AwaitingApprovalEvent { approval_id, expires_at, .. } = event;
+    format!("waits for approval {approval_id} until {expires_at:.0}")
+}
 
 fn lacks_output(files: &[OutputFile]) -> bool {
     files.iter().any(|file| file.error.is_some())

@@ -68,6 +68,7 @@ impl Printer {
                         sender.send(started.execution_id.into_owned()).unwrap_or_default();
                     }
                 }
+                Event::AwaitingApproval(awaiting) => print::note(&outcome::awaiting(&awaiting)),
                 Event::Stdout(text) => self.print(&text).await?,
                 Event::Stderr(text) => self.print_error(&text).await,
                 Event::Display(shown) => {

@@ -1,7 +1,9 @@
 //! The events of an execution.
 
 use serde::de::DeserializeOwned;
-use vivarium_api_types::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo};
+use vivarium_api_types::{
+    AwaitingApprovalEvent, DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo,
+};
 use vivarium_protocol::outcome::Exception;
 
 use super::sse::{SseError, SseEvent};
@@ -9,6 +11,8 @@ use super::sse::{SseError, SseEvent};
 /// One event of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// It waits until somebody allows it.
+    AwaitingApproval(AwaitingApprovalEvent),
     /// The execution began.
     Started(StartedEvent<'static>),
     /// Output on standard output.
@@ -31,6 +35,7 @@ pub enum Event {
 pub(super) fn read(event: &SseEvent) -> Result<Option<Event>, SseError> {
     let text = |event| data(event).map(|output: OutputEvent<'static>| output.text.into_owned());
     Ok(Some(match event.event.as_str() {
+        "awaiting_approval" => Event::AwaitingApproval(data(event)?),
         "started" => Event::Started(data(event)?),
         "stdout" => Event::Stdout(text(event)?),
         "stderr" => Event::Stderr(text(event)?),

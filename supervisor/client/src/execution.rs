@@ -167,6 +167,10 @@ impl Execution {
                 // Never sent again from now on.
                 self.body = Vec::new();
             }
+            Event::AwaitingApproval(awaiting) => {
+                self.resource = Some(path::execution(&awaiting.session_id, &awaiting.execution_id));
+                self.body = Vec::new();
+            }
             Event::Done(_) => {
                 self.is_done = true;
                 self.stream = None;

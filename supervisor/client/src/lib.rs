@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod admin;
+mod approvals;
 mod connection;
 mod contexts;
 mod error;

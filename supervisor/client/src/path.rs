@@ -35,6 +35,10 @@ pub(super) fn file(session_id: &str, name: &str) -> String {
     format!("{files}/{root}{}", parts.join("/"))
 }
 
+pub(super) fn approval(id: &str) -> String {
+    format!("/v1/approvals/{}", encode(id))
+}
+
 pub(super) fn store(store: Store<'_>) -> String {
     match store {
         Store::Home(id) => format!("/v1/homes/{}", encode(id)),

@@ -6,6 +6,7 @@
 //! another when that ends. Sessions of other networks never wait for any of this.
 
 mod accounting;
+mod asking;
 mod authority;
 mod counts;
 mod gate;
@@ -25,6 +26,7 @@ use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::{Authority, Call, CallError, CallResponse};
 use vivarium_egress::{Allow, Rules};
 
+use crate::approvals::Approvals;
 use crate::settings::Settings;
 
 pub use accounting::Accounting;
@@ -128,9 +130,9 @@ enum Command {
 
 impl Egress {
     /// Starts the keeper, and no gate.
-    pub fn new(launch: GateLaunch, accounting: Accounting) -> Self {
+    pub fn new(launch: GateLaunch, accounting: Accounting, approvals: Arc<Approvals>) -> Self {
         let (commands, receiver) = mpsc::channel(COMMANDS);
-        tokio::spawn(keeper::run(launch, accounting, receiver));
+        tokio::spawn(keeper::run(launch, accounting, approvals, receiver));
         Self { commands, last_key: AtomicU64::new(0) }
     }
 

@@ -19,6 +19,7 @@ use vivarium_metrics::Metrics;
 use vivarium_protocol::message::Description;
 use vivarium_protocol::outcome::Cause;
 
+use crate::approvals::Approvals;
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::budget::{Account, Budget, Full, Reservation};
@@ -40,6 +41,7 @@ use crate::usage::Collector;
 mod adjust;
 mod administration;
 mod admission;
+mod approvals;
 mod assist;
 mod contexts;
 mod create;
@@ -153,6 +155,7 @@ struct Host {
     /// What may be held of requests, executions and results.
     budget: Budget,
     quotas: Arc<Quotas>,
+    approvals: Arc<Approvals>,
     runtime_dir: PathBuf,
     egress: Arc<Egress>,
     /// Made when the first session needs it: most hosts never do.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod approvals;
 pub mod backend;
 mod backoff;
 pub mod budget;

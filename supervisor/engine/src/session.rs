@@ -50,7 +50,7 @@ mod stores;
 pub(crate) mod tests;
 pub mod transfer;
 
-pub use actor::{MAX_COMMANDS, MAX_CONTEXTS, from_pooled, spawn};
+pub use actor::{AwaitedApproval, MAX_COMMANDS, MAX_CONTEXTS, from_pooled, spawn};
 pub use adjustable::{Adjustable, Deadline};
 pub use execution::{ContextRefusal, Interrupted, QueuedExecution, Refusal, ResetDone, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};

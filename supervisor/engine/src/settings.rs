@@ -14,6 +14,7 @@ use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
+mod approval;
 mod egress;
 mod overrides;
 mod packages;
@@ -21,8 +22,11 @@ mod quotas;
 mod tenants;
 mod tokens;
 
+pub use approval::{Approval, ApprovalRule, Webhook};
 pub use egress::{Egress, GateSource, PasstSource, SecretSource, TenantSecret};
-pub use overrides::{Overrides, overridable_of_sandbox, overridable_of_session};
+pub use overrides::{
+    Overrides, overridable_of_approval, overridable_of_sandbox, overridable_of_session,
+};
 pub use packages::{PackageIndex, PackageSource, Packages, TenantPackages};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant, TenantSources};
@@ -38,6 +42,7 @@ pub struct Settings {
     pub homes: Homes,
     pub egress: Egress,
     pub packages: Packages,
+    pub approval: Approval,
     pub usage: Usage,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,

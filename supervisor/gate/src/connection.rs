@@ -27,7 +27,6 @@ type Client = Buffered<TcpStream>;
 /// What a connection is served with.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) tenant: Arc<str>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) tenant: Arc<Tenant>,
     pub(crate) signer: Option<Arc<Signer>>,

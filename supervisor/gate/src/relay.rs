@@ -116,6 +116,7 @@ mod tests {
 
     use super::*;
     use crate::flow::Reporter;
+    use crate::tenant::Tenant;
 
     /// Always has bytes and takes bytes, without a turn for others in between.
     struct Ready;
@@ -155,7 +156,8 @@ mod tests {
     async fn a_copy_that_never_waits_lets_others_have_their_turn() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let reporter = Reporter::start(ours.into_split().1);
-        let flow = Arc::new(Flow::new(reporter, (1, 1), Arc::default(), None));
+        let together = (Arc::default(), Arc::new(Tenant::new("team")));
+        let flow = Arc::new(Flow::new(reporter, (1, 1), together, None));
         let len = 16 * TURN_BYTES as u64;
         let copying = tokio::spawn({
             let flow = flow.clone();

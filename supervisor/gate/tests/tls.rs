@@ -13,8 +13,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use vivarium_egress::{Decision, Reason, Rules, Secret};
-use vivarium_tests::tls::{authority, server};
 use vivarium_packages::{HOST, Login, Source, Url};
+use vivarium_tests::tls::{authority, server};
 
 const PLACEHOLDER: &str = "viv-placeholder-1";
 const VALUE: &str = "sk-the-real-value";

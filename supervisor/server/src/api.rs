@@ -13,6 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use vivarium_engine::Engine;
 
 mod admin;
+mod approver;
 mod auth;
 mod body;
 mod connections;

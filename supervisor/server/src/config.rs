@@ -202,6 +202,7 @@ impl Merge {
             Setter::Sandbox(set) => set(&mut self.settings.sandbox, &value),
             Setter::Session(set) => set(&mut self.settings.session, &value),
             Setter::Homes(set) => set(&mut self.settings.homes, &value),
+            Setter::Approval(set) => set(&mut self.settings.approval, &value),
             Setter::Audit(set) => set(&mut self.settings.audit, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
             Setter::Egress(set) => set(&mut self.settings.egress, &value),
@@ -212,7 +213,7 @@ impl Merge {
             }
             Setter::TenantSources(set) => set(&mut self.settings.tenant_sources, &value),
             Setter::Tenant(set) => set(self.settings.tenants.entry(name()).or_default(), &value),
-            Setter::TenantSandbox(_) | Setter::TenantSession(_) => {
+            Setter::TenantSandbox(_) | Setter::TenantSession(_) | Setter::TenantApproval(_) => {
                 let tenant = self.settings.tenants.entry(name()).or_default();
                 let overrides = tenant.overrides.get_or_insert_with(keys::no_overrides);
                 key::set_override(overrides, key, &value)

@@ -12,6 +12,7 @@ writes is untrusted data, which this package never runs.
 
 from . import errors, events, models
 from ._asyncio.admin import AsyncAdmin
+from ._asyncio.approvals import AsyncApprovals
 from ._asyncio.client import AsyncClient
 from ._asyncio.context import AsyncContext
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
@@ -21,6 +22,7 @@ from ._asyncio.stored import AsyncHomes, AsyncVolumes
 from ._asyncio.stream import AsyncEventStream
 from ._core.requests import AnswerForm, OutputSpec, ReprLimits
 from ._sync.admin import Admin
+from ._sync.approvals import Approvals
 from ._sync.client import Client
 from ._sync.context import Context
 from ._sync.files import Files, RemoteFile
@@ -53,8 +55,19 @@ from .errors import (
     UnexpectedAnswer,
     VivariumError,
 )
-from .events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
+from .events import (
+    AwaitingApproval,
+    Display,
+    Done,
+    ErrorEvent,
+    Event,
+    Result,
+    Started,
+    Stderr,
+    Stdout,
+)
 from .models import (
+    Approval,
     ContextInfo,
     Execution,
     ExecutionSummary,
@@ -72,6 +85,9 @@ __all__ = [
     "AnswerForm",
     "ApiError",
     "AsyncAdmin",
+    "Approval",
+    "Approvals",
+    "AsyncApprovals",
     "AsyncClient",
     "AsyncContext",
     "AsyncEventStream",
@@ -81,6 +97,7 @@ __all__ = [
     "AsyncRemoteFile",
     "AsyncSession",
     "AsyncVolumes",
+    "AwaitingApproval",
     "Client",
     "CodeError",
     "CommandFailed",

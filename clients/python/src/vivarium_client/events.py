@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Optional, Union
 
 from .models.media import Representations, Value
@@ -12,8 +13,21 @@ from .models.outcome import ExceptionInfo, Outcome
 
 
 @dataclass(frozen=True)
+class AwaitingApproval:
+    """The execution waits until somebody allows it. The first event, if it does."""
+
+    number: int
+    execution_id: str
+    """Unique within the session."""
+    session_id: str
+    approval_id: str
+    expires_at: datetime
+    """When it is denied if nobody decides."""
+
+
+@dataclass(frozen=True)
 class Started:
-    """The execution has started. The first event."""
+    """The execution has started. The first event, if nobody has to allow it."""
 
     number: int
     execution_id: str
@@ -79,5 +93,5 @@ class Done:
     """The outcome, including what earlier events carried."""
 
 
-Event = Union[Started, Stdout, Stderr, Display, Result, ErrorEvent, Done]
+Event = Union[AwaitingApproval, Started, Stdout, Stderr, Display, Result, ErrorEvent, Done]
 """Any event."""

@@ -25,6 +25,15 @@ export class Collector {
     const what = `event ${message.event}`;
     const read = () => parseObject(message.data, what);
     switch (message.event) {
+      case "awaiting_approval": {
+        const fields = read();
+        const execution_id = string(fields, "execution_id", what);
+        const session_id = string(fields, "session_id", what);
+        const approval_id = string(fields, "approval_id", what);
+        const expires_at = string(fields, "expires_at", what);
+        const ids = { execution_id, session_id, approval_id };
+        return { ...fields, type: "awaiting_approval", number, ...ids, expires_at };
+      }
       case "started": {
         const fields = read();
         const execution_id = string(fields, "execution_id", what);

@@ -12,6 +12,7 @@ import type {
   SessionState,
   VolumeMount,
 } from "../documents.js";
+import type { components } from "../openapi.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
 import { filePath, get, mergePatch, path, post, type Patience, type Request, streamed } from "./request.js";
@@ -189,6 +190,12 @@ export function createSession(options: SessionOptions): Request {
 export function createVolume(name: string): Request {
   // Sent again it would find its name taken.
   return post(path("volumes"), json({ name }), { idempotent: false, patience: "call" });
+}
+
+/** POST /v1/approvals/{id} */
+export function decide(id: string, request: components["schemas"]["DecideRequest"]): Request {
+  // Sent again it would find the call decided.
+  return post(path("approvals", id), json(request), { idempotent: false, patience: "call" });
 }
 
 /** POST /v1/sessions/{id}/execute */

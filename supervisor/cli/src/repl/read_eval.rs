@@ -274,6 +274,9 @@ impl Evaluation<'_> {
                 Event::Started(started) => {
                     *self.number = started.execution_id.parse().unwrap_or(*self.number) + 1;
                 }
+                Event::AwaitingApproval(awaiting) => {
+                    screen.note(&outcome::awaiting(&awaiting))?;
+                }
                 Event::Stdout(text) => screen.print(&text)?,
                 Event::Stderr(text) => screen.print_error(&text)?,
                 Event::Display(shown) => screen.show_display(&shown)?,

@@ -104,6 +104,7 @@ impl EmbeddedEvents {
                     session_id: Cow::Owned(session_id.clone()),
                 })
             }
+            EventKind::AwaitingApproval(awaiting) => Event::AwaitingApproval(awaiting.clone()),
             EventKind::Output(Stream::Stdout, text) => Event::Stdout(text.clone()),
             EventKind::Output(Stream::Stderr, text) => Event::Stderr(text.clone()),
             EventKind::Display(display) => Event::Display(DisplayEvent {

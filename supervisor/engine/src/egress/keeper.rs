@@ -16,8 +16,10 @@ use vivarium_egress::{FromGate, Rules, ToGate};
 use vivarium_protocol::discard;
 
 use super::accounting::{Accounting, Ended};
+use super::asking::Questions;
 use super::gate::{Gate, GateError};
 use super::{Command, Counts, GateLaunch, SessionEgress};
+use crate::approvals::Approvals;
 use crate::backoff::Backoff;
 
 /// A gate that is lost sooner than this is as one that did not start.
@@ -48,6 +50,7 @@ struct Keeper {
     calls: BTreeMap<CallNumber, CallReply>,
     counting: BTreeMap<CallNumber, (Arc<SessionEgress>, oneshot::Sender<Counts>)>,
     last_call: CallNumber,
+    questions: Questions,
     backoff: Backoff,
 }
 
@@ -55,6 +58,7 @@ struct Keeper {
 pub(super) async fn run(
     launch: GateLaunch,
     accounting: Accounting,
+    approvals: Arc<Approvals>,
     mut commands: mpsc::Receiver<Command>,
 ) {
     let mut keeper = Keeper {
@@ -67,6 +71,7 @@ pub(super) async fn run(
         calls: BTreeMap::new(),
         counting: BTreeMap::new(),
         last_call: 0,
+        questions: Questions::new(approvals),
         backoff: Backoff::default(),
     };
     while let Some(gate) = keeper.find_gate(&mut commands).await {
@@ -160,6 +165,9 @@ impl Keeper {
                     Err(error) => Err(error),
                 },
                 command = commands.recv() => self.on_command(&mut gate, command?),
+                (id, allowed) = self.questions.next() => {
+                    gate.send(&ToGate::Answer { id, allowed }, None)
+                }
                 () = reached(overdue) => Err(GateError::Silent),
             };
             if let Err(error) = done {
@@ -202,6 +210,7 @@ impl Keeper {
             }
             Command::End { key } => match self.served.remove(&key) {
                 Some(served) => {
+                    self.questions.withdraw(key);
                     self.ending.insert(key, served.session);
                     gate.send(&ToGate::Close { session: key }, None)
                 }
@@ -269,9 +278,14 @@ impl Keeper {
                     session.counter.transferred((bytes_in, bytes_out));
                 }
             }
-            // No rules say that unlisted destinations are asked for.
-            FromGate::Ask { id, .. } => {
-                return gate.send(&ToGate::Answer { id, allowed: false }, None);
+            FromGate::Ask { id, session, destination, port } => {
+                let served = self.served.get(&session);
+                let answer = served.map_or(Some(false), |served| {
+                    self.questions.ask(id, &served.session, destination, port)
+                });
+                if let Some(allowed) = answer {
+                    return gate.send(&ToGate::Answer { id, allowed }, None);
+                }
             }
             FromGate::CallDone { id, result } => {
                 if let Some(reply) = self.calls.remove(&id) {
@@ -305,6 +319,7 @@ impl Keeper {
             self.backoff.succeeded();
         }
         self.ending.clear();
+        self.questions.withdraw_all();
         for served in self.served.values_mut() {
             served.opened_by = None;
             served.session.counter.lost_gate(served.session.bytes());

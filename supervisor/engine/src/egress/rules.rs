@@ -1,11 +1,16 @@
 //! The rules of a session: its tenant's list, tightened by its request.
 
+use std::time::Duration;
+
 use vivarium_egress::allow::{HTTP_PORT, HTTPS_PORT};
 use vivarium_egress::rules::Unlisted;
 use vivarium_egress::{Allow, Rules};
 
 use super::{SessionEgress, packages, secrets};
-use crate::settings::Settings;
+use crate::settings::{ApprovalRule, Settings};
+
+/// How long an answer may take that needs nobody to decide, or has its decision.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Whether a list allows all that this entry does.
 pub fn covers(list: &[Allow], entry: &Allow) -> bool {
@@ -32,12 +37,27 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
     let tenant = &session.tenant;
     Rules {
         allow: allowed(settings, tenant, session.asked.as_deref()),
-        unlisted: Unlisted::Refuse,
+        unlisted: unlisted(settings, session),
         allow_addresses: settings.egress.allow_addresses.clone(),
         limits: settings.egress.limits,
         tenant_rate: settings.tenants.get(&**tenant).and_then(|it| it.quotas.egress_rate),
         secrets: secrets::of_session(settings.secrets_of(tenant), session),
         packages: packages::source(settings, tenant),
+    }
+}
+
+/// What becomes of a destination that is on no list. A request that names its own list says that there
+/// is to be nothing else.
+fn unlisted(settings: &Settings, session: &SessionEgress) -> Unlisted {
+    let approval = settings.approval_of(&session.tenant);
+    match approval.egress {
+        _ if session.asked.is_some() => Unlisted::Refuse,
+        ApprovalRule::Deny => Unlisted::Refuse,
+        // The daemon answers at once.
+        ApprovalRule::Allow => Unlisted::Ask { wait: ANSWERED_WITHIN },
+        ApprovalRule::Ask => {
+            Unlisted::Ask { wait: approval.timeout.saturating_add(ANSWERED_WITHIN) }
+        }
     }
 }
 

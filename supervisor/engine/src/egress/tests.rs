@@ -96,6 +96,14 @@ fn accounting(metrics: &Arc<Metrics>) -> Accounting {
     Accounting { metrics: Arc::clone(metrics), audit: AuditLog::default(), usage: Arc::default() }
 }
 
+fn approvals(change: impl FnOnce(&mut Settings)) -> Arc<Approvals> {
+    let approvals = Approvals::new(metrics(), AuditLog::default());
+    let mut settings = settings();
+    change(&mut settings);
+    approvals.set(&settings);
+    Arc::new(approvals)
+}
+
 fn listener() -> OwnedFd {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().into()
 }
@@ -110,7 +118,11 @@ async fn eventually(mut is_so: impl FnMut() -> bool) {
 async fn gate_that_is_not_there_is_named_and_asked_for_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("gate");
-    let egress = Egress::new(GateSource::Socket(path.clone()).into(), accounting(&metrics()));
+    let egress = Egress::new(
+        GateSource::Socket(path.clone()).into(),
+        accounting(&metrics()),
+        approvals(|_| ()),
+    );
     for _ in 0..2 {
         let error = egress.ready().await.unwrap_err();
         assert!(matches!(&error, GateError::Connect { .. } | GateError::Ended), "{error}");
@@ -128,7 +140,11 @@ async fn gate_that_is_not_there_is_named_and_asked_for_again() {
 async fn sessions_are_opened_counted_and_closed() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics));
+    let egress = Egress::new(
+        GateSource::Socket(place.path()).into(),
+        accounting(&metrics),
+        approvals(|_| ()),
+    );
     let settings = with_list();
     let session = egress.session(&settings, "one", None).unwrap();
     assert_eq!(session.allowed(), ["a.example", "b.example"]);
@@ -185,7 +201,11 @@ async fn sessions_are_opened_counted_and_closed() {
 async fn another_gate_takes_sessions_over_with_the_rules_they_have_by_then() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics));
+    let egress = Egress::new(
+        GateSource::Socket(place.path()).into(),
+        accounting(&metrics),
+        approvals(|_| ()),
+    );
     let mut settings = with_list();
     let asked = vec!["b.example:443".parse().unwrap()];
     let session = egress.session(&settings, "one", Some(asked.clone())).unwrap();
@@ -233,7 +253,11 @@ async fn session_has_placeholders_and_the_gate_the_values() {
     let mut settings = with_list();
     settings.tenants.insert("one".into(), one);
 
-    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics()));
+    let egress = Egress::new(
+        GateSource::Socket(place.path()).into(),
+        accounting(&metrics()),
+        approvals(|_| ()),
+    );
     let session = egress.session(&settings, "one", None).unwrap();
     let variables: Vec<_> = session.variables().collect();
     assert_eq!(variables.len(), 1);
@@ -261,8 +285,11 @@ async fn session_has_placeholders_and_the_gate_the_values() {
 #[tokio::test]
 async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
     let place = Place::new();
-    let egress =
-        Arc::new(Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics())));
+    let egress = Arc::new(Egress::new(
+        GateSource::Socket(place.path()).into(),
+        accounting(&metrics()),
+        approvals(|_| ()),
+    ));
     let request = Call {
         method: "POST".into(),
         url: "https://a.example/".into(),
@@ -291,7 +318,11 @@ async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
 #[tokio::test]
 async fn gate_that_speaks_out_of_turn_is_not_used() {
     let place = Place::new();
-    let egress = Egress::new(GateSource::Socket(place.path()).into(), accounting(&metrics()));
+    let egress = Egress::new(
+        GateSource::Socket(place.path()).into(),
+        accounting(&metrics()),
+        approvals(|_| ()),
+    );
     let playing = async {
         let (stream, _) = place.listener.accept().await.unwrap();
         let mut gate = FakeGate { stream, receiver: GateReceiver::default() };
@@ -305,4 +336,67 @@ async fn gate_that_speaks_out_of_turn_is_not_used() {
     let mut stream = gate.stream.into_std().unwrap();
     stream.set_nonblocking(false).unwrap();
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+}
+
+#[tokio::test]
+async fn destinations_on_no_list_are_asked_for_once_and_withdrawn_with_their_gate() {
+    let place = Place::new();
+    let mut settings = with_list();
+    settings.approval.egress = crate::settings::ApprovalRule::Ask;
+    let approvals = approvals(|all| all.approval = settings.approval.clone());
+    let source = GateSource::Socket(place.path());
+    let egress = Egress::new(source.into(), accounting(&metrics()), Arc::clone(&approvals));
+    let session = egress.session(&settings, "one", None).unwrap();
+    egress.serve(Arc::clone(&session), "s", listener(), &settings).await;
+    let mut gate = place.gate().await;
+    let (key, rules, ..) = gate.open().await;
+    assert!(matches!(rules.unlisted, vivarium_egress::Unlisted::Ask { .. }));
+    // A list of the request's own is all that it gets.
+    let asked = Some(vec!["a.example".parse().unwrap()]);
+    let narrow = egress.session(&settings, "one", asked).unwrap();
+    egress.serve(narrow, "n", listener(), &settings).await;
+    assert_eq!(gate.open().await.1.unlisted, vivarium_egress::Unlisted::Refuse);
+
+    let ask = |id, destination: &str| FromGate::Ask {
+        id,
+        session: key,
+        destination: destination.into(),
+        port: 443,
+    };
+    let pending = || approvals.list(None, &Default::default()).unwrap().0;
+    let decide = |id: &str, decision| {
+        let request = vivarium_api_types::DecideRequest { decision, remember: None, reason: None };
+        approvals.decide(None, id, "x", request).unwrap();
+    };
+    gate.send(&ask(1, "c.example")).await;
+    gate.send(&ask(2, "c.example")).await;
+    gate.send(&ask(3, "d.example")).await;
+    eventually(|| pending().len() == 2).await;
+    let found = pending();
+    assert_eq!(found[0].egress.as_ref().unwrap().host, "c.example");
+    assert_eq!((&*found[0].tenant, &*found[0].session_id), ("one", "s"));
+    decide(&found[0].id, vivarium_api_types::ApprovalDecision::Allow);
+    let mut answers = vec![gate.recv().await.0, gate.recv().await.0];
+    answers.sort_by_key(|answer| format!("{answer:?}"));
+    let answer = |id, allowed| ToGate::Answer { id, allowed };
+    assert_eq!(answers, [answer(1, true), answer(2, true)]);
+    // What is denied is not asked for again at once.
+    decide(&found[1].id, vivarium_api_types::ApprovalDecision::Deny);
+    assert_eq!(gate.recv().await.0, answer(3, false));
+    gate.send(&ask(4, "d.example")).await;
+    assert_eq!(gate.recv().await.0, answer(4, false));
+    assert!(pending().is_empty());
+
+    gate.send(&ask(5, "e.example")).await;
+    eventually(|| pending().len() == 1).await;
+    drop(gate);
+    eventually(|| pending().is_empty()).await;
+    let mut gate = place.gate().await;
+    let (key, ..) = gate.open().await;
+    gate.open().await;
+    let again = FromGate::Ask { id: 1, session: key, destination: "f.example".into(), port: 80 };
+    gate.send(&again).await;
+    eventually(|| pending().len() == 1).await;
+    egress.end(&session).await;
+    eventually(|| pending().is_empty()).await;
 }

@@ -113,6 +113,7 @@ impl Engine {
         let of_network = (wanted, network);
         let egress = self.egress_of(&settings, tenant, of_network, spec.egress_allow)?;
         let env = request::env(spec.env)?;
+        self.check_start_env(tenant, &env)?;
         let adjustable = Adjustable {
             limits: Arc::new(limits.clone()),
             metadata: request::metadata(spec.metadata)?,

@@ -3,6 +3,7 @@
 use std::num::NonZeroU16;
 use std::time::Duration;
 
+use vivarium_api_types::ApprovalState;
 use vivarium_protocol::message::{Failure, Transient};
 use vivarium_protocol::units::Limit;
 
@@ -69,6 +70,14 @@ pub enum EngineError {
     /// One of the tenant's quotas is used up.
     #[error("the tenant's quota {} is used up; try again in {} s", .0.quota.name(), .0.retry_after_secs())]
     QuotaExceeded(Exceeded),
+    /// The tenant's rule for executions is `deny`.
+    #[error("the operator lets this tenant run nothing (approval.executions)")]
+    ExecutionsDenied,
+    /// No such approval, or another tenant's, or it is not kept any more.
+    #[error("there is no approval {0:?}")]
+    UnknownApproval(String),
+    #[error("this call waits no more: {}", <&'static str>::from(.0))]
+    ApprovalEnded(ApprovalState),
     #[error("there is no room for one more session: {0}")]
     NoCapacity(Shortage),
     #[error("the daemon has no file descriptor left for this")]
@@ -173,6 +182,9 @@ impl EngineError {
             Self::NoRoom(Full::Daemon { .. }) => "overloaded",
             Self::TooManySessions { .. } | Self::TooManyOfTenant { .. } => "too_many_sessions",
             Self::QuotaExceeded(_) => "quota_exceeded",
+            Self::ExecutionsDenied => "executions_denied",
+            Self::UnknownApproval(_) => "unknown_approval",
+            Self::ApprovalEnded(_) => "approval_ended",
             Self::NoCapacity(_) => "no_capacity",
             Self::NoDescriptors => "no_descriptors",
             Self::Busy => "busy",

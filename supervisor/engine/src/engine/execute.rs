@@ -20,6 +20,7 @@ use crate::session::execution_log::{
     Attached, EventNumber, EventSubscription, ExecutionLog, NoSuchEvent, Stage,
 };
 use crate::session::{self, Command, QueuedExecution, Refusal, Session, StdinPipe, WorkSpec};
+use crate::settings::ApprovalRule;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResponseMode {
@@ -70,7 +71,9 @@ impl ExecutionHandle {
     /// Its id in its session.
     pub fn execution_id(&self) -> Option<String> {
         match self.record.stage() {
-            Stage::Queued(number) | Stage::Running(number) => Some(number.to_string()),
+            Stage::Queued(number) | Stage::AwaitingApproval(number) | Stage::Running(number) => {
+                Some(number.to_string())
+            }
             Stage::Done(outcome) => Some(outcome.execution_id.clone()),
             Stage::Submitted | Stage::Refused(_) => None,
         }
@@ -268,6 +271,9 @@ impl Engine {
 
     /// The right to run something, which every execution needs.
     fn admit(&self, tenant: &str) -> Result<Admission, EngineError> {
+        if self.inner.host.approvals.rule(tenant).executions == ApprovalRule::Deny {
+            return Err(EngineError::ExecutionsDenied);
+        }
         self.quotas(tenant).execution().map_err(|exceeded| self.over_quota(tenant, exceeded))
     }
 

@@ -20,6 +20,7 @@ impl Engine {
         let record = self.record(tenant, session_id, execution_id)?;
         let (state, outcome) = match record.stage() {
             Stage::Submitted | Stage::Queued(_) => (Progress::Queued, None),
+            Stage::AwaitingApproval(_) => (Progress::AwaitingApproval, None),
             Stage::Running(_) => (Progress::Running, None),
             Stage::Done(outcome) => (Progress::Done, Some(outcome)),
             Stage::Refused(_) => return Err(unknown(execution_id)),

@@ -46,6 +46,13 @@ impl<'a> Sources<'a> {
         }
     }
 
+    fn approval(&self, key: &str) -> PolicySource {
+        match self.overrides {
+            Some(own) if own.approval_keys.contains(key) => PolicySource::Tenant,
+            _ => self.of(&format!("approval.{key}")),
+        }
+    }
+
     fn tenant(&self, key: &str) -> PolicySource {
         match self.of(&format!("tenant.{}.{key}", self.tenant)) {
             PolicySource::Default => PolicySource::Default,
@@ -138,6 +145,17 @@ fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
         [("exec_timeout", session.exec_timeout), ("max_exec_timeout", session.max_exec_timeout)]
     {
         add(&format!("session.{key}"), time(value), sources.session(key));
+    }
+    let approval = &now.approval;
+    for (key, value) in [
+        ("executions", text(approval.executions.name())),
+        ("egress", text(approval.egress.name())),
+        ("timeout", time(approval.timeout)),
+        ("remember", text(approval.remember.into())),
+        ("remember_for", time(approval.remember_for)),
+        ("max_waiting", approval.max_waiting.into()),
+    ] {
+        add(&format!("approval.{key}"), value, sources.approval(key));
     }
     let none = Tenant::default();
     let Tenant { max_sessions, quotas, allowed_environments, ceilings, max_homes_mb, .. } =

@@ -105,7 +105,9 @@ impl Engine {
     ) -> Result<(u64, Arc<ExecutionLog>), EngineError> {
         let log = self.record(tenant, session_id, execution_id)?;
         match log.stage() {
-            Stage::Queued(number) | Stage::Running(number) => Ok((number, log)),
+            Stage::Queued(number) | Stage::AwaitingApproval(number) | Stage::Running(number) => {
+                Ok((number, log))
+            }
             _ => Err(not_running(execution_id)),
         }
     }

@@ -140,9 +140,11 @@ impl Engine {
     }
 
     fn show_quotas(&self, to: &Families) {
+        let pending = self.inner.host.approvals.pending();
         let in_flight = self.inner.host.quotas.in_flight();
         for (tenant, executions) in in_flight.iter().filter(|(tenant, _)| tenant != trial::TENANT) {
             to.quotas.in_flight(tenant, *executions);
+            to.approvals.pending(tenant, pending.get(tenant).copied().unwrap_or(0));
         }
     }
 

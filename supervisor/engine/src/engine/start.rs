@@ -15,6 +15,7 @@ use vivarium_protocol::layer::{Layer, Report};
 use super::administration::Administration;
 use super::environment::Prepared;
 use super::{Engine, Host, Inner, StartError, homes, pools, reaper, sampler, tenants, trial};
+use crate::approvals::Approvals;
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
 use crate::backend::{Backend, id_namespace, ids::IdPool};
@@ -120,8 +121,13 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         audit: audit.clone(),
         usage: Arc::clone(&usage),
     };
+    let approvals = Arc::new(Approvals::new(Arc::clone(&metrics), audit.clone()));
+    let gate = GateLaunch::of(settings);
+    let egress = Arc::new(Egress::new(gate, accounting, Arc::clone(&approvals)));
+    approvals.tell_webhook(Arc::clone(&egress));
     Ok(Host {
-        egress: Arc::new(Egress::new(GateLaunch::of(settings), accounting)),
+        approvals,
+        egress,
         stores: homes::open(settings, &backend, ids.as_ref()).await,
         ids,
         backend,

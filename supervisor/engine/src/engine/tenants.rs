@@ -22,6 +22,7 @@ pub(super) fn announce(ceilings: &BTreeMap<String, Ceilings>, settings: &Setting
 pub(super) fn set_quotas(settings: &Settings, host: &Host) {
     host.quotas.set(&settings.tenants);
     host.results.set_maxima(&settings.tenants);
+    host.approvals.set(settings);
 }
 
 /// Has it hold, and warns of what can not. That is never so in mode `on`, which does not start

@@ -15,6 +15,7 @@ use vivarium_protocol::units::Limit;
 
 use super::environment::Prepared;
 use super::{Engine, Host};
+use crate::approvals::Approvals;
 pub use crate::backend::fake::{Fake, FakeAgent, FakeSocket};
 use crate::backend::program::ProgramFile;
 use crate::cgroup::{Missing, Support};
@@ -22,8 +23,8 @@ use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, MemoryReading};
 use crate::passt::NoPasta;
 use crate::settings::{
-    AgentBinary, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode, Packages,
-    Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
+    AgentBinary, Approval, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode,
+    Packages, Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
 };
 use crate::template::Template;
 
@@ -94,11 +95,13 @@ pub fn settings() -> Settings {
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         egress: EgressSettings::default(),
         packages: Packages::default(),
+        approval: Approval::default(),
         usage: Usage {
             flush_interval: Duration::from_secs(3600),
             keep: Duration::from_secs(86_400),
         },
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
+        tenant_sources: Default::default(),
         tenants: BTreeMap::new(),
         sources: Arc::default(),
         agent_binary: AgentBinary::default(),
@@ -145,17 +148,23 @@ pub fn engine_with(
         audit: AuditLog::default(),
         usage: Arc::default(),
     };
+    let approvals = Arc::new(Approvals::new(Arc::clone(&metrics), AuditLog::default()));
     let host = Host {
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
         stores: Err("a test"),
-        egress: Arc::new(Egress::new(GateLaunch::of(&settings), accounting)),
+        egress: Arc::new(Egress::new(
+            GateLaunch::of(&settings),
+            accounting,
+            Arc::clone(&approvals),
+        )),
         metrics,
         audit: AuditLog::default(),
         usage: Arc::default(),
         budget: super::start::budget(&settings, &results),
         results,
+        approvals,
         quotas: Arc::default(),
         runtime_dir: "/nonexistent".into(),
         workdirs: Mutex::default(),

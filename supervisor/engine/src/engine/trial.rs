@@ -208,6 +208,7 @@ pub(super) fn launch_plan(
         results: Arc::clone(&host.results),
         account,
         quotas: host.quotas.of(tenant),
+        approvals: Arc::clone(&host.approvals),
         observer,
     };
     Ok(LaunchPlan { policy, context })

@@ -37,6 +37,7 @@ use super::transfer::Transfers;
 use super::{Adjustable, Command, Identity, QueuedExecution, Session, Timing};
 use crate::cgroup::{Meter, Scope};
 
+mod approval;
 mod beside;
 mod cgroup_events;
 mod commands;
@@ -51,6 +52,7 @@ mod running;
 mod signals;
 mod verdict;
 
+pub use approval::AwaitedApproval;
 pub use beside::MAX_COMMANDS;
 use beside::RunningCommand;
 pub(super) use cgroup_events::Accounting;
@@ -95,6 +97,8 @@ struct Actor {
     contexts: Contexts,
     /// Commands, which run beside the kernels and one another.
     commands: BTreeMap<ExecutionNumber, RunningCommand>,
+    /// Decisions about executions that wait for approval.
+    approvals: JoinSet<approval::Outcome>,
     /// Leaves for who is to start next.
     making: JoinSet<MadeLeaf>,
     /// Leaves that go. Their paths are those of the next session's that has this id.
@@ -127,6 +131,7 @@ impl Actor {
             liveness: Liveness::default(),
             contexts: Contexts::new(accounting),
             commands: BTreeMap::new(),
+            approvals: JoinSet::new(),
             making: JoinSet::new(),
             removing: JoinSet::new(),
             arriving: BTreeSet::new(),
@@ -155,6 +160,7 @@ impl Actor {
                 (number, event) = self.contexts.next_event() => self.on_context_event(number, event),
                 () = reached(look) => self.look_at_agent(),
                 event = beside::next_event(&self.commands) => self.on_command_event(event),
+                decided = approval::next_decided(&mut self.approvals) => self.on_decided(decided),
                 made = leaves::next_made(&mut self.making) => self.on_made_leaf(made),
             };
             if let Step::Break(end) = step {
@@ -197,10 +203,16 @@ impl Actor {
                 context.state,
                 SessionState::Starting | SessionState::Replacing | SessionState::Closed
             );
-            let can_run = |queued: &QueuedExecution| {
-                if queued.spec.waits_for_turn() { is_free } else { has_kernel }
+            let mut is_turn = is_free;
+            let mut can_run = |queued: &QueuedExecution| {
+                let is_allowed = queued.awaited.is_none();
+                if !queued.spec.waits_for_turn() {
+                    return is_allowed && has_kernel;
+                }
+                // One that waits for approval keeps its turn.
+                std::mem::replace(&mut is_turn, false) && is_allowed
             };
-            let next = context.queue.iter().position(can_run);
+            let next = context.queue.iter().position(&mut can_run);
             let Some(queued) = next.and_then(|next| context.queue.remove(next)) else { break };
             if queued.writer.log().is_abandoned() {
                 self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);

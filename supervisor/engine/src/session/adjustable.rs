@@ -86,7 +86,9 @@ impl Session {
     /// Time without use that is left to it.
     fn idle_left(status: &SessionStatus) -> Duration {
         let now = Instant::now();
-        let idle_end = if status.state() == SessionState::Idle { status.last_used } else { now };
+        // What waits for approval keeps it.
+        let is_idle = status.state() == SessionState::Idle && status.usage.queued == 0;
+        let idle_end = if is_idle { status.last_used } else { now };
         (idle_end + status.adjustable.idle_timeout).saturating_duration_since(now)
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use vivarium_api_types::OutputSpec;
 use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Failure, InputFile, Stdin, Work};
 
+use super::AwaitedApproval;
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
 use crate::quotas::{Exceeded, Slot};
@@ -47,6 +48,8 @@ pub struct QueuedExecution {
     pub queued_at: Instant,
     /// The right to wait for others, while it does.
     pub waiting: Option<Slot>,
+    /// The decision that it waits for, if it needs approval.
+    pub awaited: Option<AwaitedApproval>,
 }
 
 /// How a piece of work is treated.
@@ -121,8 +124,17 @@ impl QueuedExecution {
         reservation: Reservation,
     ) -> Self {
         let (number, queued_at) = (0, Instant::now());
-        let waiting = None;
-        Self { spec, streamed, session_created, writer, reservation, number, queued_at, waiting }
+        Self {
+            spec,
+            streamed,
+            session_created,
+            writer,
+            reservation,
+            number,
+            queued_at,
+            waiting: None,
+            awaited: None,
+        }
     }
 }
 

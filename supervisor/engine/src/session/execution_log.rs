@@ -38,6 +38,8 @@ pub enum Stage {
     Submitted,
     /// It waits for its turn, under this number.
     Queued(ExecutionNumber),
+    /// The same, and somebody has to allow it first.
+    AwaitingApproval(ExecutionNumber),
     Running(ExecutionNumber),
     Done(Arc<Outcome>),
     /// It was not taken, for this reason, and never will be.
@@ -141,6 +143,7 @@ impl ExecutionLog {
     pub fn summary(&self, number: ExecutionNumber) -> Option<ExecutionSummary> {
         let (state, status) = match &*self.stage.borrow() {
             Stage::Submitted | Stage::Queued(_) => (Progress::Queued, None),
+            Stage::AwaitingApproval(_) => (Progress::AwaitingApproval, None),
             Stage::Running(_) => (Progress::Running, None),
             Stage::Done(outcome) => (Progress::Done, Some(outcome.status)),
             Stage::Refused(_) => return None,
@@ -169,7 +172,10 @@ impl ExecutionLog {
             Stage::Done(outcome) => Ok(outcome),
             Stage::Refused(refusal) => Err(refusal),
             // The sender is part of `self`, so waiting ends with what was waited for.
-            Stage::Submitted | Stage::Queued(_) | Stage::Running(_) => Err(Refusal::Gone),
+            Stage::Submitted
+            | Stage::Queued(_)
+            | Stage::AwaitingApproval(_)
+            | Stage::Running(_) => Err(Refusal::Gone),
         }
     }
 

@@ -14,6 +14,7 @@ use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 
 use super::Results;
 use super::channel::Channel;
+use crate::approvals::Approvals;
 use crate::backend::ids::{IdPool, Lease};
 use crate::backend::program::ProgramFile;
 use crate::backend::{Backend, LaunchSpec, Launched};
@@ -54,6 +55,8 @@ pub struct LaunchContext {
     /// The tenant's part of what the daemon may hold for them.
     pub account: Account,
     pub quotas: Arc<TenantQuotas>,
+    /// Where executions are asked for that need approval.
+    pub approvals: Arc<Approvals>,
     pub observer: Observer,
 }
 

@@ -16,12 +16,16 @@ use vivarium_protocol::outcome::{Cause, KernelEnd, State, Status};
 use vivarium_protocol::policy::{Interpreter, Limits, Network, Policy};
 use vivarium_protocol::units::Limit;
 
+use vivarium_audit::AuditLog;
+use vivarium_metrics::Metrics;
+
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
 use super::{
     Adjustable, Command, Identity, Interrupted, LaunchContext, LaunchPlan, QueuedExecution,
     Refusal, ResetDone, Results, Session, Timing, WorkSpec, spawn,
 };
+use crate::approvals::Approvals;
 use crate::backend::fake::{Fake, FakeAgent};
 use crate::backend::program::ProgramFile;
 use crate::budget::{Account, Budget};
@@ -99,6 +103,11 @@ fn policy() -> Policy {
     }
 }
 
+/// That let everything run, until they are told otherwise.
+fn approvals() -> Arc<Approvals> {
+    Arc::new(Approvals::new(Arc::new(Metrics::new().unwrap()), AuditLog::default()))
+}
+
 /// How a session of this backend is started.
 pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
     let results: Arc<Results> = Arc::default();
@@ -113,6 +122,7 @@ pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
         template: Arc::new(Template::new("default")),
         account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results) as _).of("t"),
         quotas: Arc::default(),
+        approvals: approvals(),
         results,
         observer: Observer::default(),
     };

@@ -1,11 +1,11 @@
-//! `[tenant.sandbox]` and `[tenant.session]`: values of a tenant's own, in place of those of
-//! `[sandbox]` and `[session]`.
+//! `[tenant.sandbox]`, `[tenant.session]` and `[tenant.approval]`: values of a tenant's own, in place
+//! of those of `[sandbox]`, `[session]` and `[approval]`.
 
 use std::collections::BTreeSet;
 
 use vivarium_protocol::policy::Network;
 
-use super::{Sandbox, Session, Settings};
+use super::{Approval, Sandbox, Session, Settings};
 
 type Copy<T> = fn(to: &mut T, from: &T);
 
@@ -46,6 +46,15 @@ const SESSION: [Overridable<Session>; 7] = [
     ("results_kept", |to, from| to.results_kept = from.results_kept),
 ];
 
+const APPROVAL: [Overridable<Approval>; 6] = [
+    ("executions", |to, from| to.executions = from.executions),
+    ("egress", |to, from| to.egress = from.egress),
+    ("timeout", |to, from| to.timeout = from.timeout),
+    ("remember", |to, from| to.remember = from.remember),
+    ("remember_for", |to, from| to.remember_for = from.remember_for),
+    ("max_waiting", |to, from| to.max_waiting = from.max_waiting),
+];
+
 /// The keys of `[sandbox]` that a tenant may have values of its own for.
 pub fn overridable_of_sandbox() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().chain(&NETWORKS).map(|(name, _)| *name)
@@ -56,13 +65,20 @@ pub fn overridable_of_session() -> impl Iterator<Item = &'static str> {
     SESSION.iter().map(|(name, _)| *name)
 }
 
-/// A tenant's own values. Of the two sections only the keys named mean anything.
+/// The keys of `[approval]` that a tenant may have values of its own for.
+pub fn overridable_of_approval() -> impl Iterator<Item = &'static str> {
+    APPROVAL.iter().map(|(name, _)| *name)
+}
+
+/// A tenant's own values. Of these sections only the keys named mean anything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overrides {
     pub sandbox: Sandbox,
     pub sandbox_keys: BTreeSet<&'static str>,
     pub session: Session,
     pub session_keys: BTreeSet<&'static str>,
+    pub approval: Approval,
+    pub approval_keys: BTreeSet<&'static str>,
 }
 
 impl Overrides {
@@ -75,6 +91,11 @@ impl Overrides {
         for (name, copy) in &SESSION {
             if self.session_keys.contains(name) {
                 copy(&mut settings.session, &self.session);
+            }
+        }
+        for (name, copy) in &APPROVAL {
+            if self.approval_keys.contains(name) {
+                copy(&mut settings.approval, &self.approval);
             }
         }
     }

@@ -19,7 +19,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{
-    Content, DisplayEvent, DoneEvent, MimeBundle, OutcomeForm, OutputEvent, StartedEvent, ValueInfo,
+    AwaitingApprovalEvent, Content, DisplayEvent, DoneEvent, MimeBundle, OutcomeForm, OutputEvent,
+    StartedEvent, ValueInfo,
 };
 use vivarium_engine::budget::{Account, Full, Reserved};
 use vivarium_engine::session::execution_log::{
@@ -115,7 +116,7 @@ impl IntoResponses for ShownOrFollowed {
 pub(super) fn described() -> MediaType {
     let text = ObjectBuilder::new().schema_type(Type::String).description(Some(
         "Server-sent events, each with its number as `id`, its name as `event`, and JSON as \
-         `data`: `started` (StartedEvent), `stdout` and `stderr` (OutputEvent), `display` \
+         `data`: `awaiting_approval` (AwaitingApprovalEvent), `started` (StartedEvent), `stdout` and `stderr` (OutputEvent), `display` \
          (DisplayEvent), `result` (ValueInfo), `error` (the `exception` of an Outcome), and as \
          the last `done` (DoneEvent).",
     ));
@@ -164,6 +165,7 @@ pub(super) fn respond(
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Data<'a> {
+    AwaitingApproval(&'a AwaitingApprovalEvent),
     Started(StartedEvent<'a>),
     Output(OutputEvent<'a>),
     Display(DisplayEvent<'a>),
@@ -206,6 +208,9 @@ fn encode_one(event: &Event, content: Content, frame: &mut Vec<u8>) {
                 session_id: Cow::Borrowed(session_id),
             }),
         ),
+        EventKind::AwaitingApproval(awaiting) => {
+            ("awaiting_approval", Data::AwaitingApproval(awaiting))
+        }
         EventKind::Output(stream, text) => {
             let name = match stream {
                 Stream::Stdout => "stdout",

@@ -22,6 +22,9 @@ pub(super) struct OptionalJson<T>(pub(super) T, pub(super) Reservation);
 /// The JSON of an administrator, or what stands for none: small, and no tenant's.
 pub(super) struct AdminJson<T>(pub(super) T);
 
+/// The JSON of somebody who decides: small, and not left out.
+pub(super) struct DecisionJson<T>(pub(super) T);
+
 /// The id in a path. An id that can not be decoded is an unknown session.
 pub(super) struct Id(pub(super) String);
 
@@ -78,19 +81,35 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for AdminJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        let (mut body, mut bytes) = (Pieces::new(body), Vec::new());
-        while let Some(data) = body.next().await? {
-            if bytes.len() + data.len() > MAX_ADMIN_BYTES {
-                return Err(too_large(MAX_ADMIN_BYTES));
-            }
-            bytes.extend_from_slice(&data);
+        match small_body(request).await? {
+            None => Ok(Self(T::default())),
+            Some(bytes) => Ok(Self(parse(&bytes)?)),
         }
-        match bytes.is_empty() {
-            true => Ok(Self(T::default())),
-            false if is_json(&parts.headers) => Ok(Self(parse(&bytes)?)),
-            false => Err(unsupported_type()),
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<Shared> for DecisionJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
+        Ok(Self(parse(&small_body(request).await?.unwrap_or_default())?))
+    }
+}
+
+/// A body of JSON that is small, and no tenant's; `None` if there is none.
+async fn small_body(request: Request) -> Result<Option<Vec<u8>>, Problem> {
+    let (parts, body) = request.into_parts();
+    let (mut body, mut bytes) = (Pieces::new(body), Vec::new());
+    while let Some(data) = body.next().await? {
+        if bytes.len() + data.len() > MAX_ADMIN_BYTES {
+            return Err(too_large(MAX_ADMIN_BYTES));
         }
+        bytes.extend_from_slice(&data);
+    }
+    match bytes.is_empty() {
+        true => Ok(None),
+        false if is_json(&parts.headers) => Ok(Some(bytes)),
+        false => Err(unsupported_type()),
     }
 }
 

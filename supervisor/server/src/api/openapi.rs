@@ -7,8 +7,8 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use vivarium_api_types::{
-    DisplayEvent, DoneEvent, ExecutionInfo, FileEventInfo, Outcome, OutputEvent, StartedEvent,
-    ValueInfo,
+    AwaitingApprovalEvent, DisplayEvent, DoneEvent, ExecutionInfo, FileEventInfo, Outcome,
+    OutputEvent, StartedEvent, ValueInfo,
 };
 
 use super::{problem, routes};
@@ -29,6 +29,7 @@ mod properties;
         ExecutionInfo,
         Outcome,
         ValueInfo,
+        AwaitingApprovalEvent,
         StartedEvent,
         OutputEvent,
         DisplayEvent,

@@ -140,10 +140,13 @@ impl From<EngineError> for Problem {
             EngineError::UnknownSession(_)
             | EngineError::UnknownContext(_)
             | EngineError::UnknownExecution(_)
+            | EngineError::UnknownApproval(_)
             | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
+            EngineError::ExecutionsDenied => StatusCode::FORBIDDEN,
             EngineError::Conflict(_)
             | EngineError::ContextExists(_)
             | EngineError::MainContext
+            | EngineError::ApprovalEnded(_)
             | EngineError::Busy
             | EngineError::NotRunning(_)
             | EngineError::NoStdin

@@ -6,6 +6,7 @@ use utoipa_axum::router::OpenApiRouter;
 use super::{Problem, Shared};
 
 mod admin;
+mod approvals;
 mod assist;
 mod commands;
 mod contexts;
@@ -34,5 +35,6 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(ports::routes())
         .merge(watch::routes())
         .merge(host::routes())
+        .merge(approvals::routes())
         .merge(admin::routes())
 }

@@ -40,6 +40,11 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
     }
     errors.extend(settings.egress_errors());
     errors.extend(settings.packages_errors());
+    let webhook = &settings.approval.webhook;
+    if webhook.url.is_some() && webhook.secret.is_none() {
+        let why = "needs webhook_secret_file or webhook_secret_credential";
+        errors.push(("approval.webhook_url".to_owned(), why.to_owned()));
+    }
     for (name, environment) in &settings.environments {
         let size = environment.pool_size;
         if let Some(low) = environment.pool_low.filter(|low| *low > size) {

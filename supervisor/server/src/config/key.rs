@@ -3,8 +3,8 @@
 use std::fmt;
 
 use vivarium_engine::settings::{
-    Audit, Egress, Environment, Homes, Overrides, Packages, Preview, Sandbox, Server, Session,
-    Tenant, TenantSources, Usage,
+    Approval, Audit, Egress, Environment, Homes, Overrides, Packages, Preview, Sandbox, Server,
+    Session, Tenant, TenantSources, Usage,
 };
 
 use crate::config::host::Host;
@@ -27,6 +27,8 @@ pub enum Section {
     Egress,
     /// `[packages]`
     Packages,
+    /// `[approval]`
+    Approval,
     /// `[audit]`
     Audit,
     /// `[usage]`
@@ -41,11 +43,13 @@ pub enum Section {
     TenantSandbox,
     /// `[tenant.session]`
     TenantSession,
+    /// `[tenant.approval]`
+    TenantApproval,
 }
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
@@ -53,6 +57,7 @@ impl Section {
         Self::Homes,
         Self::Egress,
         Self::Packages,
+        Self::Approval,
         Self::Audit,
         Self::Usage,
         Self::Environments,
@@ -60,6 +65,7 @@ impl Section {
         Self::Tenant,
         Self::TenantSandbox,
         Self::TenantSession,
+        Self::TenantApproval,
     ];
 
     #[must_use]
@@ -72,6 +78,7 @@ impl Section {
             Self::Homes => "homes",
             Self::Egress => "egress",
             Self::Packages => "packages",
+            Self::Approval => "approval",
             Self::Audit => "audit",
             Self::Usage => "usage",
             Self::Environments => "environments",
@@ -79,6 +86,7 @@ impl Section {
             Self::Tenant => "tenant",
             Self::TenantSandbox => "tenant.sandbox",
             Self::TenantSession => "tenant.session",
+            Self::TenantApproval => "tenant.approval",
         }
     }
 
@@ -94,6 +102,7 @@ impl Section {
         match self {
             Self::TenantSandbox => Some(Self::Sandbox),
             Self::TenantSession => Some(Self::Session),
+            Self::TenantApproval => Some(Self::Approval),
             _ => None,
         }
     }
@@ -126,6 +135,9 @@ impl Section {
             Self::Preview => {
                 "Servers in sessions, shown to browsers: see [ports](api.md#ports). Each port of each \
                  session gets an origin of its own, so that pages of one can do nothing to another."
+            }
+            Self::Approval => {
+                "What somebody has to allow before it happens: see [approvals](approvals.md)."
             }
             Self::Audit => "Who had what executed: see the [audit log](audit.md).",
             Self::Homes => "Files that outlive sessions: see [homes and volumes](homes.md).",
@@ -169,6 +181,9 @@ impl Section {
             }
             Self::TenantSession => {
                 "Values of `[session]` for one tenant, in place of those for all."
+            }
+            Self::TenantApproval => {
+                "Values of `[approval]` for one tenant, in place of those for all."
             }
         }
     }
@@ -278,6 +293,7 @@ pub enum Setter {
     Homes(Set<Homes>),
     Egress(Set<Egress>),
     Packages(Set<Packages>),
+    Approval(Set<Approval>),
     Audit(Set<Audit>),
     Usage(Set<Usage>),
     Environment(Set<Environment>),
@@ -287,6 +303,8 @@ pub enum Setter {
     TenantSandbox(Set<Sandbox>),
     /// A value of `[session]` for one tenant.
     TenantSession(Set<Session>),
+    /// A value of `[approval]` for one tenant.
+    TenantApproval(Set<Approval>),
 }
 
 /// Writes a value that replaces another section's for a tenant.
@@ -303,6 +321,10 @@ pub(crate) fn set_override(
         Setter::TenantSession(set) => {
             set(&mut overrides.session, value)?;
             overrides.session_keys.insert(key.name);
+        }
+        Setter::TenantApproval(set) => {
+            set(&mut overrides.approval, value)?;
+            overrides.approval_keys.insert(key.name);
         }
         _ => {}
     }
@@ -333,6 +355,7 @@ impl Key {
             Setter::Homes(_) => Section::Homes,
             Setter::Egress(_) => Section::Egress,
             Setter::Packages(_) => Section::Packages,
+            Setter::Approval(_) => Section::Approval,
             Setter::Audit(_) => Section::Audit,
             Setter::Usage(_) => Section::Usage,
             Setter::Environment(_) => Section::Environments,
@@ -340,6 +363,7 @@ impl Key {
             Setter::Tenant(_) => Section::Tenant,
             Setter::TenantSandbox(_) => Section::TenantSandbox,
             Setter::TenantSession(_) => Section::TenantSession,
+            Setter::TenantApproval(_) => Section::TenantApproval,
         }
     }
 

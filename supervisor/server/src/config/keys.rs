@@ -1,6 +1,7 @@
 //! Every key of the configuration, declared once. The parser, the environment variables, the
 //! sample file, docs/configuration.md and `vivarium config show` all read these declarations.
 
+mod approval;
 mod audit;
 mod egress;
 mod environments;
@@ -21,8 +22,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Audit, Egress, Homes, LogFormat, Mode, Overrides, Packages, Preview, Sandbox,
-    Server, Session, Settings, TenantSources, Usage,
+    AgentBinary, Approval, Audit, Egress, Homes, LogFormat, Mode, Overrides, Packages, Preview,
+    Sandbox, Server, Session, Settings, TenantSources, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -47,6 +48,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Homes => homes::KEYS,
         Section::Egress => egress::KEYS,
         Section::Packages => packages::KEYS,
+        Section::Approval => approval::KEYS,
         Section::Audit => audit::KEYS,
         Section::Usage => usage::KEYS,
         Section::Environments => environments::KEYS,
@@ -54,6 +56,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Tenant => tenant::KEYS,
         Section::TenantSandbox => &tenant_overrides::SANDBOX,
         Section::TenantSession => &tenant_overrides::SESSION,
+        Section::TenantApproval => &tenant_overrides::APPROVAL,
     }
 }
 
@@ -76,11 +79,12 @@ pub(crate) fn later(path: &str) -> Option<&'static str> {
 
 /// Where a key belongs that stands in a `[[tenant]]` or one of its tables, and is none there.
 pub(crate) fn misplaced(section: Section, name: &str) -> Option<&'static str> {
-    let tables = [Section::TenantSandbox, Section::TenantSession];
+    let tables = [Section::TenantSandbox, Section::TenantSession, Section::TenantApproval];
     if section == Section::Tenant {
         let table = tables.into_iter().find(|table| find(*table, name).is_some())?;
         return Some(match table {
             Section::TenantSandbox => "it belongs into [tenant.sandbox], below this [[tenant]]",
+            Section::TenantApproval => "it belongs into [tenant.approval], below this [[tenant]]",
             _ => "it belongs into [tenant.session], below this [[tenant]]",
         });
     }
@@ -154,6 +158,7 @@ pub(crate) fn blank() -> Settings {
         },
         egress: Egress::default(),
         packages: Packages::default(),
+        approval: Approval::default(),
         usage: Usage { flush_interval: Duration::ZERO, keep: Duration::ZERO },
         environments: BTreeMap::new(),
         tenant_sources: TenantSources::default(),
@@ -165,9 +170,9 @@ pub(crate) fn blank() -> Settings {
 
 /// Overrides that replace nothing.
 pub(crate) fn no_overrides() -> Box<Overrides> {
-    let Settings { sandbox, session, .. } = blank();
-    let (sandbox_keys, session_keys) = Default::default();
-    Box::new(Overrides { sandbox, sandbox_keys, session, session_keys })
+    let Settings { sandbox, session, approval, .. } = blank();
+    let (sandbox_keys, session_keys, approval_keys) = Default::default();
+    Box::new(Overrides { sandbox, sandbox_keys, session, session_keys, approval, approval_keys })
 }
 
 /// Stores a value, or reports why it does not fit.

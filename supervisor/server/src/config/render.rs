@@ -93,7 +93,7 @@ fn describe(text: &mut String, key: &Key) {
     let names = variable.iter().map(String::as_str).chain(key.flag);
     let names = names.map(|name| format!("`{name}` · ")).collect::<String>();
     let reloads = match (key.reloads, key.section()) {
-        (true, Section::Tenant) => "applies at once",
+        (true, Section::Tenant | Section::Approval) => "applies at once",
         (true, _) => "applies to new sessions",
         (false, _) => "needs a restart",
     };

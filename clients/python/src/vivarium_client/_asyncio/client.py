@@ -19,6 +19,7 @@ from .._core.stream import Stream
 from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
 from ..models.names import Keep, SessionState
 from .admin import AsyncAdmin
+from .approvals import AsyncApprovals
 from .session import AsyncSession, Opening
 from .stored import AsyncHomes, AsyncVolumes
 from .stream import AsyncEventStream
@@ -286,6 +287,11 @@ class AsyncClient:
     def admin(self) -> AsyncAdmin:
         """The daemon's administration, for who may."""
         return AsyncAdmin(self._calls)
+
+    @property
+    def approvals(self) -> AsyncApprovals:
+        """Calls that wait until somebody allows or denies them."""
+        return AsyncApprovals(self._calls)
 
     @property
     def homes(self) -> AsyncHomes:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from ..errors import UnexpectedAnswer
-from ..events import Display, Done, ErrorEvent, Event, Result, Started, Stderr, Stdout
+from ..events import (
+    AwaitingApproval,
+    Display,
+    Done,
+    ErrorEvent,
+    Event,
+    Result,
+    Started,
+    Stderr,
+    Stdout,
+)
 from ..models.media import Representations, Value
 from ..models.outcome import ExceptionInfo, Outcome
 from .outputs import Outputs
@@ -30,6 +40,15 @@ class Collector:
         if read is None:
             return None
         return read(self, number, Reader.parse(message.data.encode(), f"event {message.event}"))
+
+    def _awaiting_approval(self, number: int, reader: Reader) -> Event:
+        return AwaitingApproval(
+            number,
+            reader.required_text("execution_id"),
+            reader.required_text("session_id"),
+            reader.required_text("approval_id"),
+            reader.time("expires_at"),
+        )
 
     def _started(self, number: int, reader: Reader) -> Event:
         return Started(
@@ -103,6 +122,7 @@ class Collector:
 
 
 _READ: dict[str, Callable[[Collector, int, Reader], Event]] = {
+    "awaiting_approval": Collector._awaiting_approval,
     "started": Collector._started,
     "stdout": Collector._stdout,
     "stderr": Collector._stderr,

@@ -7,6 +7,7 @@ from typing import Generic, Optional, TypeVar
 
 from ..models import (
     AdminTenant,
+    Approval,
     ContextInfo,
     ExecutionSummary,
     FileEntry,
@@ -43,6 +44,11 @@ def admin_tenants(reader: Reader) -> list[AdminTenant]:
 
 def usage_rows(reader: Reader) -> list[UsageRow]:
     return [UsageRow._read(row) for row in reader.objects("rows")]
+
+
+def approval_page(reader: Reader) -> Page[Approval]:
+    entries = [Approval._read(one) for one in reader.objects("approvals")]
+    return Page(entries, reader.optional_text("next"))
 
 
 def context_list(reader: Reader) -> list[ContextInfo]:

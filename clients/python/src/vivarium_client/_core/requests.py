@@ -10,7 +10,16 @@ from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
 from ..models.home import VolumeMount
-from ..models.names import AnswerFormat, ContentForm, Format, HomeKind, Keep, Network, SessionState
+from ..models.names import (
+    AnswerFormat,
+    ContentForm,
+    Format,
+    HomeKind,
+    Keep,
+    Network,
+    Remember,
+    SessionState,
+)
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, merge_patch, patch, path, post
@@ -352,6 +361,27 @@ def usage(
     times = {"from": start, "to": end}
     given = {name: None if at is None else _time(at) for name, at in times.items()}
     return get(path("admin", "usage"), {**given, "period": period, "tenant": tenant})
+
+
+def approvals(after: Optional[str], everything: bool) -> Request:
+    """GET /v1/approvals"""
+    query = {"all": "true" if everything else None, "after": after}
+    return get(path("approvals"), query)
+
+
+def approval(id: str) -> Request:
+    """GET /v1/approvals/{id}"""
+    return get(path("approvals", id))
+
+
+def decide(
+    id: str, decision: Literal["allow", "deny"], remember: Optional[Remember], reason: Optional[str]
+) -> Request:
+    """POST /v1/approvals/{id}"""
+    # Sent again it would find the call decided.
+    fields = {"decision": decision, "remember": remember, "reason": reason}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return post(path("approvals", id), given)
 
 
 def homes() -> Request:

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Optional
 
 from ..errors import ApiError, TransportError
-from ..events import Done, Event, Started
+from ..events import AwaitingApproval, Done, Event, Started
 from ..models.outcome import Outcome
 from . import requests
 from .calls import Calls
@@ -113,7 +113,7 @@ class Stream:
             event = self._collector.event(number, message)
             self.last_number = number
             self._retries.begin_anew()
-            if isinstance(event, Started):
+            if isinstance(event, (AwaitingApproval, Started)):
                 self.session_id, self.execution_id = event.session_id, event.execution_id
             if event is not None:
                 self._ready.append(event)

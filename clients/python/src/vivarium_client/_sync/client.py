@@ -20,6 +20,7 @@ from .._core.transport import run
 from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
 from ..models.names import Keep, SessionState
 from .admin import Admin
+from .approvals import Approvals
 from .session import Session
 from .stored import Homes, Volumes
 from .stream import EventStream
@@ -282,6 +283,11 @@ class Client:
     def admin(self) -> Admin:
         """The daemon's administration, for who may."""
         return Admin(self._calls)
+
+    @property
+    def approvals(self) -> Approvals:
+        """Calls that wait until somebody allows or denies them."""
+        return Approvals(self._calls)
 
     @property
     def homes(self) -> Homes:

@@ -12,6 +12,7 @@ from .admin import (
     TokenInfo,
     UsageRow,
 )
+from .approval import Approval, ApprovalEgress, ApprovalExecution
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
@@ -43,6 +44,9 @@ from .workspace import Completeness, Completion, Completions, FileEntry, FileEve
 __all__ = [
     "AdminStatus",
     "AdminTenant",
+    "Approval",
+    "ApprovalEgress",
+    "ApprovalExecution",
     "Capacity",
     "Cause",
     "ChangedFile",

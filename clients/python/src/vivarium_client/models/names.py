@@ -51,6 +51,8 @@ Cause = Union[
         "kernel_start",
         "agent",
         "unknown",
+        "approval_denied",
+        "approval_timeout",
     ],
     str,
 ]
@@ -61,7 +63,12 @@ Survival = Union[Literal["preserved", "lost"], str]
 
 ExecutionKind = Union[Literal["code", "command"], str]
 
-ExecutionState = Union[Literal["queued", "running", "done"], str]
+ExecutionState = Union[Literal["queued", "awaiting_approval", "running", "done"], str]
+
+ApprovalState = Union[Literal["pending", "allowed", "denied", "timed_out", "withdrawn"], str]
+
+Remember = Literal["nothing", "session", "tenant"]
+"""How much is remembered of an approval."""
 
 SessionState = Union[
     Literal["starting", "idle", "running", "interrupting", "replacing", "closed"],

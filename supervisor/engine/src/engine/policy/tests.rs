@@ -15,7 +15,14 @@ fn at(limit: u64) -> Limit {
 
 fn overrides(change: impl FnOnce(&mut Overrides)) -> Tenant {
     let Settings { sandbox, session, .. } = settings();
-    let mut own = Overrides { sandbox, session, sandbox_keys: [].into(), session_keys: [].into() };
+    let mut own = Overrides {
+        sandbox,
+        session,
+        sandbox_keys: [].into(),
+        session_keys: [].into(),
+        approval: Default::default(),
+        approval_keys: [].into(),
+    };
     change(&mut own);
     Tenant { overrides: Some(Box::new(own)), ..tenant("t") }
 }

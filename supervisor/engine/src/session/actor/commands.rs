@@ -12,6 +12,7 @@ use vivarium_protocol::outcome::{Cause, State};
 
 use super::beside::MAX_COMMANDS;
 use super::{Actor, Context, End, Step, Stop};
+use crate::approvals::Asked;
 use crate::quotas::{Exceeded, Quota, RETRY_AFTER};
 use crate::session::execution::Kind;
 use crate::session::port::ConnectCommand;
@@ -60,6 +61,7 @@ impl Actor {
                 Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
             },
             Command::WhenIdle(reply) => {
+                self.end_awaiting();
                 self.idle_waiters.push(reply);
                 self.dispatch_all()
             }
@@ -97,14 +99,30 @@ impl Actor {
                 return Step::Continue(());
             }
         }
+        let asked = match is_assist {
+            true => Asked::Allowed,
+            false => self.ask_approval(self.last_number + 1, &execution),
+        };
+        if matches!(asked, Asked::TooMany) {
+            let exceeded = Exceeded { quota: Quota::MaxWaiting, retry_after: RETRY_AFTER };
+            execution.writer.refuse(Refusal::OverQuota(exceeded));
+            return Step::Continue(());
+        }
         let last = if is_assist { &mut self.last_question } else { &mut self.last_number };
         *last += 1;
         let number = *last;
         if !is_assist {
             self.launch.results.add(&self.session.identity, number, execution.writer.log());
         }
-        execution.writer.queued(number);
         (execution.number, execution.queued_at) = (number, Instant::now());
+        match asked {
+            Asked::Waiting(waiting) => self.await_approval(&mut execution, waiting),
+            Asked::Denied => {
+                self.denied_by_rule(execution);
+                return Step::Continue(());
+            }
+            Asked::Allowed | Asked::TooMany => execution.writer.queued(number),
+        }
         if let Some(context) = self.contexts.get_mut(context) {
             context.queue.push_back(execution);
         }
@@ -189,10 +207,7 @@ impl Actor {
             }
             (None, _) => None,
         };
-        let Some(running) = found else {
-            discard(reply.send(None), "who asked may be gone");
-            return Step::Continue(());
-        };
+        let Some(running) = found else { return self.interrupt_waiting_call(execution, reply) };
         running.interrupts.push(sender);
         running.stop.get_or_insert(Stop::User);
         let execution = running.number;

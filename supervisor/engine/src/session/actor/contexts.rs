@@ -313,7 +313,7 @@ impl Actor {
     }
 
     /// Interrupts this execution; without one the code that a context runs, or else, in the first, the
-    /// command that was started last and that somebody waits for.
+    /// command that was started last and that somebody waits for; and else what waits for approval.
     pub(super) fn target(
         &self,
         execution: Option<ExecutionNumber>,
@@ -324,7 +324,9 @@ impl Actor {
         }
         let number = self.open_context(context)?;
         let running = self.contexts.get(number)?.running.as_ref().map(|running| running.number);
-        running.or_else(|| if context.is_none() { self.last_foreground_command() } else { None })
+        running
+            .or_else(|| if context.is_none() { self.last_foreground_command() } else { None })
+            .or_else(|| self.next_awaiting(number))
     }
 
     pub(super) fn list_contexts(&self) -> Vec<vivarium_api_types::ContextInfo> {

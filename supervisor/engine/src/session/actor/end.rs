@@ -64,6 +64,8 @@ impl Actor {
                 self.never_ran(queued, end.cause, &end.detail, State::Lost);
             }
         }
+        let who = &self.session.identity;
+        self.launch.approvals.forget_session(&who.tenant, &who.id);
         audited::ended(&self.session, &self.launch.observer, end.cause, !unborn);
         let Self { channel, resources, sequence, mut contexts, launch, .. } = self;
         let accounting = std::mem::take(&mut contexts.first_mut().accounting);

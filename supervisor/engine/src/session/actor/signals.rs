@@ -19,6 +19,14 @@ impl Actor {
         let runs = self.commands.contains_key(&number);
         let waits = !runs && self.waits(number);
         discard(reply.send(runs || waits), "who asked may be gone");
+        // One that never began has no handler: the default action of these is to end it (signal(7)).
+        let ends = matches!(
+            signal,
+            Signal::SIGINT | Signal::SIGTERM | Signal::SIGKILL | Signal::SIGHUP | Signal::SIGQUIT
+        );
+        if waits && ends && self.interrupt_awaiting(number) {
+            return self.dispatch_all();
+        }
         if waits {
             // As the host's kernel keeps one that is blocked: once, however often it was sent.
             let early = std::mem::take(&mut self.early_signals).into_iter();

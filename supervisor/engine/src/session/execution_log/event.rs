@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vivarium_api_types::{Outcome, ValueInfo};
+use vivarium_api_types::{AwaitingApprovalEvent, Outcome, ValueInfo};
 use vivarium_protocol::message::Stream;
 use vivarium_protocol::outcome::{Display, Exception};
 
@@ -28,6 +28,8 @@ pub enum EventKind {
         execution_id: String,
         session_id: String,
     },
+    /// It waits until somebody allows it.
+    AwaitingApproval(AwaitingApprovalEvent),
     Output(Stream, String),
     Display(Arc<Display>),
     Value(Arc<ValueInfo>),
@@ -64,7 +66,7 @@ impl EventKind {
     /// Bytes it takes. An outcome is counted where it is kept.
     pub(super) fn bytes(&self) -> usize {
         let content = match self {
-            Self::Started { .. } | Self::Done { .. } => 0,
+            Self::Started { .. } | Self::AwaitingApproval(_) | Self::Done { .. } => 0,
             Self::Output(_, text) => text.len(),
             Self::Display(display) => {
                 let parts = display.mime.iter();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use vivarium_api_types::Outcome;
+use vivarium_api_types::{AwaitingApprovalEvent, Outcome};
 use vivarium_protocol::message::ExecutionNumber;
 
 use super::event::EventKind;
@@ -50,6 +50,23 @@ impl LogWriter {
 
     pub fn queued(&self, number: ExecutionNumber) {
         self.log.stage.send_replace(Stage::Queued(number));
+    }
+
+    /// It waits for its turn, and until somebody allows it.
+    pub fn awaits_approval(
+        &self,
+        number: ExecutionNumber,
+        session_id: &str,
+        approval_id: &str,
+        expires_at: Timestamp,
+    ) {
+        self.push(EventKind::AwaitingApproval(AwaitingApprovalEvent {
+            execution_id: number.to_string(),
+            session_id: session_id.to_owned(),
+            approval_id: approval_id.to_owned(),
+            expires_at,
+        }));
+        self.log.stage.send_replace(Stage::AwaitingApproval(number));
     }
 
     pub fn started(&self, number: ExecutionNumber, session_id: &str) {

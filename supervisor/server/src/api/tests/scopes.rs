@@ -18,6 +18,7 @@ fn one_tenant() -> Settings {
         token("read", &[Scope::Read], Some(Timestamp::MAX)),
         token("run", &[Scope::Run], None),
         token("admin", &[Scope::Admin], None),
+        token("approve", &[Scope::Approve], None),
         token("expired", &[Scope::Run, Scope::Admin], past),
     ];
     let mut settings = settings();
@@ -49,14 +50,22 @@ async fn operations(server: &Server) -> Vec<(String, String)> {
 #[tokio::test]
 async fn no_token_does_what_it_is_not_for_on_any_route() {
     let server = start(one_tenant());
-    let mut counts = [0; 3];
+    let mut counts = [0; 4];
     for (method, path) in operations(&server).await {
         if method == "DELETE" {
             continue;
         }
         let is_admin = path.starts_with("/v1/admin/");
         let is_read = method == "GET" && !is_admin && !path.contains("/ports/");
-        let allowed = [("read", is_read), ("run", !is_admin), ("admin", is_admin)];
+        // An administrator sees and decides the calls of all tenants that wait.
+        let is_approval = path.starts_with("/v1/approvals");
+        let decides = is_approval && method == "POST";
+        let allowed = [
+            ("read", is_read),
+            ("run", !is_admin && !decides),
+            ("admin", is_admin || is_approval),
+            ("approve", is_read || decides),
+        ];
         for (index, (token, is_allowed)) in allowed.into_iter().enumerate() {
             let answer = server.with(token, &method, &path, "").await;
             if is_allowed {
@@ -67,6 +76,8 @@ async fn no_token_does_what_it_is_not_for_on_any_route() {
             assert_eq!(answer.problem(), (403, "scope_required".into()), "{token} {method} {path}");
             let needed = if is_admin {
                 "admin"
+            } else if decides {
+                "approve"
             } else if is_read {
                 "read"
             } else {

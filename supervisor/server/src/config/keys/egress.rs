@@ -45,13 +45,7 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Addresses and networks (`10.1.0.0/16`) that sessions may connect to although they are \
               private or the host's own, for names in `allow`. Whatever listens there sees \
               connections of the daemon's host.",
-        set: Setter::Egress(|egress, value| {
-            let networks = value
-                .texts()?
-                .into_iter()
-                .map(|text| text.parse::<Network>().map_err(|error| unfit(text, &error)));
-            put(&mut egress.allow_addresses, networks.collect())
-        }),
+        set: Setter::Egress(|egress, value| put(&mut egress.allow_addresses, networks(value))),
     },
     Key {
         name: "passt",
@@ -165,6 +159,12 @@ pub(super) fn entries(value: &Value) -> Result<Vec<Allow>, ValueError> {
     texts.map(|text| text.parse().map_err(|error| unfit(text, &error))).collect()
 }
 
+/// Addresses and networks.
+pub(super) fn networks(value: &Value) -> Result<Vec<Network>, ValueError> {
+    let texts = value.texts()?.into_iter();
+    texts.map(|text| text.parse::<Network>().map_err(|error| unfit(text, &error))).collect()
+}
+
 /// `[[tenant.secret]]`
 pub(super) fn secrets(value: &Value) -> Result<Vec<TenantSecret>, ValueError> {
     value.tables()?.into_iter().map(secret).collect()
@@ -207,7 +207,7 @@ fn secret(table: &[(String, Value)]) -> Result<TenantSecret, ValueError> {
 }
 
 /// As systemd names them: systemd.exec(5), `LoadCredential=`.
-fn credential_name(text: &str) -> Result<String, ValueError> {
+pub(super) fn credential_name(text: &str) -> Result<String, ValueError> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
     if is_name {
         Ok(text.to_owned())

@@ -64,8 +64,8 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: true,
         doc: "Tokens with more said about them, each an entry `[[tenant.token]]` of `hash` (as in \
-              `token_sha256`), `scopes` (of `read`, `run`, which includes `read`, and `admin`, which \
-              is for the whole daemon and includes neither; `[\"run\"]` if not given), `expires` (a \
+              `token_sha256`), `scopes` (of `read`, `run`, which includes `read`, `approve`, which \
+              includes `read`, and `admin`, which is for the whole daemon and includes nothing else; `[\"run\"]` if not given), `expires` (a \
               time with its offset, such as `2027-01-31T00:00:00Z`) and `name` (for people, logs and \
               `vivarium admin tenants`).",
         set: Setter::Tenant(|tenant, value| {

@@ -1,11 +1,13 @@
-//! `[tenant.sandbox]` and `[tenant.session]`: the keys of `[sandbox]` and `[session]` that a tenant
-//! may have values of its own for. The engine says which.
+//! `[tenant.sandbox]`, `[tenant.session]` and `[tenant.approval]`: the keys of `[sandbox]`,
+//! `[session]` and `[approval]` that a tenant may have values of its own for. The engine says which.
 
 use std::sync::LazyLock;
 
-use vivarium_engine::settings::{overridable_of_sandbox, overridable_of_session};
+use vivarium_engine::settings::{
+    overridable_of_approval, overridable_of_sandbox, overridable_of_session,
+};
 
-use super::{sandbox, session};
+use super::{approval, sandbox, session};
 use crate::config::key::{DefaultValue, Key, Setter};
 
 pub(super) static SANDBOX: LazyLock<Vec<Key>> =
@@ -13,6 +15,9 @@ pub(super) static SANDBOX: LazyLock<Vec<Key>> =
 
 pub(super) static SESSION: LazyLock<Vec<Key>> =
     LazyLock::new(|| of(session::KEYS, overridable_of_session(), "what `[session]` says"));
+
+pub(super) static APPROVAL: LazyLock<Vec<Key>> =
+    LazyLock::new(|| of(approval::KEYS, overridable_of_approval(), "what `[approval]` says"));
 
 fn of(
     keys: &[Key],
@@ -24,6 +29,7 @@ fn of(
         let set = match key.set {
             Setter::Sandbox(set) => Setter::TenantSandbox(set),
             Setter::Session(set) => Setter::TenantSession(set),
+            Setter::Approval(set) => Setter::TenantApproval(set),
             other => other,
         };
         let default = DefaultValue::Unset(otherwise);
@@ -40,6 +46,7 @@ mod tests {
     fn every_name_is_a_key_that_reloads() {
         assert_eq!(SANDBOX.len(), overridable_of_sandbox().count());
         assert_eq!(SESSION.len(), overridable_of_session().count());
+        assert_eq!(APPROVAL.len(), overridable_of_approval().count());
         let of_all = sandbox::KEYS.iter().chain(session::KEYS);
         for key in
             of_all.filter(|key| SANDBOX.iter().chain(&*SESSION).any(|it| it.name == key.name))
