@@ -1,29 +1,31 @@
 //! One connection of a session, from its first byte to its end.
 
-use std::sync::Arc;
-
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use vivarium_egress::allow::{HTTP_PORT, HTTPS_PORT};
-use vivarium_egress::{Decision, Host, Name, Reason, Rules, Via};
+use vivarium_egress::{Decision, Host, Name, Reason, Via};
 use vivarium_protocol::discard;
 
 use crate::buffered::Buffered;
+use crate::context::Context;
 use crate::dial::{self, Admission};
 use crate::flow::{Asked, Flow};
 use crate::http::head::{Head, HeadError, Target};
 use crate::http::{self, RequestError};
 use crate::packages;
 use crate::relay;
-use crate::shared::Shared;
 use crate::socks::{self, SocksError};
+<<<<<<< HEAD
 use crate::tenant::Tenant;
 use crate::tls::Signer;
+=======
+>>>>>>> 719c513 (Give what a connection of the gate is served with a file of its own)
 use crate::tls::client_hello::{self, HANDSHAKE};
 
 type Client = Buffered<TcpStream>;
 
+<<<<<<< HEAD
 /// What a connection is served with.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
@@ -33,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) flow: Arc<Flow>,
 }
 
+=======
+>>>>>>> 719c513 (Give what a connection of the gate is served with a file of its own)
 /// What a client wants.
 struct Wanted {
     via: Via,

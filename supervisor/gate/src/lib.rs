@@ -13,6 +13,7 @@ mod buffered;
 mod call;
 mod confine;
 mod connection;
+mod context;
 mod control;
 mod dial;
 mod dns;

@@ -19,7 +19,7 @@ use vivarium_protocol::discard;
 
 use crate::Options;
 use crate::buffered::Buffered;
-use crate::connection::Context;
+use crate::context::Context;
 use crate::flow::Asked;
 use crate::http::{self, head::Framing, head::Head};
 use upstream::Upstream;

@@ -16,7 +16,8 @@ use vivarium_egress::message::Authority;
 use vivarium_egress::{FromGate, Reason, Rules};
 use vivarium_protocol::discard;
 
-use crate::connection::{self, Context};
+use crate::connection;
+use crate::context::Context;
 use crate::flow::{Flow, Totals};
 use crate::shared::Shared;
 use crate::slots::Slot;

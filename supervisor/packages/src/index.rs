@@ -219,16 +219,17 @@ impl Index {
             return Ok(Answer::file(stored));
         }
         let turn = file.hash.as_ref().map(|hash| self.turns.of(tenant, &hash.to_string()));
-        let _turn = match &turn {
+        let taken = match &turn {
             Some(turn) => turn.wait().await,
             None => None,
         };
-        let _permit = permit(&self.file_permits, tenant, FETCHES_MAX).await;
+        let permit = permit(&self.file_permits, tenant, FETCHES_MAX).await;
         if let Some(stored) = kept() {
             return Ok(Answer::file(stored));
         }
         let (_, answer) = fetch::follow(fetch, url, "*/*").await?;
         let stored = cache.store(tenant, file.hash.as_ref(), answer.body).await?;
+        drop((taken, permit));
         Ok(Answer::file(stored))
     }
 

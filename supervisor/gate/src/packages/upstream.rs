@@ -20,7 +20,7 @@ use vivarium_packages::fetch::Body;
 use vivarium_packages::{Fetch, FetchError, Fetched, Source, Url};
 use vivarium_protocol::discard;
 
-use crate::connection::Context;
+use crate::context::Context;
 use crate::dial;
 use crate::flow::{Asked, Flow};
 

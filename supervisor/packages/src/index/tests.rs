@@ -232,9 +232,9 @@ fn a_flood_of_one_tenant_takes_little_from_another() {
 #[test]
 fn the_cache_keeps_its_size_and_what_was_used_last() {
     let dir = tempfile::tempdir().unwrap();
-    let cache = Cache::open(dir.path(), 40 << 20).unwrap();
+    let cache = Cache::open(dir.path(), 4 << 20).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let contents: Vec<Vec<u8>> = (0..6_u8).map(|byte| vec![byte; 10 << 20]).collect();
+    let contents: Vec<Vec<u8>> = (0..6_u8).map(|byte| vec![byte; 900_000]).collect();
     let hashes: Vec<Hash> = contents.iter().map(|content| Hash::sha256(content)).collect();
     for (content, hash) in contents.into_iter().zip(&hashes) {
         runtime.block_on(cache.store("a", Some(hash), Pieces(content))).map(drop).unwrap();
@@ -243,7 +243,7 @@ fn the_cache_keeps_its_size_and_what_was_used_last() {
     let kept: Vec<_> = hashes.iter().map(|hash| cache.find("a", hash).is_some()).collect();
     assert!(kept[0] && kept[5] && !kept[1], "{kept:?}");
     assert!(kept.iter().filter(|kept| **kept).count() <= 4, "{kept:?}");
-    let huge = runtime.block_on(cache.store("a", None, Pieces(vec![0; 41 << 20])));
+    let huge = runtime.block_on(cache.store("a", None, Pieces(vec![0; 5 << 20])));
     assert!(matches!(huge, Err(FetchError::TooLong(_) | FetchError::Cache(_))), "{huge:?}");
 }
 
