@@ -96,10 +96,11 @@ impl Cache {
         let (mut hasher, mut bytes, mut counted) = (Hasher::like(hash), 0_u64, 0_u64);
         while let Some(next) = body.next().await? {
             hasher.update(&next);
-            bytes = bytes.saturating_add(u64::try_from(next.len()).unwrap_or(u64::MAX));
+            let len = u64::try_from(next.len()).unwrap_or(u64::MAX);
+            bytes = bytes.saturating_add(len);
             if bytes > counted {
                 counted = bytes.saturating_add(self.step_bytes());
-                self.make_room(&dir, self.step_bytes()).map_err(failed)?;
+                self.make_room(&dir, self.step_bytes().saturating_add(len)).map_err(failed)?;
             }
             if bytes > self.tenant_max() {
                 return Err(FetchError::TooLong(self.tenant_max()));
