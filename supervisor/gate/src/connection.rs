@@ -16,27 +16,10 @@ use crate::http::{self, RequestError};
 use crate::packages;
 use crate::relay;
 use crate::socks::{self, SocksError};
-<<<<<<< HEAD
-use crate::tenant::Tenant;
-use crate::tls::Signer;
-=======
->>>>>>> 719c513 (Give what a connection of the gate is served with a file of its own)
 use crate::tls::client_hello::{self, HANDSHAKE};
 
 type Client = Buffered<TcpStream>;
 
-<<<<<<< HEAD
-/// What a connection is served with.
-pub(crate) struct Context {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) rules: Arc<Rules>,
-    pub(crate) tenant: Arc<Tenant>,
-    pub(crate) signer: Option<Arc<Signer>>,
-    pub(crate) flow: Arc<Flow>,
-}
-
-=======
->>>>>>> 719c513 (Give what a connection of the gate is served with a file of its own)
 /// What a client wants.
 struct Wanted {
     via: Via,

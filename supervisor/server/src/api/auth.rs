@@ -50,7 +50,7 @@ pub(super) fn admit<'a>(
 /// Has the audit log say that somebody was not let in.
 pub(super) fn refused(api: &Shared, parts: &Parts, refusal: &Problem) {
     let has_token = parts.headers.contains_key(header::AUTHORIZATION);
-    let reason = match refusal.code.as_ref() {
+    let reason = match refusal.code {
         "token_expired" => "expired token",
         "scope_required" => "token of another scope",
         _ if has_token => "unknown token",

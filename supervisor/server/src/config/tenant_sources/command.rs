@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, Uid};
+use vivarium_protocol::discard;
 
 use super::ownership::{Owners, Untrusted};
 
@@ -67,43 +68,32 @@ pub(super) fn output(
         // This drops root's other groups too (setgroups(2)).
         command.gid(user.gid.as_raw()).uid(user.uid.as_raw());
     }
-    let mut child = command.spawn()?;
-    let printed = printed(&mut child, within);
-    // Also what it started and left behind.
-    let group = i32::try_from(child.id()).map(Pid::from_raw);
-    if let Ok(group) = group {
-        vivarium_protocol::discard(killpg(group, Signal::SIGKILL), "it is over");
-    }
-    let status = child.wait()?;
-    let bytes = printed?;
-    if !status.success() {
-        return Err(CommandError::Failed(status));
-    }
+    let (bytes, status) = wait_for(command.spawn()?, within)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(CommandError::TooMuch);
+    }
+    if !status.success() {
+        return Err(CommandError::Failed(status));
     }
     String::from_utf8(bytes).map_err(|_| CommandError::NotText)
 }
 
-/// Reads until it prints no more, and waits until it is over.
-fn printed(child: &mut Child, within: Duration) -> Result<Vec<u8>, CommandError> {
-    let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
-    let (sender, read) = mpsc::channel();
+/// Waits for its end, or puts one to it; what it started and left behind goes too.
+fn wait_for(mut child: Child, within: Duration) -> Result<(Vec<u8>, ExitStatus), CommandError> {
+    let group = i32::try_from(child.id()).map(Pid::from_raw);
+    let (sender, ended) = mpsc::channel();
     thread::Builder::new().name("tenants".to_owned()).spawn(move || {
         let mut bytes = Vec::new();
-        let result = stdout.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        vivarium_protocol::discard(sender.send(result.map(|_| bytes)), "nobody waits any more");
+        let stdout = child.stdout.take();
+        let read = stdout.map_or(Ok(0), |it| it.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+        let status = read.and_then(|_| child.wait());
+        discard(sender.send(status.map(|status| (bytes, status))), "nobody waits any more");
     })?;
-    let begun = std::time::Instant::now();
-    let bytes = read.recv_timeout(within).map_err(|_| CommandError::TimedOut(within))??;
-    // It has closed its output; a moment later it should be gone.
-    while bytes.len() as u64 <= MAX_BYTES && child.try_wait()?.is_none() {
-        if begun.elapsed() > within {
-            return Err(CommandError::TimedOut(within));
-        }
-        thread::sleep(Duration::from_millis(5));
+    let ended = ended.recv_timeout(within);
+    if let Ok(group) = group {
+        discard(killpg(group, Signal::SIGKILL), "it is over");
     }
-    Ok(bytes)
+    Ok(ended.map_err(|_| CommandError::TimedOut(within))??)
 }
 
 /// What was printed as TOML; it may be JSON, an object with a list `tenant`.

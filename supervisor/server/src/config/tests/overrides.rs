@@ -19,6 +19,7 @@ fn quotas_are_rates_and_numbers() {
         session_rate: Some(Rate { count: 10, per: 60 * SECOND }),
         execution_rate: Some(Rate { count: 600, per: 5400 * SECOND }),
         transfer_rate: None,
+        egress_rate: None,
         max_executions: at(8),
         max_queued: at(4),
         max_results_mb: 7,
