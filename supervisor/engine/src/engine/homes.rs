@@ -192,10 +192,8 @@ impl Engine {
         let stores = self.stores()?;
         let store = stores.find(tenant, key)?;
         let quota = self.settings().home_quota(tenant);
-        match stores.check(&store, &quota).await {
-            Ok(()) | Err(StoreError::Full { .. }) => Ok((store, quota)),
-            Err(error) => Err(error.into()),
-        }
+        stores.refresh(&store, &quota).await?;
+        Ok((store, quota))
     }
 
     /// Makes a volume.
