@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use vivarium_api_types::ListenAddr;
-use vivarium_client::{Client, Method, Url};
+use vivarium_api_types::{ListenAddr, Token};
+use vivarium_client::{Client, Method, Remote, Url};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -81,6 +81,12 @@ impl Daemon {
     /// A new connection to it, over loopback.
     pub(super) fn client(&self) -> Client {
         Client::new(Url::from(&ListenAddr::Tcp(self.tcp)))
+    }
+
+    /// The same for a tenant.
+    pub(super) fn client_of(&self, token: Token) -> Client {
+        let url = Url::from(&ListenAddr::Tcp(self.tcp));
+        Client::new(Remote { url, token: Some(token) })
     }
 
     /// Its address on loopback.

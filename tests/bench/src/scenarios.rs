@@ -6,12 +6,15 @@
 mod burst;
 mod commands;
 mod concurrent;
+mod egress;
 mod environment;
 mod files;
 mod first_output;
 mod growth;
 mod idle;
 mod image;
+mod neighbours;
+mod outside;
 mod ports;
 mod ready;
 mod requests;
@@ -47,6 +50,8 @@ pub(super) async fn measure(plan: Plan) -> Result<Report, BenchError> {
     report.take("commands", commands::measure(&context).await);
     report.take("terminal", terminal::measure(&context).await);
     report.take("ports", ports::measure(&context).await);
+    report.take("egress", egress::measure(&context).await);
+    report.take("neighbours", neighbours::measure(&context).await);
     report.take("stdout", stdout::measure(&context).await);
     report.take("image", image::measure(&context).await);
     report.take("files", files::measure(&context).await);

@@ -2,16 +2,14 @@
 //! by the same server outside, asked directly.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
 use vivarium_client::Method;
 
-use super::{Context, requests, with_daemon};
+use super::{Context, outside, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
 use crate::{Bar, BenchError, Findings};
@@ -48,9 +46,10 @@ async fn requests(daemon: &Daemon, context: &Context) -> Result<[Samples; 2], Be
     daemon.client().json::<Value>(Method::POST, "/v1/sessions", Some(&session)).await?;
     let command = json!({"argv": ["python3", "-c", SERVER], "background": true});
     let mut inside = requests::command(daemon.client(), SESSION, &command).await?;
-    let port = port(&requests::printed(&mut inside, WHAT).await?)?;
+    let port = outside::port(&requests::printed(&mut inside, WHAT).await?)?;
     let path = format!("/v1/sessions/{SESSION}/ports/{port}/");
-    let (_outside, outside) = server(&context.machine.interpreter).await?;
+    let (_server, port_outside) = outside::server(&context.machine.interpreter, SERVER).await?;
+    let outside = SocketAddr::from((Ipv4Addr::LOCALHOST, port_outside));
 
     let mut samples = [(); 2].map(|()| Samples::default());
     let [direct, proxied] = &mut samples;
@@ -59,28 +58,6 @@ async fn requests(daemon: &Daemon, context: &Context) -> Result<[Samples; 2], Be
         proxied.add_if(turn > 0, first_byte(daemon.address(), &path).await?);
     }
     Ok(samples)
-}
-
-/// The same server as in the session, killed when dropped.
-async fn server(interpreter: &str) -> Result<(Child, SocketAddr), BenchError> {
-    let failed = |source| BenchError::Interpreter { interpreter: interpreter.to_owned(), source };
-    let mut child = Command::new(interpreter)
-        .args(["-c", SERVER])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(failed)?;
-    let mut line = String::new();
-    if let Some(printed) = child.stdout.take() {
-        BufReader::new(printed).read_line(&mut line).await.map_err(failed)?;
-    }
-    let port = port(&line)?;
-    Ok((child, (Ipv4Addr::LOCALHOST, port).into()))
-}
-
-fn port(printed: &str) -> Result<u16, BenchError> {
-    printed.trim().parse().map_err(|_| requests::unexpected("the server's port", &printed))
 }
 
 async fn first_byte(server: SocketAddr, path: &str) -> Result<Duration, BenchError> {
