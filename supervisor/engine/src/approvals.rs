@@ -25,13 +25,11 @@ mod record;
 mod remembered;
 #[cfg(test)]
 mod tests;
-mod webhook;
 
 use kept::{Calls, Entry};
 pub use question::{ExecutionQuestion, Question, Subject};
 use remembered::Remembered;
 
-use crate::egress::Egress;
 use crate::settings::{Approval, ApprovalRule, Settings, Webhook};
 
 /// Who decided that is no person.
@@ -40,7 +38,7 @@ pub(crate) const BY_CONFIGURATION: &str = "configuration";
 /// Every call that waits or waited, and the rules by which calls do.
 #[derive(Debug)]
 pub struct Approvals {
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     audit: AuditLog,
     rules: RwLock<Rules>,
     inner: Mutex<Inner>,
@@ -136,18 +134,13 @@ impl Approvals {
         }
     }
 
-    /// Has a web service told of calls that wait, if one is configured, through the egress gate.
-    #[expect(clippy::disallowed_methods, reason = "few calls of each tenant wait")]
-    pub fn tell_webhook(self: &Arc<Self>, egress: Arc<Egress>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        self.webhook.get_or_init(|| {
-            tokio::spawn(webhook::run(Arc::downgrade(self), egress, receiver));
-            sender
-        });
+    /// Announces each call that begins to wait, by its id, if a web service is configured.
+    pub(crate) fn announce_to(&self, told: mpsc::UnboundedSender<String>) {
+        self.webhook.get_or_init(|| told);
     }
 
     /// The web service that is told, if any.
-    fn webhook(&self) -> Option<Webhook> {
+    pub(crate) fn webhook(&self) -> Option<Webhook> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         Some(&rules.all.webhook).filter(|webhook| webhook.url.is_some()).cloned()
     }
@@ -159,12 +152,6 @@ impl Approvals {
     /// Has these rules hold from now on: calls that wait although they need not are allowed, and those
     /// that are denied now are.
     pub fn set(&self, settings: &Settings) {
-        let Webhook { url, secret, .. } = &settings.approval.webhook;
-        if let (Some(_), Some(secret)) = (url, secret)
-            && let Err(error) = webhook::key(secret)
-        {
-            tracing::error!("{}", vivarium_protocol::error_chain(&error));
-        }
         let own = settings.tenants.keys().map(|name| (name.clone(), settings.approval_of(name)));
         let rules = Rules { all: settings.approval.clone(), own: own.collect() };
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;

@@ -15,6 +15,7 @@ mod launch;
 mod packages;
 mod rules;
 mod secrets;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -36,6 +37,7 @@ pub use gate::GateError;
 pub use launch::GateLaunch;
 pub use rules::covers;
 pub use secrets::SecretError;
+pub use webhook::tell_webhook;
 
 /// Commands that may wait for the keeper.
 const COMMANDS: usize = 64;

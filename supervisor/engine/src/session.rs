@@ -41,6 +41,7 @@ mod output;
 mod pooled;
 pub mod port;
 mod processes;
+pub(crate) mod question;
 pub mod registry;
 mod results;
 mod state;

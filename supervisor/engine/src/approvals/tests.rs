@@ -6,6 +6,7 @@ use vivarium_protocol::policy::Network;
 
 use super::*;
 use crate::engine::testing::{settings, tenant};
+use crate::session::question::of_execution;
 use crate::session::{Identity, WorkSpec};
 
 fn approvals(change: impl FnOnce(&mut Approval)) -> Arc<Approvals> {
@@ -43,7 +44,7 @@ fn question(session: &str, code: &str) -> Question {
         survives_reset: false,
         context: None,
     };
-    Question::of_execution(&who, 1, &spec)
+    of_execution(&who, 1, &spec)
 }
 
 fn ask(approvals: &Arc<Approvals>, session: &str, code: &str) -> Asked {

@@ -21,7 +21,7 @@ use crate::backend::linux::Linux;
 use crate::backend::{Backend, id_namespace, ids::IdPool};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
-use crate::egress::{Accounting, Egress, GateLaunch};
+use crate::egress::{Accounting, Egress, GateLaunch, tell_webhook};
 use crate::memory::{Memory, Sources};
 use crate::passt::{self, NoPasta, Pasta};
 use crate::pools::Pools;
@@ -124,7 +124,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     let approvals = Arc::new(Approvals::new(Arc::clone(&metrics), audit.clone()));
     let gate = GateLaunch::of(settings);
     let egress = Arc::new(Egress::new(gate, accounting, Arc::clone(&approvals)));
-    approvals.tell_webhook(Arc::clone(&egress));
+    tell_webhook(&approvals, Arc::clone(&egress));
     Ok(Host {
         approvals,
         egress,

@@ -15,8 +15,8 @@ use vivarium_protocol::message::ExecutionNumber;
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::{Actor, Step, commands};
-use crate::approvals::{Asked, Decided, Question, Waiting};
-use crate::session::{Interrupted, QueuedExecution};
+use crate::approvals::{Asked, Decided, Waiting};
+use crate::session::{Interrupted, QueuedExecution, question};
 
 /// Why an execution did not run that a rule denies.
 const DENIED_BY_RULE: &str = "the operator lets this tenant run nothing (approval.executions)";
@@ -51,7 +51,7 @@ impl Actor {
     /// Asks whether something may run that is about to be queued under this number.
     pub(super) fn ask_approval(&self, number: ExecutionNumber, queued: &QueuedExecution) -> Asked {
         let who = &self.session.identity;
-        let question = || Question::of_execution(who, number, &queued.spec);
+        let question = || question::of_execution(who, number, &queued.spec);
         self.launch.approvals.ask(question, &who.tenant)
     }
 

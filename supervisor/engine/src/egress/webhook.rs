@@ -24,8 +24,8 @@ use vivarium_api_types::{
 use vivarium_egress::message::{Call, CallResponse};
 use vivarium_metrics::families::approvals::WebhookResult;
 
-use super::Approvals;
-use crate::egress::Egress;
+use super::Egress;
+use crate::approvals::Approvals;
 use crate::settings::{SecretSource, Webhook};
 
 /// Who decided.
@@ -52,7 +52,7 @@ const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 const MAX_KEY_FILE_BYTES: u64 = 4096;
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum KeyError {
+enum KeyError {
     #[error("approval.webhook_secret_credential: the service has no credential of this name")]
     NoCredential,
     #[error("read the webhook's secret")]
@@ -90,8 +90,16 @@ enum Sent {
     Gone,
 }
 
+/// Has the web service told of calls that wait, if one is configured, through the egress gate.
+#[expect(clippy::disallowed_methods, reason = "few calls of each tenant wait")]
+pub fn tell_webhook(approvals: &Arc<Approvals>, egress: Arc<Egress>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    approvals.announce_to(sender);
+    tokio::spawn(run(Arc::downgrade(approvals), egress, receiver));
+}
+
 /// Tells of each call that begins to wait, until nobody has the approvals any more.
-pub(super) async fn run(
+async fn run(
     approvals: Weak<Approvals>,
     egress: Arc<Egress>,
     mut asked: mpsc::UnboundedReceiver<String>,
@@ -225,7 +233,7 @@ fn signature(key: &[u8], id: &str, second: i64, body: &[u8]) -> String {
 ///
 /// # Errors
 /// [`KeyError`]
-pub(super) fn key(source: &SecretSource) -> Result<Vec<u8>, KeyError> {
+fn key(source: &SecretSource) -> Result<Vec<u8>, KeyError> {
     let path = source.path().ok_or(KeyError::NoCredential)?;
     let mut text = String::new();
     File::open(path)
