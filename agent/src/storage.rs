@@ -1,5 +1,5 @@
-//! `vivarium-agent storage`: reads, measures and removes what is in one home or volume, from outside of
-//! sessions.
+//! `vivarium-agent storage`: reads, measures, seals and removes what is in one home, volume or built
+//! environment, from outside of sessions.
 //!
 //! The files belong to a subordinate id, and their names and kinds are the tenant's: any of them may be
 //! a trap ([`crate::files`]). This process serves one request for one directory, which it was given
@@ -9,6 +9,7 @@
 
 mod measure;
 mod owner;
+mod seal;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -67,6 +68,9 @@ fn serve(table: &DescriptorTable, control: &UnixStream) -> Result<(), Failure> {
             clear(&directory).or_failure("clear the directory")?;
             StorageReply::Cleared
         }
+        StorageOperation::Seal(request) => StorageReply::Sealed(
+            seal::seal(&directory, &request).map_err(|refusal| refusal.to_string()),
+        ),
         StorageOperation::File(operation) => return serve_file(directory, operation, control),
     };
     answer(control, &reply)
@@ -81,6 +85,7 @@ const fn writes(operation: &StorageOperation) -> bool {
         StorageOperation::Clear | StorageOperation::File(FileOperation::Delete { .. }) => true,
         StorageOperation::Prepare { .. }
         | StorageOperation::Measure { .. }
+        | StorageOperation::Seal(_)
         | StorageOperation::File(_) => false,
     }
 }

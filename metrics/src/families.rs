@@ -9,6 +9,7 @@ pub mod audit;
 pub mod buffers;
 pub mod build;
 pub mod egress;
+pub mod environments;
 pub mod executions;
 pub mod homes;
 pub mod http;
@@ -75,6 +76,7 @@ families! {
     output: output::Output,
     ports: ports::Ports,
     egress: egress::Egress,
+    environments: environments::Environments,
     homes: homes::Homes,
     kernels: kernels::Kernels,
     templates: templates::Templates,

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::Endpoint;
 use vivarium_tests::{Daemon, Setup, program};
 
@@ -24,8 +25,12 @@ const HOMES: &str = "allowed = [\"session\", \"tenant\", \"volumes\"]";
 
 #[test]
 fn every_example_works_and_every_call_has_one() {
-    let daemon = Setup::default().config("preview", PREVIEW).config("homes", HOMES).start();
+    if !host::has(&[Requirement::Uv]) {
+        return;
+    }
     let dir = program::temp_dir();
+    let setup = Setup::default().config("preview", PREVIEW).config("homes", HOMES);
+    let daemon = setup.config("builds", &builds(dir.path())).start();
     let calls = dir.path().join("calls");
     put_curl(dir.path(), &daemon, &calls);
     run_examples(
@@ -43,8 +48,12 @@ fn every_example_works_and_every_call_has_one() {
 
 #[test]
 fn every_example_of_the_command_line_works() {
-    let daemon = Setup::default().config("homes", HOMES).start();
+    if !host::has(&[Requirement::Uv]) {
+        return;
+    }
     let dir = program::temp_dir();
+    let daemon =
+        Setup::default().config("homes", HOMES).config("builds", &builds(dir.path())).start();
     fs::create_dir(dir.path().join("bin")).unwrap();
     symlink(program::path("vivarium"), dir.path().join("bin/vivarium")).unwrap();
     let url = format!("unix:{}/api.sock", daemon.dir().display());
@@ -55,6 +64,13 @@ fn every_example_of_the_command_line_works() {
     }
     assert!(dir.path().join(".local/share/man/man1/vivarium-run.1").exists());
     daemon.stop_and_check();
+}
+
+/// Has environments built by a uv that the daemon can read.
+fn builds(dir: &Path) -> String {
+    let uv = dir.join("uv");
+    fs::copy(host::tool("uv").unwrap(), &uv).unwrap();
+    format!("uv = {:?}", uv.display().to_string())
 }
 
 /// Runs what a page shows, in a directory that has its programs in `bin`; returns its output.

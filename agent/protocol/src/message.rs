@@ -18,7 +18,9 @@ pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
 pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
 pub use self::port::{Connect, LoopbackAddress};
 pub use self::repr::ReprLimits;
-pub use self::storage::{StorageOperation, StorageReply, StorageRequest, StorageUsage};
+pub use self::storage::{
+    SealRequest, SealedInfo, StorageOperation, StorageReply, StorageRequest, StorageUsage,
+};
 pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
     ToZygote,

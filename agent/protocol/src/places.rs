@@ -14,6 +14,9 @@ pub const HOME: &str = "/home/sandbox";
 /// Where a session's volumes are, each in a directory.
 pub const VOLUMES: &str = "/mnt";
 
+/// Where a built environment is. Nothing of the host can be bound above it.
+pub const ENVIRONMENT: &str = "/.vivarium/environment";
+
 /// The session's own directory for temporary files.
 pub const TMP: &str = "/tmp";
 

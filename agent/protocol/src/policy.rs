@@ -128,12 +128,13 @@ pub struct CgroupPlacement {
     pub limits_pids: bool,
 }
 
-/// A home or volume: a directory of the host, ours, that outlives the session.
+/// A home, volume or built environment: a directory of the host, ours, that outlives the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreMount {
     /// Its path on the host.
     pub source: PathBuf,
-    /// Where it appears inside: [`places::HOME`], or beneath [`places::VOLUMES`].
+    /// Where it appears inside: [`places::HOME`], [`places::ENVIRONMENT`], or beneath
+    /// [`places::VOLUMES`].
     pub target: PathBuf,
     /// Whether it can only be read.
     pub read_only: bool,
@@ -170,7 +171,7 @@ pub struct Policy {
     pub cgroup: Option<CgroupPlacement>,
     /// Subordinate ids, where the host grants them.
     pub ids: Option<SubordinateIds>,
-    /// Its home and volumes. They need the mounts layer.
+    /// Its home, volumes and built environment. They need the mounts layer.
     pub stores: Vec<StoreMount>,
 }
 
@@ -311,7 +312,9 @@ impl Policy {
             let volumes = Path::new(places::VOLUMES);
             let is_volume = target.starts_with(volumes) && target != volumes;
             let mut others = self.stores.iter().skip(index + 1);
-            if !(is_volume || target == Path::new(places::HOME))
+            let is_own =
+                [places::HOME, places::ENVIRONMENT].iter().any(|own| target == Path::new(own));
+            if !(is_volume || is_own)
                 || nested(target, &self.workdir)
                 || others.any(|other| nested(target, &other.target))
             {

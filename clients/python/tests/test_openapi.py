@@ -31,6 +31,8 @@ MODELS: dict[str, type] = {
     "ApprovalExecution": models.ApprovalExecution,
     "ApprovalInfo": models.Approval,
     "AwaitingApprovalEvent": events.AwaitingApproval,
+    "BuildInfo": models.BuildInfo,
+    "BuiltEnvironmentInfo": models.BuiltEnvironment,
     "Capacity": models.Capacity,
     "ChangedFile": models.ChangedFile,
     "CompleteReply": models.Completions,
@@ -86,7 +88,15 @@ NO_MODEL = {
     # Requests: the calls' parameters.
     *("AnswerForm", "CommandRequest", "ContextSpec", "ExecuteRequest", "FileChange", "FileSpec"),
     *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "PtySize"),
-    *("ReprSpec", "RunRequest", "SessionPatch", "SessionSpec", "SignalRequest", "VolumeSpec"),
+    *(
+        "BuildRequest",
+        "ReprSpec",
+        "RunRequest",
+        "SessionPatch",
+        "SessionSpec",
+        "SignalRequest",
+        "VolumeSpec",
+    ),
     # Lists of models, and strings.
     *("Completeness", "Content", "ContextList", "FileFormat", "FileList", "Keep", "OutputFormat"),
     *(
@@ -99,7 +109,7 @@ NO_MODEL = {
         "SessionState",
     ),
     *("ApprovalDecision", "ApprovalPage", "ApprovalState", "DecideRequest", "Remember"),
-    *("HomeList", "VolumeList"),
+    *("BuiltEnvironmentList", "HomeList", "VolumeList"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
     # Errors, and replies without anything new.
@@ -107,6 +117,7 @@ NO_MODEL = {
     # For operators.
     *("Health", "TenantInfo", "TenantList"),
     *("AdminTenantList", "DrainRequest", "PauseRequest", "Scope", "UsageReport", "UsageSource"),
+    "CollectReply",
 }
 
 RENAMED = {

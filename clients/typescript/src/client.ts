@@ -13,6 +13,7 @@ import type { Command, RunOptions, SessionFilters, SessionOptions } from "./core
 import type { HostInfo, SessionInfo, TenantInfo } from "./documents.js";
 import { Outcome } from "./outcome.js";
 import { Session } from "./session.js";
+import { Environments } from "./environments.js";
 import { Homes, Volumes } from "./stored.js";
 import { EventStream } from "./stream.js";
 import { WebTransport } from "./transport/web.js";
@@ -103,6 +104,11 @@ export class Client {
   /** Calls that wait until somebody allows or denies them. */
   get approvals(): Approvals {
     return new Approvals(this.#calls);
+  }
+
+  /** The tenant's environments. */
+  get environments(): Environments {
+    return new Environments(this.#calls);
   }
 
   /** The tenant's homes. */

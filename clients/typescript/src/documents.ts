@@ -20,6 +20,10 @@ export type HomeInfo = Schemas["HomeInfo"];
 export type VolumeInfo = Schemas["VolumeInfo"];
 /** A volume that a session has. */
 export type VolumeMount = Schemas["VolumeMount"];
+/** The last build of an environment. */
+export type BuildInfo = Schemas["BuildInfo"];
+/** An environment that was built. */
+export type BuiltEnvironment = Schemas["BuiltEnvironmentInfo"];
 /** Limits of a session. A request may only tighten the configured ones. */
 export type Limits = Schemas["LimitsSpec"];
 /** The network that code finds. */

@@ -38,5 +38,7 @@ export type { components, operations, paths } from "./openapi.js";
 export { type Execution, Outcome } from "./outcome.js";
 export { Process } from "./process.js";
 export { type CursorOptions, type QuestionOptions, Session } from "./session.js";
+export { Environments } from "./environments.js";
+export type { BuildOptions } from "./environments.js";
 export { Homes, Volumes } from "./stored.js";
 export { EventStream } from "./stream.js";

@@ -86,6 +86,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/admin/collect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove what neither a name nor a session has */
+        post: operations["admin_collect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/admin/drain": {
         parameters: {
             query?: never;
@@ -102,6 +119,79 @@ export interface paths {
          *     has it take work again.
          */
         post: operations["admin_drain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/environments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List built environments
+         * @description Everybody's, or a tenant's.
+         */
+        get: operations["admin_list_environments"];
+        put?: never;
+        /** Build an environment for all, or for a tenant */
+        post: operations["admin_build_environment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/environments/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a built environment */
+        get: operations["admin_show_environment"];
+        put?: never;
+        post?: never;
+        /** Remove a built environment */
+        delete: operations["admin_remove_environment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/environments/{name}/build": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the last build of an environment, or follow it */
+        get: operations["admin_show_build"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/environments/{name}/build/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the log of the last build of an environment */
+        get: operations["admin_read_build_log"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1097,6 +1187,78 @@ export interface components {
             /** @description The session's id */
             session_id: string;
         };
+        /** @description The last build of an environment. */
+        BuildInfo: {
+            /** @description SHA-256 of what was built. */
+            artefact?: string | null;
+            /** Format: date-time */
+            ended_at?: string | null;
+            /** @description Why it failed. The log has more. */
+            error?: string | null;
+            /** @description Of the environment. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description When it was started
+             */
+            started_at: string;
+            /**
+             * @description The state: of an outcome, whether variables and modules survived
+             * @enum {string}
+             */
+            state: "building" | "succeeded" | "failed";
+        };
+        /** @description An environment to build: `requirements`, or `pyproject` with or without `lock`. */
+        BuildRequest: {
+            /** @description The configured environment whose interpreter it uses; `default` if not given. */
+            base?: string | null;
+            /** @description The content of the uv.lock that goes with it. */
+            lock?: string | null;
+            /**
+             * @description 1 to 64 of `A-Z a-z 0-9 _ -`, and no configured environment's. An environment of this name is
+             *     replaced when the build has succeeded; sessions that have it keep it.
+             */
+            name: string;
+            /** @description The content of a pyproject.toml, whose dependencies are installed, and not the project itself. */
+            pyproject?: string | null;
+            /** @description The content of a requirements.txt. If it has any `--hash`, every distribution needs one. */
+            requirements?: string | null;
+        };
+        /** @description An environment that was built. */
+        BuiltEnvironmentInfo: {
+            /** @description SHA-256 over paths, modes and contents of its files. */
+            artefact: string;
+            /** @description The configured environment whose interpreter it uses. */
+            base: string;
+            /** Format: date-time */
+            built_at: string;
+            /** @description What is installed, such as `six-1.16.0`, by the names of files that the packages chose. */
+            distributions: string[];
+            /** @description Whether every distribution was given by its hash. */
+            hash_locked: boolean;
+            /** @description Whether a session has it now. */
+            in_use: boolean;
+            /**
+             * Format: int64
+             * @description Files, directories and links.
+             */
+            inodes: number;
+            /** @description Its name */
+            name: string;
+            python_version: string;
+            /**
+             * Format: int64
+             * @description Size in bytes
+             */
+            size_bytes: number;
+            /** @description Whose it is; null if it is the operator's, for all tenants. */
+            tenant?: string | null;
+        };
+        /** @description Environments that were built. */
+        BuiltEnvironmentList: {
+            /** @description The interpreters that sessions can use, ordered by name */
+            environments: components["schemas"]["BuiltEnvironmentInfo"][];
+        };
         /** @description What the tenant may still start */
         Capacity: {
             /** @description CPUs that the daemon may use. */
@@ -1121,6 +1283,13 @@ export interface components {
              * @description Size in bytes
              */
             size_bytes: number;
+        };
+        /** @description What was removed because neither a name nor a session had it. */
+        CollectReply: {
+            /** Format: int64 */
+            artefacts: number;
+            /** Format: int64 */
+            bytes: number;
         };
         /** @description A process to run in a session's sandbox, beside its kernel: `argv` or `shell`. */
         CommandRequest: {
@@ -2372,7 +2541,7 @@ export interface components {
             env?: {
                 [key: string]: string;
             };
-            /** @description Name of a configured environment; `default` if not given. */
+            /** @description Name of an environment, built or configured; `default` if not given. The tenant's own come first. */
             environment?: string | null;
             /**
              * @description Whose home it has at `/home/sandbox`
@@ -2881,6 +3050,35 @@ export interface operations {
             };
         };
     };
+    admin_collect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     admin_drain: {
         parameters: {
             query?: never;
@@ -2906,6 +3104,225 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DrainReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_list_environments: {
+        parameters: {
+            query?: {
+                /** @description The tenant; the operator's own, which are for all, if not given. */
+                tenant?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BuiltEnvironmentList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_build_environment: {
+        parameters: {
+            query?: {
+                /** @description The tenant; the operator's own, which are for all, if not given. */
+                tenant?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BuildRequest"];
+            };
+        };
+        responses: {
+            /** @description The build has begun */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BuildInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_show_environment: {
+        parameters: {
+            query?: {
+                /** @description The tenant; the operator's own, which are for all, if not given. */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the environment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BuiltEnvironmentInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_remove_environment: {
+        parameters: {
+            query?: {
+                /** @description The tenant; the operator's own, which are for all, if not given. */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the environment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_show_build: {
+        parameters: {
+            query?: {
+                /** @description The tenant; the operator's own, which are for all, if not given. */
+                tenant?: string;
+            };
+            header?: {
+                /** @description The last event that was read. */
+                "Last-Event-ID"?: number | null;
+            };
+            path: {
+                /** @description Name of the environment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far it has come, or its events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BuildInfo"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_read_build_log: {
+        parameters: {
+            query?: {
+                /** @description The tenant; the operator's own, which are for all, if not given. */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the environment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The log */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description The request failed; `code` says why */

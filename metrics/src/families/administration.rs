@@ -11,10 +11,20 @@ pub enum Act {
     Pause,
     Resume,
     Drain,
+    BuildEnvironment,
+    RemoveEnvironment,
+    Collect,
 }
 
 impl Act {
-    const ALL: [Self; 3] = [Self::Pause, Self::Resume, Self::Drain];
+    const ALL: [Self; 6] = [
+        Self::Pause,
+        Self::Resume,
+        Self::Drain,
+        Self::BuildEnvironment,
+        Self::RemoveEnvironment,
+        Self::Collect,
+    ];
 
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -22,6 +32,9 @@ impl Act {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Drain => "drain",
+            Self::BuildEnvironment => "build_environment",
+            Self::RemoveEnvironment => "remove_environment",
+            Self::Collect => "collect",
         }
     }
 }
@@ -68,7 +81,8 @@ impl Family for Administration {
             acts: register.counter(
                 "vivarium_admin_acts_total",
                 &["act"],
-                "Acts of administrators: `pause`, `resume`, `drain`.",
+                "Acts of administrators: `pause`, `resume`, `drain`, `build_environment`, \
+                 `remove_environment`, `collect`.",
             )?,
             paused: register.gauge(
                 "vivarium_paused",

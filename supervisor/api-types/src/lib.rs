@@ -14,6 +14,7 @@ mod command;
 mod context;
 mod cut;
 pub mod duration;
+mod environments;
 mod event;
 mod files;
 mod homes;
@@ -53,6 +54,10 @@ pub use command::{
 };
 pub use context::{ContextInfo, ContextList, ContextSpec, MAIN_CONTEXT, ResetScope};
 pub use cut::{Keep, MaxChars, TextCut};
+pub use environments::{
+    BuildInfo, BuildRequest, BuildState, BuiltEnvironmentInfo, BuiltEnvironmentList, CollectReply,
+    OwnerQuery,
+};
 pub use event::{DisplayEvent, DoneEvent, OutputEvent, StartedEvent};
 pub use files::{
     FileChange, FileEventInfo, FileInfo, FileList, FilePage, FilesWritten, WatchParams,

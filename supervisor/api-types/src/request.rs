@@ -24,7 +24,7 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     pub id: Option<String>,
-    /// Name of a configured environment; `default` if not given.
+    /// Name of an environment, built or configured; `default` if not given. The tenant's own come first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Limits tighter than the configured ones.

@@ -68,6 +68,21 @@ pub enum Event {
     ApprovalAsked(Box<ApprovalAsked>),
     ApprovalEnded(Box<ApprovalEnded>),
     Admin(Box<AdminAct>),
+    Environment(Box<EnvironmentChange>),
+}
+
+/// A build of an environment that ended, or the removal of one.
+#[derive(Debug, Clone, Serialize)]
+pub struct EnvironmentChange {
+    /// Whose it is; none if it is the operator's, for all.
+    pub tenant: Option<String>,
+    pub name: String,
+    /// `built` or `removed`.
+    pub change: &'static str,
+    /// SHA-256 of what was built.
+    pub artefact: Option<String>,
+    /// Why nothing was built.
+    pub error: Option<String>,
 }
 
 /// A file and its last line.

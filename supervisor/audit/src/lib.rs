@@ -25,8 +25,8 @@ pub use chain::{GENESIS, Hash, HashError, Head};
 pub use csv::csv;
 pub use event::{
     AdminAct, ApprovalAsked, ApprovalEnded, BreakRecord, CAPTURE_BYTES, Captured, EgressCounts,
-    EgressDecision, Event, ExecutionEnded, ExecutionStarted, Previous, SessionCreated,
-    SessionEnded, Usage, WorkHash,
+    EgressDecision, EnvironmentChange, Event, ExecutionEnded, ExecutionStarted, Previous,
+    SessionCreated, SessionEnded, Usage, WorkHash,
 };
 pub use log::{AuditLog, Unavailable, Written};
 pub use open::OpenError;

@@ -16,6 +16,7 @@ mod config;
 mod contexts;
 mod doctor;
 mod embedded;
+mod environments;
 mod exec;
 mod executions;
 mod exit;
@@ -126,6 +127,9 @@ enum Command {
     /// Manages volumes: files that a daemon's sessions share.
     #[command(subcommand)]
     Volumes(homes::VolumeCommand),
+    /// Builds and manages environments: packages that sessions can import.
+    #[command(subcommand)]
+    Env(environments::Command),
     /// Says which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
     /// Serves as the egress gate of a daemon, which starts it.
@@ -175,6 +179,7 @@ pub fn main() -> ExitCode {
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
         Command::Approvals(command) => approvals::main(&command),
+        Command::Env(command) => environments::main(&command),
         Command::Gate(args) => gate::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),

@@ -10,6 +10,7 @@ mod admin;
 mod approvals;
 mod connection;
 mod contexts;
+mod environments;
 mod error;
 mod event;
 mod execution;
@@ -32,6 +33,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
+pub use environments::Builder;
 pub use error::ClientError;
 pub use event::Event;
 pub use execution::Execution;

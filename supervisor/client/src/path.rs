@@ -73,7 +73,7 @@ pub(super) fn add(path: &mut String, name: &str, value: impl Display) {
 }
 
 /// Encodes text as one component of a path, or one name or value of a query.
-fn encode(text: &str) -> String {
+pub(super) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         // RFC 3986, 2.3: unreserved, without the full stop, which alone means a directory.

@@ -43,6 +43,7 @@ mod administration;
 mod admission;
 mod approvals;
 mod assist;
+mod builds;
 mod contexts;
 mod create;
 mod egress;
@@ -72,6 +73,7 @@ pub mod testing;
 mod tests;
 mod trial;
 
+pub use crate::artefacts::Owner;
 pub use crate::settings::DEFAULT_TENANT;
 pub use create::{Created, Undelivered};
 pub use error::{EngineError, StartError};
@@ -116,6 +118,7 @@ struct Inner {
     memory: Arc<Memory>,
     draining: AtomicBool,
     administration: Administration,
+    builds: builds::Builds,
     transfers: TransferLimiter,
     watchers: TransferLimiter,
     keys: Arc<Keys>,
@@ -308,6 +311,7 @@ impl Engine {
             }
             while closing.join_next().await.is_some() {}
         }
+        self.end_builds().await;
         if let Err(error) = draining.await {
             tracing::error!(%error, "draining the pools");
         }

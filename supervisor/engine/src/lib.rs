@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod approvals;
+mod artefacts;
 pub mod backend;
 mod backoff;
 pub mod budget;
@@ -23,6 +24,7 @@ pub mod recover;
 mod recv;
 pub mod session;
 pub mod settings;
+mod storage_helper;
 pub mod stores;
 pub mod template;
 pub mod usage;
@@ -31,6 +33,6 @@ pub mod usage;
 pub use engine::testing;
 pub use engine::{
     Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Engine, EngineError, ExecutionHandle,
-    ExecutionOptions, IdempotencyKey, ResponseMode, StartError, Stdin, Undelivered, Upload,
+    ExecutionOptions, IdempotencyKey, Owner, ResponseMode, StartError, Stdin, Undelivered, Upload,
     below_floor, is_valid_id, too_low,
 };

@@ -15,6 +15,7 @@ use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
 mod approval;
+mod builds;
 mod egress;
 mod overrides;
 mod packages;
@@ -23,6 +24,7 @@ mod tenants;
 mod tokens;
 
 pub use approval::{Approval, ApprovalRule, Webhook};
+pub use builds::{Builds, TenantBuilds};
 pub use egress::{Egress, GateSource, PasstSource, SecretSource, TenantSecret};
 pub use overrides::{
     Overrides, overridable_of_approval, overridable_of_sandbox, overridable_of_session,
@@ -40,6 +42,7 @@ pub struct Settings {
     pub preview: Preview,
     pub audit: Audit,
     pub homes: Homes,
+    pub builds: Builds,
     pub egress: Egress,
     pub packages: Packages,
     pub approval: Approval,

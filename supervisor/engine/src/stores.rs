@@ -10,11 +10,10 @@
 //! ```
 //!
 //! Names are checked before they become part of a path. Nothing in `data` is ever opened here: what
-//! lists, reads, measures and removes it is `vivarium-agent storage` ([`helper`]). A home or volume is
+//! lists, reads, measures and removes it is `vivarium-agent storage` ([`crate::storage_helper`]). A home or volume is
 //! never given to another tenant, nor its ids to anybody else while the tenant has one.
 
 mod disk;
-mod helper;
 mod lease;
 mod quota;
 mod read;
@@ -29,12 +28,15 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use nix::fcntl::Flock;
-use vivarium_protocol::message::StorageOperation;
+use vivarium_protocol::message::{StorageOperation, StorageReply};
 use vivarium_protocol::policy::SubordinateIds;
 
 use crate::backend::Backend;
+use crate::backend::Launched;
 use crate::backend::ids::IdPool;
+use crate::storage_helper::{HelperError, StorageHelper};
 
+pub(crate) use disk::is_plain;
 pub use lease::{StoreLease, StoreUse, Want};
 pub use quota::Measured;
 pub use read::StoreDownload;
@@ -121,13 +123,19 @@ impl StoreError {
     }
 }
 
+impl From<HelperError> for StoreError {
+    fn from(error: HelperError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 type Key = (String, StoreKey);
 
 /// All homes and volumes of this daemon.
 #[derive(Debug)]
 pub struct Stores {
     root: PathBuf,
-    backend: Arc<dyn Backend>,
+    helper: StorageHelper,
     ids: Option<Arc<IdPool>>,
     state: Mutex<State>,
     reads: Arc<tokio::sync::Semaphore>,
@@ -228,7 +236,8 @@ impl Stores {
         }
         let reads = Arc::new(tokio::sync::Semaphore::new(read::MAX_READS));
         let state = Mutex::new(state);
-        let stores = Arc::new(Self { root, backend, ids, state, reads, _lock: lock });
+        let helper = StorageHelper { backend, ids: ids.clone() };
+        let stores = Arc::new(Self { root, helper, ids, state, reads, _lock: lock });
         for dir in found.leftovers {
             if let Err(error) = stores.remove_dir(&dir).await {
                 tracing::warn!(%error, dir = %dir.display(), "a removed home or volume is left behind");
@@ -333,6 +342,24 @@ impl Stores {
             self.operate(&data, StorageOperation::Clear).await?;
         }
         disk::remove(dir).map_err(|error| StoreError::Failed(error.to_string()))
+    }
+
+    /// Has an operation done, and waits for the answer.
+    async fn operate(
+        &self,
+        data: &Path,
+        operation: StorageOperation,
+    ) -> Result<StorageReply, StoreError> {
+        Ok(self.helper.operate(data, operation).await?)
+    }
+
+    /// Has an operation done, and waits for the answer; content may follow it.
+    async fn begin(
+        &self,
+        data: &Path,
+        operation: StorageOperation,
+    ) -> Result<(StorageReply, Launched), StoreError> {
+        Ok(self.helper.begin(data, operation).await?)
     }
 
     /// The ids that a tenant's sessions with a home or volume have; `None` if no more can be had.

@@ -205,6 +205,7 @@ impl Merge {
             Setter::Approval(set) => set(&mut self.settings.approval, &value),
             Setter::Audit(set) => set(&mut self.settings.audit, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),
+            Setter::Builds(set) => set(&mut self.settings.builds, &value),
             Setter::Egress(set) => set(&mut self.settings.egress, &value),
             Setter::Packages(set) => set(&mut self.settings.packages, &value),
             Setter::Usage(set) => set(&mut self.settings.usage, &value),

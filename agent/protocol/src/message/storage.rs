@@ -5,6 +5,8 @@
 //! read nor remove it. This program can, in the namespace of those ids. It is started for one operation
 //! on one directory, which it gets open and beneath which it stays.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, FileOperation, FileReply};
@@ -36,6 +38,9 @@ pub enum StorageOperation {
     },
     /// Remove all that is in it.
     Clear,
+    /// Check that it holds nothing but what an environment may have, make that unchangeable and these
+    /// ids' own, and hash it.
+    Seal(SealRequest),
     /// `Read`, `List`, `Stat` or `Delete`. Content follows the answer on the same socket.
     File(FileOperation),
 }
@@ -49,6 +54,8 @@ pub enum StorageReply {
     Measured(StorageUsage),
     /// Nothing is left in it.
     Cleared,
+    /// What the environment is, or why it is none.
+    Sealed(Result<SealedInfo, String>),
     /// The result of an operation on files, or why there is none.
     File(Result<FileReply, super::FileProblem>),
     /// It could not be done.
@@ -64,4 +71,32 @@ pub struct StorageUsage {
     pub inodes: u64,
     /// Whether it is more than this: it was left at that.
     pub is_cut: bool,
+}
+
+/// How an environment is sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealRequest {
+    /// Whose it is from now on: the daemon's own.
+    pub uid: u32,
+    /// The same for the group.
+    pub gid: u32,
+    /// The one absolute path that a symbolic link may have: the base environment's interpreter.
+    pub interpreter: PathBuf,
+    /// The most bytes of its files together.
+    pub max_bytes: u64,
+    /// The most files, directories and links.
+    pub max_inodes: u64,
+}
+
+/// An environment that was sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedInfo {
+    /// SHA-256 over paths, kinds, modes and contents, in lower-case hexadecimal digits.
+    pub hash: String,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Files, directories and links.
+    pub inodes: u64,
+    /// Names of `.dist-info` directories in `site-packages`, such as `six-1.16.0`, sorted.
+    pub distributions: Vec<String>,
 }

@@ -15,6 +15,7 @@ from ._asyncio.admin import AsyncAdmin
 from ._asyncio.approvals import AsyncApprovals
 from ._asyncio.client import AsyncClient
 from ._asyncio.context import AsyncContext
+from ._asyncio.environments import AsyncEnvironments
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
 from ._asyncio.process import AsyncProcess
 from ._asyncio.session import AsyncSession
@@ -25,6 +26,7 @@ from ._sync.admin import Admin
 from ._sync.approvals import Approvals
 from ._sync.client import Client
 from ._sync.context import Context
+from ._sync.environments import Environments
 from ._sync.files import Files, RemoteFile
 from ._sync.process import Process
 from ._sync.session import Session
@@ -84,12 +86,13 @@ __all__ = [
     "Admin",
     "AnswerForm",
     "ApiError",
-    "AsyncAdmin",
     "Approval",
     "Approvals",
+    "AsyncAdmin",
     "AsyncApprovals",
     "AsyncClient",
     "AsyncContext",
+    "AsyncEnvironments",
     "AsyncEventStream",
     "AsyncFiles",
     "AsyncHomes",
@@ -107,6 +110,7 @@ __all__ = [
     "Display",
     "Done",
     "Draining",
+    "Environments",
     "ErrorEvent",
     "Event",
     "EventStream",

@@ -186,6 +186,22 @@ export function createSession(options: SessionOptions): Request {
   });
 }
 
+/** POST /v1/environments */
+export function buildEnvironment(
+  name: string,
+  options: {
+    requirements?: string | undefined;
+    pyproject?: string | undefined;
+    lock?: string | undefined;
+    base?: string | undefined;
+  },
+): Request {
+  const { requirements, pyproject, lock, base } = options;
+  const fields = json({ name, requirements, pyproject, lock, base });
+  // Sent again it would find its own build running.
+  return post(path("environments"), fields, { idempotent: false, patience: "call" });
+}
+
 /** POST /v1/volumes */
 export function createVolume(name: string): Request {
   // Sent again it would find its name taken.

@@ -7,14 +7,17 @@ use vivarium_api_types::{MemoryCapacity, SessionSpec};
 
 use vivarium_protocol::policy::Network;
 
+use super::builds::Chosen;
 use super::environment::Prepared;
 use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, egress, pools, request, trial};
+use crate::artefacts::Held;
 use crate::memory::{MemoryPolicy, Shortage};
 use crate::observe::Refusal;
 use crate::session::registry::Refused;
 use crate::session::{self, Adjustable, Identity, LaunchPlan, Session, Timing};
 use crate::settings::Settings;
 use crate::stores::StoreLease;
+use crate::template::Template;
 
 impl Engine {
     /// A tenant's session. An id that no session can have is as unknown as any other.
@@ -47,9 +50,10 @@ impl Engine {
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.admit_audit().await?;
         let (mut is_read, mut has_gate) = (false, false);
-        let stores = self.claim_stores(tenant, &spec).await?;
+        let chosen = self.choose(tenant, spec.environment.as_deref()).await?;
+        let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {
-            match self.try_add(tenant, spec.clone(), stores.clone(), has_gate) {
+            match self.try_add(tenant, spec.clone(), &chosen, stores.clone(), has_gate) {
                 Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
                 Err(EngineError::NoCapacity(_))
                     if !is_read && self.inner.memory.fresh_reading().await =>
@@ -91,16 +95,17 @@ impl Engine {
         &self,
         tenant: &str,
         spec: SessionSpec,
+        chosen: &Chosen,
         stores: Option<Arc<StoreLease>>,
         has_gate: bool,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.check_admits(tenant)?;
         let settings = self.settings_of(tenant);
         let id = request::id(spec.id)?;
-        let environment = spec.environment.unwrap_or_else(|| DEFAULT_ENVIRONMENT.to_owned());
-        let prepared = self.environment(&environment)?;
-        if !settings.allows_environment(tenant, &environment) {
-            let reason = format!("the operator does not allow this tenant {environment:?}");
+        let Chosen { name: environment, base, built } = chosen.clone();
+        let prepared = self.environment(&base)?;
+        if !settings.allows_environment(tenant, &base) {
+            let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("environment", reason));
         }
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
@@ -121,8 +126,10 @@ impl Engine {
             deadline: request::deadline(&settings, Timestamp::now(), spec.deadline)?,
         };
         let timing = trial::timing(&settings);
-        // No pooled session has a home.
-        let has_pool = stores.is_none() && pools::watermarks(&settings, &environment).is_some();
+        // No pooled session has a home, or a built environment.
+        let has_pool = stores.is_none()
+            && built.is_none()
+            && pools::watermarks(&settings, &environment).is_some();
         let identity = Identity {
             id: id.clone(),
             tenant: tenant.to_owned(),
@@ -133,18 +140,26 @@ impl Engine {
         if let Some(egress) = &egress {
             egress::equip(&mut policy, prepared, egress)?;
         }
+        if let Some(built) = &built {
+            built.equip(&mut policy);
+        }
         let observer = self.observer(tenant);
         let mut plan = trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer)
             .map_err(|error| {
                 EngineError::NotStarted(session::internal_failure(&error.to_string()))
             })?;
         plan.context.stores = stores;
+        if let Some(built) = built {
+            plan.context.environment = Some(Held::Built(built));
+            // The base's template has the base's modules.
+            plan.context.template = Arc::new(Template::new(&base));
+        }
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);
         let make = || {
             let grant = self.quotas(tenant).session().map_err(EngineError::QuotaExceeded)?;
             let session = self
-                .take_or_start(identity, adjustable, timing, plan, has_pool, policy)
+                .take_or_start(identity, adjustable, timing, plan, (has_pool, &base), policy)
                 .map_err(EngineError::NoCapacity)?;
             grant.used();
             session.was_made_under(&settings);
@@ -182,7 +197,7 @@ impl Engine {
         adjustable: Adjustable,
         timing: Timing,
         plan: LaunchPlan,
-        has_pool: bool,
+        (has_pool, base): (bool, &str),
         policy: MemoryPolicy,
     ) -> Result<Arc<Session>, Shortage> {
         let (registry, pools) = (Arc::clone(&self.inner.registry), Arc::clone(&self.inner.pools));
@@ -197,7 +212,7 @@ impl Engine {
             metrics.pool.taken(environment, true);
             return Ok(session::from_pooled(identity, adjustable, timing, pooled, on_gone));
         }
-        let reservation = self.inner.memory.admit(environment, policy)?;
+        let reservation = self.inner.memory.admit(base, policy)?;
         if has_pool {
             metrics.pool.taken(environment, false);
         }

@@ -133,6 +133,28 @@ pub enum EngineError {
     TooManyPortConnections { max: usize },
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// No such environment was built, or it is not this tenant's.
+    #[error("there is no built environment {0:?}")]
+    UnknownEnvironment(String),
+    #[error("environment {0:?} is being built: wait for that, or follow it")]
+    BuildRunning(String),
+    #[error("{max} environments are being built, as many as may ({key})")]
+    TooManyBuilds { max: u64, key: &'static str },
+    #[error(
+        "there are {max} environments of this tenant, as many as may (tenant.max_environments)"
+    )]
+    TooManyEnvironments { max: u64 },
+    #[error(
+        "the tenant's environments take {used_mb} MiB of {max_mb} (tenant.max_environments_mb): remove \
+         some, and end the sessions that have them"
+    )]
+    EnvironmentsFull { used_mb: u64, max_mb: u64 },
+    #[error("the operator does not let this tenant build environments (tenant.may_build)")]
+    MayNotBuild,
+    #[error("no environment can be built: {0}")]
+    NoUv(String),
+    #[error("built environments cannot be had: {0}")]
+    EnvironmentsUnavailable(String),
     /// The session's network is `trusted`, and there is no egress gate.
     #[error("no way out for the session: {0}")]
     EgressUnavailable(String),
@@ -207,6 +229,14 @@ impl EngineError {
             Self::PortTimedOut(_) => "port_timed_out",
             Self::TooManyPortConnections { .. } => "too_many_port_connections",
             Self::Store(error) => error.code(),
+            Self::UnknownEnvironment(_) => "unknown_environment",
+            Self::BuildRunning(_) => "build_running",
+            Self::TooManyBuilds { .. } => "too_many_builds",
+            Self::TooManyEnvironments { .. } => "too_many_environments",
+            Self::EnvironmentsFull { .. } => "environments_full",
+            Self::MayNotBuild => "may_not_build",
+            Self::NoUv(_) => "uv_missing",
+            Self::EnvironmentsUnavailable(_) => "environments_unavailable",
             Self::EgressUnavailable(_) => "egress_unavailable",
             Self::AuditUnavailable => "audit_unavailable",
             Self::Draining => "draining",
@@ -238,6 +268,8 @@ impl EngineError {
             | Self::EgressUnavailable(_) => Some(Duration::from_secs(1)),
             Self::TooManySessions { .. }
             | Self::TooManyOfTenant { .. }
+            | Self::TooManyBuilds { .. }
+            | Self::EnvironmentsUnavailable(_)
             | Self::AuditUnavailable
             | Self::Draining => Some(Duration::from_secs(5)),
             Self::QuotaExceeded(exceeded) => Some(exceeded.retry_after),

@@ -79,6 +79,11 @@ impl ExecutionHandle {
         }
     }
 
+    /// What it prints and comes to, for others to follow.
+    pub(super) fn log(&self) -> Arc<ExecutionLog> {
+        Arc::clone(&self.record)
+    }
+
     /// Waits for its end, and for that of a session of its own.
     pub async fn outcome(mut self) -> Result<Arc<Outcome>, EngineError> {
         let result = self.record.finished().await;

@@ -15,7 +15,7 @@ use vivarium_protocol::message::{FileOperation, FileProblem, FileReply};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::places;
 
-use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, Inner, files, is_valid_id};
+use super::{Engine, EngineError, Inner, files, is_valid_id};
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::session::Session;
@@ -102,6 +102,7 @@ impl Engine {
         &self,
         tenant: &str,
         spec: &SessionSpec,
+        environment: &str,
     ) -> Result<Option<Arc<StoreLease>>, EngineError> {
         let home = spec.home.unwrap_or_default();
         if home == HomeKind::Off && spec.volumes.is_empty() {
@@ -122,7 +123,6 @@ impl Engine {
         if !homes.volumes && !spec.volumes.is_empty() {
             return Err(refused("volumes"));
         }
-        let environment = spec.environment.as_deref().unwrap_or(DEFAULT_ENVIRONMENT);
         let prepared = self.environment(environment)?;
         if !prepared.plan.applies(Layer::Mounts) {
             let reason = "homes and volumes need the mounts layer, which is off here";

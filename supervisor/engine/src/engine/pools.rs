@@ -35,6 +35,7 @@ impl Engine {
     /// Has everything made in advance that the settings want: the templates, and then the pools,
     /// which wait for them. For an engine that is to serve for long.
     pub async fn warm_up(&self) {
+        self.open_environments().await;
         self.build_templates().await;
         self.arrange_pools();
     }

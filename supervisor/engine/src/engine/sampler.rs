@@ -23,6 +23,11 @@ pub(super) async fn run(engine: Weak<Inner>) {
         sleep(EVERY).await;
         let Some(engine) = engine.upgrade() else { return };
         let (memory, next) = (Arc::clone(&engine.memory), sampler.next(&engine.registry.all()));
+        // Of tenants' environments there may be any number, and each has its base's estimate.
+        let is_known = |session: &Arc<Session>| {
+            engine.environments.contains_key(&session.identity.environment)
+        };
+        let next = next.filter(is_known);
         drop(engine);
         if let Some(session) = next {
             sample(&session, &memory).await;

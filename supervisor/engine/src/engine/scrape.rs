@@ -38,6 +38,8 @@ impl Engine {
             self.show_layers(to);
             self.show_administration(to);
             self.show_homes(to);
+            let (artefacts, bytes) = self.environment_totals();
+            to.environments.are(artefacts, bytes);
             self.tenant_usage().iter().for_each(|usage| show_usage(to, usage));
             to.build.is_version(env!("CARGO_PKG_VERSION"));
             to.process.read();

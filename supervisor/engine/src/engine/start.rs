@@ -14,7 +14,9 @@ use vivarium_protocol::layer::{Layer, Report};
 
 use super::administration::Administration;
 use super::environment::Prepared;
-use super::{Engine, Host, Inner, StartError, homes, pools, reaper, sampler, tenants, trial};
+use super::{
+    Engine, Host, Inner, StartError, builds, homes, pools, reaper, sampler, tenants, trial,
+};
 use crate::approvals::Approvals;
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
@@ -79,6 +81,7 @@ impl Engine {
             memory,
             draining: AtomicBool::new(false),
             administration: Administration::default(),
+            builds: builds::Builds::default(),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),

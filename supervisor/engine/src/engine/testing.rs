@@ -23,8 +23,8 @@ use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, MemoryReading};
 use crate::passt::NoPasta;
 use crate::settings::{
-    AgentBinary, Approval, Audit, Egress as EgressSettings, Environment, Homes, LogFormat, Mode,
-    Packages, Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
+    AgentBinary, Approval, Audit, Builds, Egress as EgressSettings, Environment, Homes, LogFormat,
+    Mode, Packages, Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
 };
 use crate::template::Template;
 
@@ -91,6 +91,13 @@ pub fn settings() -> Settings {
             max_inodes: at(65536),
             max_per_tenant: at(20),
             expire_after: None,
+        },
+        builds: Builds {
+            uv: None,
+            timeout: Duration::from_secs(60),
+            max_mb: 64,
+            max_inodes: 10_000,
+            max_at_once: 2,
         },
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
         egress: EgressSettings::default(),

@@ -201,6 +201,7 @@ pub(super) fn launch_plan(
         },
         ids: prepared.session_ids(),
         stores: None,
+        environment: None,
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
         program: prepared.program.clone(),

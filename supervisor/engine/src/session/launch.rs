@@ -15,6 +15,7 @@ use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 use super::Results;
 use super::channel::Channel;
 use crate::approvals::Approvals;
+use crate::artefacts::Held;
 use crate::backend::ids::{IdPool, Lease};
 use crate::backend::program::ProgramFile;
 use crate::backend::{Backend, LaunchSpec, Launched};
@@ -46,6 +47,8 @@ pub struct LaunchContext {
     pub ids: Option<Arc<IdPool>>,
     /// The home and volumes of the one session, if it has any.
     pub stores: Option<Arc<StoreLease>>,
+    /// The built environment that they run in, or that the one session builds.
+    pub(crate) environment: Option<Held>,
     /// Where their workdirs are on the host, for those without the mounts layer.
     pub workdirs: Option<Arc<Workdirs>>,
     /// What such sessions usually report; kept once for all of them.
@@ -88,6 +91,7 @@ pub(super) struct Resources {
     pub(super) scope: Option<Arc<Scope>>,
     lease: Option<Lease>,
     stores: Option<Arc<StoreLease>>,
+    environment: Option<Held>,
     /// Its workdir on the host.
     workdir: Option<PathBuf>,
     /// The template that its kernels are to be forked from, unless that has failed once.
@@ -116,7 +120,7 @@ impl Resources {
 
     /// Returns when nothing of it is left.
     pub(super) async fn tear_down(self, backend: &dyn Backend) {
-        let Self { name, launched, scope, lease, stores, workdir, template: _ } = self;
+        let Self { name, launched, scope, lease, stores, environment, workdir, template: _ } = self;
         let mut is_gone = backend.kill(launched).await;
         if let Some(scope) = scope {
             match scope.remove().await {
@@ -135,7 +139,7 @@ impl Resources {
         }
         if !is_gone {
             // A process may still write to them.
-            std::mem::forget(stores);
+            std::mem::forget((stores, environment));
         }
         match lease {
             Some(lease) if !is_gone => {
@@ -186,6 +190,7 @@ async fn try_launch(
         scope: None,
         lease: None,
         stores,
+        environment: context.environment.clone(),
         workdir: None,
         template: None,
     };
@@ -204,8 +209,9 @@ async fn equip(
     context: &LaunchContext,
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
-    let LaunchContext { tree, ids, workdirs, stores, .. } = context;
-    let stores = stores.as_ref().map(|stores| stores.mounts()).unwrap_or_default();
+    let LaunchContext { tree, ids, workdirs, stores, environment, .. } = context;
+    let mut stores = stores.as_ref().map(|stores| stores.mounts()).unwrap_or_default();
+    stores.extend(environment.as_ref().map(Held::mount));
     let policy = Policy { stores, ..policy };
     let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
         (HostParts::default(), Ok(policy))
@@ -287,6 +293,7 @@ impl HostParts {
             })?);
         }
         let kept = context.stores.as_ref().and_then(|stores| stores.ids);
+        let kept = kept.or_else(|| context.environment.as_ref().and_then(Held::ids));
         if let (Some(pool), None) = (&context.ids, kept) {
             self.lease = Some(pool.lease().ok_or_else(|| Failure {
                 layer: Some(Layer::Credentials),

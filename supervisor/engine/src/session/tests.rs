@@ -116,6 +116,7 @@ pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
         tree: None,
         ids: None,
         stores: None,
+        environment: None,
         workdirs: None,
         program: ProgramFile::new(b"").unwrap(),
         protection: Arc::new([]),

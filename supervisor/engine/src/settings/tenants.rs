@@ -9,7 +9,7 @@ use vivarium_protocol::units::Limit;
 
 use vivarium_egress::Allow;
 
-use super::{Overrides, Quotas, Settings, TenantPackages, TenantSecret, TenantToken};
+use super::{Overrides, Quotas, Settings, TenantBuilds, TenantPackages, TenantSecret, TenantToken};
 
 /// The one tenant there is where none is configured.
 pub const DEFAULT_TENANT: &str = "default";
@@ -38,6 +38,8 @@ pub struct Tenant {
     pub token_hashes_file: Option<String>,
     pub max_sessions: Limit,
     pub quotas: Quotas,
+    /// What it may build.
+    pub builds: TenantBuilds,
     /// The environments that it may use; all if there are none.
     pub allowed_environments: Option<Vec<String>>,
     /// What all its sessions may use together.
@@ -70,6 +72,7 @@ impl Default for Tenant {
             token_hashes_file: None,
             max_sessions: Limit::Unlimited,
             quotas: Quotas::default(),
+            builds: TenantBuilds::NONE,
             allowed_environments: None,
             ceilings: Ceilings::default(),
             home_max_mb: None,

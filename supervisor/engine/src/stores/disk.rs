@@ -18,7 +18,7 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// Whether a name is one of those that can be a part of a path and nothing else, whoever checked it
 /// before.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(plain)
 }

@@ -20,7 +20,7 @@ pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
 pub(super) struct OptionalJson<T>(pub(super) T, pub(super) Reservation);
 
 /// The JSON of an administrator, or what stands for none: small, and no tenant's.
-pub(super) struct AdminJson<T>(pub(super) T);
+pub(super) struct AdminJson<T, const MAX: usize = MAX_ADMIN_BYTES>(pub(super) T);
 
 /// The JSON of somebody who decides: small, and not left out.
 pub(super) struct DecisionJson<T>(pub(super) T);
@@ -77,11 +77,11 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalJson<T> {
 /// The most bytes of an administrator's request.
 const MAX_ADMIN_BYTES: usize = 16 << 10;
 
-impl<T: DeserializeOwned + Default> FromRequest<Shared> for AdminJson<T> {
+impl<T: DeserializeOwned + Default, const MAX: usize> FromRequest<Shared> for AdminJson<T, MAX> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
-        match small_body(request).await? {
+        match small_body(request, MAX).await? {
             None => Ok(Self(T::default())),
             Some(bytes) => Ok(Self(parse(&bytes)?)),
         }
@@ -92,17 +92,17 @@ impl<T: DeserializeOwned> FromRequest<Shared> for DecisionJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
-        Ok(Self(parse(&small_body(request).await?.unwrap_or_default())?))
+        Ok(Self(parse(&small_body(request, MAX_ADMIN_BYTES).await?.unwrap_or_default())?))
     }
 }
 
 /// A body of JSON that is small, and no tenant's; `None` if there is none.
-async fn small_body(request: Request) -> Result<Option<Vec<u8>>, Problem> {
+async fn small_body(request: Request, max: usize) -> Result<Option<Vec<u8>>, Problem> {
     let (parts, body) = request.into_parts();
     let (mut body, mut bytes) = (Pieces::new(body), Vec::new());
     while let Some(data) = body.next().await? {
-        if bytes.len() + data.len() > MAX_ADMIN_BYTES {
-            return Err(too_large(MAX_ADMIN_BYTES));
+        if bytes.len() + data.len() > max {
+            return Err(too_large(max));
         }
         bytes.extend_from_slice(&data);
     }

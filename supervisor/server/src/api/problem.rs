@@ -141,12 +141,14 @@ impl From<EngineError> for Problem {
             | EngineError::UnknownContext(_)
             | EngineError::UnknownExecution(_)
             | EngineError::UnknownApproval(_)
+            | EngineError::UnknownEnvironment(_)
             | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
             EngineError::ExecutionsDenied => StatusCode::FORBIDDEN,
             EngineError::Conflict(_)
             | EngineError::ContextExists(_)
             | EngineError::MainContext
             | EngineError::ApprovalEnded(_)
+            | EngineError::BuildRunning(_)
             | EngineError::Busy
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
@@ -162,14 +164,19 @@ impl From<EngineError> for Problem {
             | EngineError::KeyReused
             | EngineError::BadPath { .. }
             | EngineError::BadArchive(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            EngineError::MayNotBuild => StatusCode::FORBIDDEN,
             EngineError::FileTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             // RFC 4918, 11.5.
-            EngineError::NoSpace { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            EngineError::NoSpace { .. } | EngineError::EnvironmentsFull { .. } => {
+                StatusCode::INSUFFICIENT_STORAGE
+            }
             EngineError::PortClosed(_) => StatusCode::BAD_GATEWAY,
             EngineError::NoAnswer(_) | EngineError::PortTimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
             | EngineError::TooManyCommands { .. }
             | EngineError::TooManyContexts { .. }
+            | EngineError::TooManyBuilds { .. }
+            | EngineError::TooManyEnvironments { .. }
             | EngineError::StdinFull(_)
             | EngineError::NoRoom(Full::Tenant { .. })
             | EngineError::TooManyTransfers { .. }
@@ -182,6 +189,8 @@ impl From<EngineError> for Problem {
             | EngineError::NoCapacity(_)
             | EngineError::NoDescriptors
             | EngineError::EgressUnavailable(_)
+            | EngineError::NoUv(_)
+            | EngineError::EnvironmentsUnavailable(_)
             | EngineError::AuditUnavailable
             | EngineError::Draining
             | EngineError::Paused(_) => StatusCode::SERVICE_UNAVAILABLE,

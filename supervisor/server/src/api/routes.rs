@@ -10,6 +10,7 @@ mod approvals;
 mod assist;
 mod commands;
 mod contexts;
+mod environments;
 mod executions;
 mod files;
 mod homes;
@@ -32,6 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(assist::routes())
         .merge(files::routes())
         .merge(homes::routes())
+        .merge(environments::routes())
         .merge(ports::routes())
         .merge(watch::routes())
         .merge(host::routes())

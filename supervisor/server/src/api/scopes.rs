@@ -62,6 +62,12 @@ const TABLE: &[(&str, &str, Scope)] = &[
     ("GET", "/v1/volumes/{name}/files", Scope::Read),
     ("GET", "/v1/volumes/{name}/files/{*path}", Scope::Read),
     ("DELETE", "/v1/volumes/{name}/files/{*path}", Scope::Run),
+    ("GET", "/v1/environments", Scope::Read),
+    ("POST", "/v1/environments", Scope::Run),
+    ("GET", "/v1/environments/{name}", Scope::Read),
+    ("DELETE", "/v1/environments/{name}", Scope::Run),
+    ("GET", "/v1/environments/{name}/build", Scope::Read),
+    ("GET", "/v1/environments/{name}/build/log", Scope::Read),
     // Tenant code answers these: a GET can do anything.
     ("POST", "/v1/sessions/{id}/previews", Scope::Run),
     (ANY, "/v1/sessions/{id}/ports/{port}", Scope::Run),
@@ -76,6 +82,13 @@ const TABLE: &[(&str, &str, Scope)] = &[
     ("POST", "/v1/admin/drain", Scope::Admin),
     ("GET", "/v1/admin/tenants", Scope::Admin),
     ("GET", "/v1/admin/usage", Scope::Admin),
+    ("GET", "/v1/admin/environments", Scope::Admin),
+    ("POST", "/v1/admin/environments", Scope::Admin),
+    ("GET", "/v1/admin/environments/{name}", Scope::Admin),
+    ("DELETE", "/v1/admin/environments/{name}", Scope::Admin),
+    ("GET", "/v1/admin/environments/{name}/build", Scope::Admin),
+    ("GET", "/v1/admin/environments/{name}/build/log", Scope::Admin),
+    ("POST", "/v1/admin/collect", Scope::Admin),
 ];
 
 /// The scope that a route takes; `None` if the table does not say.

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use vivarium_engine::settings::{
-    Approval, Audit, Egress, Environment, Homes, Overrides, Packages, Preview, Sandbox, Server,
-    Session, Tenant, TenantSources, Usage,
+    Approval, Audit, Builds, Egress, Environment, Homes, Overrides, Packages, Preview, Sandbox,
+    Server, Session, Tenant, TenantSources, Usage,
 };
 
 use crate::config::host::Host;
@@ -23,6 +23,8 @@ pub enum Section {
     Preview,
     /// `[homes]`
     Homes,
+    /// `[builds]`
+    Builds,
     /// `[egress]`
     Egress,
     /// `[packages]`
@@ -49,12 +51,13 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the file.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Server,
         Self::Sandbox,
         Self::Session,
         Self::Preview,
         Self::Homes,
+        Self::Builds,
         Self::Egress,
         Self::Packages,
         Self::Approval,
@@ -76,6 +79,7 @@ impl Section {
             Self::Session => "session",
             Self::Preview => "preview",
             Self::Homes => "homes",
+            Self::Builds => "builds",
             Self::Egress => "egress",
             Self::Packages => "packages",
             Self::Approval => "approval",
@@ -141,6 +145,9 @@ impl Section {
             }
             Self::Audit => "Who had what executed: see the [audit log](audit.md).",
             Self::Homes => "Files that outlive sessions: see [homes and volumes](homes.md).",
+            Self::Builds => {
+                "How environments are built: see [environments](packages.md#environments)."
+            }
             Self::Egress => {
                 "What sessions of network `trusted` reach, through the egress gate: \
                  [network](network.md). A reload changes the rules of running sessions too, for \
@@ -291,6 +298,7 @@ pub enum Setter {
     Session(Set<Session>),
     Preview(Set<Preview>),
     Homes(Set<Homes>),
+    Builds(Set<Builds>),
     Egress(Set<Egress>),
     Packages(Set<Packages>),
     Approval(Set<Approval>),
@@ -353,6 +361,7 @@ impl Key {
             Setter::Session(_) => Section::Session,
             Setter::Preview(_) => Section::Preview,
             Setter::Homes(_) => Section::Homes,
+            Setter::Builds(_) => Section::Builds,
             Setter::Egress(_) => Section::Egress,
             Setter::Packages(_) => Section::Packages,
             Setter::Approval(_) => Section::Approval,

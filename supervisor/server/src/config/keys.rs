@@ -3,6 +3,7 @@
 
 mod approval;
 mod audit;
+mod builds;
 mod egress;
 mod environments;
 mod homes;
@@ -22,8 +23,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Approval, Audit, Egress, Homes, LogFormat, Mode, Overrides, Packages, Preview,
-    Sandbox, Server, Session, Settings, TenantSources, Usage,
+    AgentBinary, Approval, Audit, Builds, Egress, Homes, LogFormat, Mode, Overrides, Packages,
+    Preview, Sandbox, Server, Session, Settings, TenantSources, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -46,6 +47,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Session => session::KEYS,
         Section::Preview => preview::KEYS,
         Section::Homes => homes::KEYS,
+        Section::Builds => builds::KEYS,
         Section::Egress => egress::KEYS,
         Section::Packages => packages::KEYS,
         Section::Approval => approval::KEYS,
@@ -155,6 +157,13 @@ pub(crate) fn blank() -> Settings {
             max_inodes: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
             expire_after: None,
+        },
+        builds: Builds {
+            uv: None,
+            timeout: Duration::ZERO,
+            max_mb: 0,
+            max_inodes: 0,
+            max_at_once: 0,
         },
         egress: Egress::default(),
         packages: Packages::default(),

@@ -20,6 +20,7 @@ from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, 
 from ..models.names import Keep, SessionState
 from .admin import AsyncAdmin
 from .approvals import AsyncApprovals
+from .environments import AsyncEnvironments
 from .session import AsyncSession, Opening
 from .stored import AsyncHomes, AsyncVolumes
 from .stream import AsyncEventStream
@@ -292,6 +293,11 @@ class AsyncClient:
     def approvals(self) -> AsyncApprovals:
         """Calls that wait until somebody allows or denies them."""
         return AsyncApprovals(self._calls)
+
+    @property
+    def environments(self) -> AsyncEnvironments:
+        """The tenant's environments."""
+        return AsyncEnvironments(self._calls)
 
     @property
     def homes(self) -> AsyncHomes:

@@ -8,6 +8,7 @@ from typing import Generic, Optional, TypeVar
 from ..models import (
     AdminTenant,
     Approval,
+    BuiltEnvironment,
     ContextInfo,
     ExecutionSummary,
     FileEntry,
@@ -61,6 +62,10 @@ def home_list(reader: Reader) -> list[HomeInfo]:
 
 def volume_list(reader: Reader) -> list[VolumeInfo]:
     return [VolumeInfo._read(volume) for volume in reader.objects("volumes")]
+
+
+def environment_list(reader: Reader) -> list[BuiltEnvironment]:
+    return [BuiltEnvironment._read(one) for one in reader.objects("environments")]
 
 
 def file_page(reader: Reader) -> Page[FileEntry]:

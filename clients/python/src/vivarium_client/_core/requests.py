@@ -400,6 +400,44 @@ def create_volume(name: str) -> Request:
     return post(path("volumes"), {"name": name})
 
 
+def environments() -> Request:
+    """GET /v1/environments"""
+    return get(path("environments"))
+
+
+def build_environment(
+    name: str,
+    requirements: Optional[str],
+    pyproject: Optional[str],
+    lock: Optional[str],
+    base: Optional[str],
+) -> Request:
+    """POST /v1/environments"""
+    # Sent again it would find its own build running.
+    fields = {"name": name, "requirements": requirements, "pyproject": pyproject, "lock": lock}
+    return post(path("environments"), {**fields, "base": base})
+
+
+def environment(name: str) -> Request:
+    """GET /v1/environments/{name}"""
+    return get(path("environments", name))
+
+
+def delete_environment(name: str) -> Request:
+    """DELETE /v1/environments/{name}"""
+    return Request("DELETE", path("environments", name), idempotent=True, patience=Patience.WORK)
+
+
+def build(name: str) -> Request:
+    """GET /v1/environments/{name}/build"""
+    return get(path("environments", name, "build"))
+
+
+def build_log(name: str) -> Request:
+    """GET /v1/environments/{name}/build/log"""
+    return get(path("environments", name, "build", "log"))
+
+
 def stored(kind: Stored, name: str) -> Request:
     """GET /v1/homes/{id} and /v1/volumes/{name}"""
     return get(path(kind, name))

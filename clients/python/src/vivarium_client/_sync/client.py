@@ -21,6 +21,7 @@ from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, 
 from ..models.names import Keep, SessionState
 from .admin import Admin
 from .approvals import Approvals
+from .environments import Environments
 from .session import Session
 from .stored import Homes, Volumes
 from .stream import EventStream
@@ -288,6 +289,11 @@ class Client:
     def approvals(self) -> Approvals:
         """Calls that wait until somebody allows or denies them."""
         return Approvals(self._calls)
+
+    @property
+    def environments(self) -> Environments:
+        """The tenant's environments."""
+        return Environments(self._calls)
 
     @property
     def homes(self) -> Homes:

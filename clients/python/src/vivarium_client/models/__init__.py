@@ -13,6 +13,7 @@ from .admin import (
     UsageRow,
 )
 from .approval import Approval, ApprovalEgress, ApprovalExecution
+from .environment import BuildInfo, BuiltEnvironment
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
@@ -47,6 +48,8 @@ __all__ = [
     "Approval",
     "ApprovalEgress",
     "ApprovalExecution",
+    "BuildInfo",
+    "BuiltEnvironment",
     "Capacity",
     "Cause",
     "ChangedFile",

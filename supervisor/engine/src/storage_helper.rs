@@ -1,10 +1,12 @@
-//! `vivarium-agent storage`: a process for each operation on a home or volume.
+//! `vivarium-agent storage`: a process for each operation on a directory that belongs, or belonged, to a
+//! session's ids.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
@@ -15,50 +17,66 @@ use vivarium_protocol::frame::{MAX_FRAME_BYTES, PREFIX_BYTES, announced_len, dec
 use vivarium_protocol::message::{StorageOperation, StorageReply, StorageRequest};
 use vivarium_protocol::stream;
 
-use super::{StoreError, Stores};
-use crate::backend::Launched;
+use crate::backend::ids::IdPool;
+use crate::backend::{Backend, LaunchError, Launched};
 
 /// How long an operation may take. A removal of millions of files takes longest.
 const WITHIN: Duration = Duration::from_secs(300);
 
-impl Stores {
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HelperError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("there is no program that works on homes and environments")]
+    None,
+    #[error("work on a directory of sessions: {0}")]
+    Exchange(#[from] io::Error),
+    /// What the program said.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Starts the program, in the namespace of these ids.
+#[derive(Debug, Clone)]
+pub(crate) struct StorageHelper {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) ids: Option<Arc<IdPool>>,
+}
+
+impl StorageHelper {
     /// Has an operation done, and waits for the answer.
-    pub(super) async fn operate(
+    pub(crate) async fn operate(
         &self,
         data: &Path,
         operation: StorageOperation,
-    ) -> Result<StorageReply, StoreError> {
+    ) -> Result<StorageReply, HelperError> {
         let (reply, launched) = self.begin(data, operation).await?;
         self.backend.kill(launched).await;
         Ok(reply)
     }
 
     /// Has an operation done, and waits for the answer; content may follow it.
-    pub(super) async fn begin(
+    pub(crate) async fn begin(
         &self,
         data: &Path,
         operation: StorageOperation,
-    ) -> Result<(StorageReply, Launched), StoreError> {
-        let failed = |error: io::Error| StoreError::Failed(format!("work on a home: {error}"));
-        let none = || StoreError::Failed("there is no program that works on homes".to_owned());
-        let started = self.backend.storage();
-        let started = started.map_err(|error| StoreError::Failed(error.to_string()))?;
-        let mut launched = started.ok_or_else(none)?;
-        let directory = open(data).map_err(failed)?;
+    ) -> Result<(StorageReply, Launched), HelperError> {
+        let mut launched = self.backend.storage()?.ok_or(HelperError::None)?;
+        let directory = open(data)?;
         let namespace = match &self.ids {
-            Some(pool) => pool.namespace().map_err(failed)?,
+            Some(pool) => pool.namespace()?,
             None => None,
         };
         let exchanged = timeout(WITHIN, exchange(&mut launched, operation, directory, namespace));
         match exchanged.await {
-            Ok(Ok(StorageReply::Failed(failure))) => Err(StoreError::Failed(failure.to_string())),
+            Ok(Ok(StorageReply::Failed(failure))) => Err(HelperError::Failed(failure.to_string())),
             Ok(Ok(reply)) => Ok((reply, launched)),
-            Ok(Err(error)) => Err(failed(error)),
-            Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         }
     }
 }
-
 /// Opens the directory to name it: the daemon has no right to what is in it.
 fn open(data: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
