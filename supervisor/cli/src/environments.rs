@@ -170,7 +170,7 @@ async fn build(client: &mut Client, args: &BuildArgs) -> Result<Exit, Failure> {
             break built;
         }
         // The connection broke: the build goes on.
-        followed.as_ref().map_err(|error| Failure::says(Exit::Error, &error.to_string()))?;
+        followed.as_ref().map_err(|error| Failure::says(Exit::Error, error.to_string()))?;
     };
     match (&built.error, built.artefact.as_deref()) {
         (None, artefact) => {
@@ -182,13 +182,13 @@ async fn build(client: &mut Client, args: &BuildArgs) -> Result<Exit, Failure> {
             print::json(&built)?;
             Ok(Exit::Error)
         }
-        (Some(error), _) => Err(Failure::says(Exit::Error, &format!("{name}: {error}"))),
+        (Some(error), _) => Err(Failure::says(Exit::Error, format!("{name}: {error}"))),
     }
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
-        .map_err(|error| Failure::says(Exit::Usage, &format!("{}: {error}", path.display())))
+        .map_err(|error| Failure::says(Exit::Usage, format!("{}: {error}", path.display())))
 }
 
 fn table(environments: &[BuiltEnvironmentInfo]) -> String {

@@ -125,11 +125,15 @@ async fn memory_shortage_does_not_refuse_pooled_sessions() {
     while engine.inner.pools.ready(crate::engine::DEFAULT_TENANT, DEFAULT_ENVIRONMENT) != 1 {
         tokio::task::yield_now().await;
     }
+    let name = || DEFAULT_ENVIRONMENT.to_owned();
+    let chosen = Chosen { name: name(), base: name(), built: None };
     // The keeper has no say before this one is taken: nothing is awaited in between.
     engine.inner.memory.note(left(1));
-    let taken = engine.try_add(crate::engine::DEFAULT_TENANT, named("a"), None, false).unwrap();
+    let taken =
+        engine.try_add(crate::engine::DEFAULT_TENANT, named("a"), &chosen, None, false).unwrap();
     assert!(taken.is_ok());
-    let refused =
-        engine.try_add(crate::engine::DEFAULT_TENANT, named("b"), None, false).unwrap_err();
+    let refused = engine
+        .try_add(crate::engine::DEFAULT_TENANT, named("b"), &chosen, None, false)
+        .unwrap_err();
     assert_eq!(refused.code(), "no_capacity");
 }

@@ -42,6 +42,7 @@ fn resources(pool: &Arc<IdPool>) -> Resources {
         scope: None,
         lease: pool.lease(),
         stores: None,
+        environment: None,
         workdir: None,
         template: None,
     }
