@@ -57,7 +57,7 @@ fn environment_is_built_used_switched_and_removed() {
     assert_eq!(shown["distributions"], json!(["tiny-2.0"]));
     assert_eq!((&shown["in_use"], &shown["hash_locked"]), (&json!(true), &json!(false)));
     assert_eq!(request("DELETE", &format!("{ADMIN}/again")).status, 204);
-    let _ = request("POST", "/v1/admin/collect").expect_success();
+    drop(request("POST", "/v1/admin/collect").expect_success());
     assert!(exists(&daemon, &first), "a session has it");
     assert_eq!(old.request("DELETE", "", None).status, 204);
     assert_eq!(request("POST", "/v1/admin/collect").expect_success()["artefacts"], 1);
@@ -79,9 +79,9 @@ fn sessions_install_on_top_of_their_environment() {
     built(&daemon, "tools", "tiny==1.0");
     let session = daemon.session_with(&json!({"environment": "tools"}));
     let wheel = packages.path("wheels").join("tiny-2.0-py3-none-any.whl").display().to_string();
-    let _ = session.execute(&format!("%pip install --no-deps {wheel}")).ok();
+    drop(session.execute(&format!("%pip install --no-deps {wheel}")).ok());
     assert_eq!(session.value("__import__('tiny').VERSION"), "'2.0'");
-    let _ = session.execute("%pip uninstall -y tiny").ok();
+    drop(session.execute("%pip uninstall -y tiny").ok());
     session.reset();
     assert_eq!(session.value("__import__('tiny').VERSION"), "'1.0'");
 }
@@ -112,13 +112,13 @@ fn command_line_builds_shows_and_removes() {
         "pyproject.toml",
         "[project]\nname = \"mine\"\nversion = \"1\"\nrequires-python = \">=3.9\"\ndependencies = [\"tiny<2\"]\n",
     );
-    let _ = call(&["build", "project", "--pyproject", &project]).expect_code(0);
+    drop(call(&["build", "project", "--pyproject", &project]).expect_code(0));
     assert!(call(&["show", "project"]).expect_code(0).stdout().contains("  tiny-1.0\n"));
 
     let missing = file("missing.txt", "no-such-package\n");
     let failed = call(&["build", "missing", "--requirements", &missing]).expect_code(1);
     assert!(failed.stderr().contains("no-such-package"), "{}", failed.stderr());
-    let _ = call(&["show", "missing"]).expect_code(1);
+    drop(call(&["show", "missing"]).expect_code(1));
     assert_eq!(call(&["rm", "tools"]).expect_code(0).stdout(), "tools: removed\n");
     assert!(call(&["gc"]).expect_code(0).stdout().starts_with("environments: "));
 }

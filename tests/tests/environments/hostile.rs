@@ -20,7 +20,7 @@ fn nothing_of_an_environment_runs_outside_of_sessions() {
     let session = daemon.session_with(&json!({"environment": "pth"}));
     assert_eq!(session.value("__import__('sys').planted"), "True", "it runs inside");
     session.reset();
-    let _ = daemon.request("GET", "/v1/admin/environments/pth", None).expect_success();
+    drop(daemon.request("GET", "/v1/admin/environments/pth", None).expect_success());
     assert!(!packages.mark().exists(), "it ran outside");
     // The control: a Python of the host that has the directory on its path.
     let data = daemon.dir().join("state/environments/@all/artefacts").join(hash).join("data");

@@ -80,7 +80,8 @@ fn equal_contents_have_one_hash_and_others_another() {
 
 #[test]
 fn what_no_environment_has_is_refused_by_its_path() {
-    let cases: [(&str, fn(&Path)); 8] = [
+    type Make = fn(&Path);
+    let cases: [(&str, Make); 8] = [
         ("a device, socket or FIFO", |dir| {
             nix::unistd::mkfifo(&dir.join("f"), Mode::S_IRUSR).unwrap();
         }),

@@ -10,11 +10,11 @@ use vivarium_api_types::{
     BuildInfo, BuildRequest, BuiltEnvironmentInfo, BuiltEnvironmentList, CollectReply, Content,
     OwnerQuery,
 };
-use vivarium_engine::{DEFAULT_TENANT, Owner};
+use vivarium_engine::{DEFAULT_TENANT, EngineError, Owner};
 use vivarium_metrics::families::administration::Act;
 
 use super::ApiResult;
-use crate::api::admin::{Administrator, admin_act};
+use crate::api::admin::{Administrator, Deed, record};
 use crate::api::auth::Caller;
 use crate::api::events;
 use crate::api::extract::{AdminJson, Id, Json};
@@ -150,9 +150,11 @@ async fn admin_build(
     AdminJson(request): AdminJson<BuildRequest, MAX_BUILD_BYTES>,
 ) -> Result<(StatusCode, Answer<BuildInfo>), Problem> {
     let (owner, target) = (owner(&api, &query)?, target(&query, &request.name));
-    let begun = api.engine.build_environment_as_operator(owner, request).await?;
-    admin_act(&api, &by, Act::BuildEnvironment, &target, "");
-    Ok((StatusCode::ACCEPTED, Answer(begun)))
+    let begun = api.engine.build_environment_as_operator(owner, request).await;
+    let refused = begun.as_ref().err().map(EngineError::code);
+    let deed = Deed { act: Act::BuildEnvironment, target: &target, detail: "", refused };
+    record(&api, &by, &deed);
+    Ok((StatusCode::ACCEPTED, Answer(begun?)))
 }
 
 /// Show a built environment
@@ -180,8 +182,12 @@ async fn admin_remove(
     Id(name): Id,
     Params(query): Params<OwnerQuery>,
 ) -> Result<StatusCode, Problem> {
-    api.engine.remove_environment(&of(&query), &name).await?;
-    admin_act(&api, &by, Act::RemoveEnvironment, &target(&query, &name), "");
+    let removed = api.engine.remove_environment(&of(&query), &name).await;
+    let target = target(&query, &name);
+    let refused = removed.as_ref().err().map(EngineError::code);
+    let deed = Deed { act: Act::RemoveEnvironment, target: &target, detail: "", refused };
+    record(&api, &by, &deed);
+    removed?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -222,10 +228,12 @@ async fn admin_show_log(
 #[utoipa::path(post, path = "/v1/admin/collect", operation_id = "admin_collect", tag = "admin",
     responses((status = 200, body = CollectReply), (status = "default", body = Problem)))]
 async fn admin_collect(State(api): State<Shared>, by: Administrator) -> ApiResult<CollectReply> {
-    let reply = api.engine.collect_environments().await?;
-    let done = format!("{} artefacts, {} bytes", reply.artefacts, reply.bytes);
-    admin_act(&api, &by, Act::Collect, "environments", &done);
-    Ok(Answer(reply))
+    let reply = api.engine.collect_environments().await;
+    let done = reply.as_ref().map(|it| format!("{} artefacts, {} bytes", it.artefacts, it.bytes));
+    let refused = reply.as_ref().err().map(EngineError::code);
+    let detail = done.as_deref().unwrap_or_default();
+    record(&api, &by, &Deed { act: Act::Collect, target: "environments", detail, refused });
+    Ok(Answer(reply?))
 }
 
 fn of(query: &OwnerQuery) -> Owner {
