@@ -11,11 +11,12 @@ use vivarium_metrics::{Kind, Metrics, Unit, markdown};
 
 /// Every label there may be. The values of each are few: see the crate's documentation. One that
 /// a client could fill (a session's id, a path) has no place here.
-const LABELS: [&str; 20] = [
+const LABELS: [&str; 22] = [
     "act",
     "cause",
     "direction",
     "environment",
+    "kind",
     "layer",
     "limit",
     "method",
@@ -30,6 +31,7 @@ const LABELS: [&str; 20] = [
     "state",
     "status",
     "stream",
+    "subject",
     "tenant",
     "version",
 ];

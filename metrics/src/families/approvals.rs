@@ -73,7 +73,7 @@ impl Family for Approvals {
             )?,
             webhook: register.counter(
                 "vivarium_approval_webhook_requests_total",
-                &["result"],
+                &["outcome"],
                 "Requests to `approval.webhook_url`: `decided` (the answer decides), `accepted` (it leaves \
                  the call to the queue) or `failed`, which is tried again.",
             )?,

@@ -50,6 +50,7 @@ pub struct AdminStatus {
 pub struct TenantSourcesInfo {
     /// `ok`, or `failing`: the tenants that there are stay, and it is tried again.
     pub state: String,
+    /// When they were last read.
     #[schema(value_type = String, format = DateTime)]
     pub read_at: Timestamp,
     /// What is wrong, with file and line.

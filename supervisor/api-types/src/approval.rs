@@ -72,6 +72,7 @@ pub struct ApprovalExecution {
     pub truncated: bool,
     /// SHA-256 of the code, or of each argument followed by a zero byte, as in the audit log.
     pub code_sha256: String,
+    /// Of code, or of all arguments together.
     pub code_bytes: u64,
     pub environment: String,
     #[schema(schema_with = schema::names::<Network>)]
@@ -80,13 +81,16 @@ pub struct ApprovalExecution {
     pub env: Vec<String>,
     /// The names of the files that the request brings, at most 100.
     pub files: Vec<String>,
+    /// How long it may run, in milliseconds.
     pub timeout_ms: u64,
 }
 
 /// A destination that is on no list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalEgress {
+    /// A name, or an address.
     pub host: String,
+    /// TCP.
     pub port: u16,
 }
 
@@ -101,11 +105,13 @@ pub struct ApprovalInfo {
     pub execution: Option<ApprovalExecution>,
     /// What is to be reached; null where something is to run.
     pub egress: Option<ApprovalEgress>,
+    /// When it began to wait.
     #[schema(value_type = String, format = DateTime)]
     pub asked_at: Timestamp,
     /// When it is denied if nobody decides.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
+    /// When it was decided, timed out or was withdrawn; null while it waits.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub ended_at: Option<Timestamp>,
     /// Who decided: for tenants `administrator` and `webhook`, and the names of their own tokens.
@@ -119,6 +125,7 @@ pub struct ApprovalInfo {
 /// Part of a list of approvals, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalPage {
+    /// Oldest first.
     pub approvals: Vec<ApprovalInfo>,
     /// The `after` of the next part; null at the end.
     pub next: Option<String>,
@@ -159,6 +166,7 @@ pub enum ApprovalDecision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecideRequest {
+    /// Whether the call goes on.
     pub decision: ApprovalDecision,
     /// What to remember of an approval, at most what the tenant's rule says; that if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,6 +183,7 @@ pub struct AwaitingApprovalEvent {
     /// Unique within the session.
     pub execution_id: String,
     pub session_id: String,
+    /// Which approval it waits for.
     pub approval_id: String,
     /// When it is denied if nobody decides.
     #[schema(value_type = String, format = DateTime)]

@@ -51,6 +51,7 @@ pub struct BuildInfo {
     pub state: BuildState,
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
+    /// When it ended; null while it builds.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub ended_at: Option<Timestamp>,
     /// Why it failed. The log has more.
@@ -69,9 +70,11 @@ pub struct BuiltEnvironmentInfo {
     pub artefact: String,
     /// The configured environment whose interpreter it uses.
     pub base: String,
+    /// Of that interpreter, such as `3.11.2`.
     pub python_version: String,
     /// Whether every distribution was given by its hash.
     pub hash_locked: bool,
+    /// When its build ended.
     #[schema(value_type = String, format = DateTime)]
     pub built_at: Timestamp,
     pub size_bytes: u64,
@@ -102,6 +105,8 @@ pub struct OwnerQuery {
 /// What was removed because neither a name nor a session had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CollectReply {
+    /// How many.
     pub artefacts: u64,
+    /// What they took of the disk.
     pub bytes: u64,
 }

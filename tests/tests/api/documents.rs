@@ -69,6 +69,22 @@ const ROUTES: [(&str, &str); 60] = [
     ("post", "/v1/admin/pause"),
     ("post", "/v1/admin/resume"),
     ("post", "/v1/admin/drain"),
+    ("get", "/v1/admin/environments"),
+    ("post", "/v1/admin/environments"),
+    ("get", "/v1/admin/environments/{name}"),
+    ("delete", "/v1/admin/environments/{name}"),
+    ("get", "/v1/admin/environments/{name}/build"),
+    ("get", "/v1/admin/environments/{name}/build/log"),
+    ("post", "/v1/admin/collect"),
+    ("get", "/v1/environments"),
+    ("post", "/v1/environments"),
+    ("get", "/v1/environments/{name}"),
+    ("delete", "/v1/environments/{name}"),
+    ("get", "/v1/environments/{name}/build"),
+    ("get", "/v1/environments/{name}/build/log"),
+    ("get", "/v1/approvals"),
+    ("get", "/v1/approvals/{id}"),
+    ("post", "/v1/approvals/{id}"),
 ];
 
 #[test]

@@ -186,7 +186,7 @@ fn signed_requests_are_sent_until_one_is_answered_and_the_answer_decides() {
     wait::until_true("it to be accepted", || {
         let metrics = vivarium_tests::http::Client::connect(&at).json("GET", "/metrics", None);
         let text = String::from_utf8(metrics.body).unwrap();
-        text.contains("vivarium_approval_webhook_requests_total{result=\"accepted\"} 1")
+        text.contains("vivarium_approval_webhook_requests_total{outcome=\"accepted\"} 1")
     });
     assert_eq!(approval(&at, &id)["state"], "pending");
     allow(&at, &id);

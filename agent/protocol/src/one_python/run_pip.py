@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from runpy import run_module
 
 OFFLINE = (
-    "vivarium: this session reaches no package index, by its network or for want of one, so pip can "
-    "use only files that are in the session"
+    "vivarium: this session reaches no package index, by its network or for want of one, so pip "
+    "can use only files that are in the session"
 )
 
 

@@ -35,23 +35,20 @@ pub struct TenantBuilds {
 impl Settings {
     /// What a tenant may build. Where there are no tenants, whoever connects is one who may.
     pub(crate) fn builds_of(&self, tenant: &str) -> TenantBuilds {
-        let at = |max| Limit::new(max).unwrap_or(Limit::Unlimited);
         match self.tenants.get(tenant) {
             Some(tenant) => tenant.builds,
             None if self.tenants.is_empty() && tenant == DEFAULT_TENANT => {
-                TenantBuilds { allowed: true, max: at(10), max_mb: at(4096), max_at_once: at(1) }
+                TenantBuilds { allowed: true, ..TenantBuilds::default() }
             }
-            None => TenantBuilds::NONE,
+            None => TenantBuilds::default(),
         }
     }
 }
 
-impl TenantBuilds {
-    /// None.
-    pub const NONE: Self = Self {
-        allowed: false,
-        max: Limit::Unlimited,
-        max_mb: Limit::Unlimited,
-        max_at_once: Limit::Unlimited,
-    };
+impl Default for TenantBuilds {
+    /// As in a `[[tenant]]` that says nothing of it.
+    fn default() -> Self {
+        let at = |max| Limit::new(max).unwrap_or(Limit::Unlimited);
+        Self { allowed: false, max: at(10), max_mb: at(4096), max_at_once: at(1) }
+    }
 }

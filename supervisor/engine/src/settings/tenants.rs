@@ -72,7 +72,7 @@ impl Default for Tenant {
             token_hashes_file: None,
             max_sessions: Limit::Unlimited,
             quotas: Quotas::default(),
-            builds: TenantBuilds::NONE,
+            builds: TenantBuilds::default(),
             allowed_environments: None,
             ceilings: Ceilings::default(),
             home_max_mb: None,

@@ -20,7 +20,7 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("\"10m\""),
         flag: None,
         reloads: true,
-        doc: "Time of one build.",
+        doc: "The most time that one build may take.",
         set: Setter::Builds(|builds, value| put(&mut builds.timeout, value.duration())),
     },
     Key {
