@@ -1170,8 +1170,12 @@ export interface components {
         ApprovalDecision: "allow" | "deny";
         /** @description A destination that is on no list. */
         ApprovalEgress: {
+            /** @description A name, or an address. */
             host: string;
-            /** Format: int32 */
+            /**
+             * Format: int32
+             * @description TCP.
+             */
             port: number;
         };
         /** @description An execution that waits for approval. */
@@ -1180,7 +1184,10 @@ export interface components {
             argv?: string[] | null;
             /** @description The code; null for a command, and in lists. */
             code?: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Of code, or of all arguments together.
+             */
             code_bytes: number;
             /** @description SHA-256 of the code, or of each argument followed by a zero byte, as in the audit log. */
             code_sha256: string;
@@ -1199,19 +1206,28 @@ export interface components {
              * @enum {string}
              */
             network: "none" | "loopback" | "trusted" | "full";
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How long it may run, in milliseconds.
+             */
             timeout_ms: number;
             /** @description Whether code or command are cut off after 64 KiB. */
             truncated: boolean;
         };
         /** @description A call that waits until somebody decides, or what became of it. */
         ApprovalInfo: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it began to wait.
+             */
             asked_at: string;
             /** @description Who decided: for tenants `administrator` and `webhook`, and the names of their own tokens. */
             by?: string | null;
             egress?: components["schemas"]["ApprovalEgress"] | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was decided, timed out or was withdrawn; null while it waits.
+             */
             ended_at?: string | null;
             execution?: components["schemas"]["ApprovalExecution"] | null;
             /**
@@ -1234,6 +1250,7 @@ export interface components {
         };
         /** @description Part of a list of approvals, oldest first. */
         ApprovalPage: {
+            /** @description Oldest first. */
             approvals: components["schemas"]["ApprovalInfo"][];
             /** @description The `after` of the next part; null at the end. */
             next?: string | null;
@@ -1245,6 +1262,7 @@ export interface components {
         ApprovalState: "pending" | "allowed" | "denied" | "timed_out" | "withdrawn";
         /** @description `awaiting_approval`: the execution waits until somebody allows it. */
         AwaitingApprovalEvent: {
+            /** @description Which approval it waits for. */
             approval_id: string;
             /** @description Unique within the session. */
             execution_id: string;
@@ -1267,7 +1285,10 @@ export interface components {
         BuildInfo: {
             /** @description SHA-256 of what was built. */
             artefact?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null while it builds.
+             */
             ended_at?: string | null;
             /** @description Why it failed. The log has more. */
             error?: string | null;
@@ -1306,7 +1327,10 @@ export interface components {
             artefact: string;
             /** @description The configured environment whose interpreter it uses. */
             base: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its build ended.
+             */
             built_at: string;
             /** @description What is installed, such as `six-1.16.0`, by the names of files that the packages chose. */
             distributions: string[];
@@ -1321,6 +1345,7 @@ export interface components {
             inodes: number;
             /** @description Its name */
             name: string;
+            /** @description Of that interpreter, such as `3.11.2`. */
             python_version: string;
             /**
              * Format: int64
@@ -1362,9 +1387,15 @@ export interface components {
         };
         /** @description What was removed because neither a name nor a session had it. */
         CollectReply: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description How many.
+             */
             artefacts: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description What they took of the disk.
+             */
             bytes: number;
         };
         /** @description A process to run in a session's sandbox, beside its kernel: `argv` or `shell`. */
@@ -1504,6 +1535,7 @@ export interface components {
         };
         /** @description A decision about a call that waits. */
         DecideRequest: {
+            /** @description Whether the call goes on. */
             decision: components["schemas"]["ApprovalDecision"];
             /** @description Why: at most 200 characters. The tenant sees it. */
             reason?: string | null;
@@ -2835,7 +2867,10 @@ export interface components {
         TenantSourcesInfo: {
             /** @description What is wrong, with file and line. */
             error?: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When they were last read.
+             */
             read_at: string;
             /** @description `ok`, or `failing`: the tenants that there are stay, and it is tried again. */
             state: string;
