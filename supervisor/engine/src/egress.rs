@@ -159,6 +159,7 @@ impl Egress {
         }
         let authority = (!secrets.is_empty()).then(authority::make).transpose()?;
         let allow = rules::allowed(settings, tenant, asked.as_deref());
+        let unlisted = rules::unlisted(settings, tenant, asked.is_some());
         Ok(Arc::new(SessionEgress {
             key: self.last_key.fetch_add(1, Ordering::Relaxed) + 1,
             tenant: tenant.into(),
@@ -166,7 +167,7 @@ impl Egress {
             asked,
             placeholders: secrets.iter().map(secrets::placeholder).collect(),
             authority,
-            package_variables: packages::variables(settings, tenant, &allow),
+            package_variables: packages::variables(settings, tenant, &allow, unlisted),
             allow: Mutex::new(allow),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),

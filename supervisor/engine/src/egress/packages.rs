@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use vivarium_egress::{Allow, Host};
+use vivarium_egress::{Allow, Host, Unlisted};
 use vivarium_packages::source::LOGIN_MAX_BYTES;
 use vivarium_packages::{HOST, Login, Source};
 
@@ -51,12 +51,15 @@ pub(super) fn variables(
     settings: &Settings,
     tenant: &str,
     allow: &[Allow],
+    unlisted: Unlisted,
 ) -> Vec<(&'static str, String)> {
     let fixed = |all: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
         all.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
     };
     if settings.packages_of(tenant).is_empty() {
         return match PUBLIC_INDEX.parse::<Host>() {
+            // It may be reached all the same.
+            _ if unlisted != Unlisted::Refuse => Vec::new(),
             Ok(public) if allow.iter().any(|entry| entry.matches(&public, 443)) => Vec::new(),
             _ if allow.is_empty() => fixed(&OFFLINE),
             _ => fixed(&ONCE),
@@ -91,7 +94,7 @@ mod tests {
 
     use super::*;
     use crate::engine::testing::settings;
-    use crate::settings::PackageIndex;
+    use crate::settings::{ApprovalRule, PackageIndex};
 
     fn equipped(
         settings: &Settings,
@@ -101,7 +104,8 @@ mod tests {
         let allow: Vec<Allow> = allow.iter().map(|entry| entry.parse().unwrap()).collect();
         let given = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut env = given.collect();
-        equip(&mut env, &variables(settings, "default", &allow));
+        let unlisted = super::super::rules::unlisted(settings, "default", false);
+        equip(&mut env, &variables(settings, "default", &allow, unlisted));
         env
     }
 
@@ -131,6 +135,9 @@ mod tests {
         assert_eq!(value(&equipped(&settings, &[], &[]), "PIP_NO_INDEX"), Some("1"));
         assert_eq!(value(&equipped(&settings, &["a.example"], &[]), "PIP_RETRIES"), Some("0"));
         assert!(equipped(&settings, &["pypi.org"], &[]).is_empty());
+        let mut asking = settings.clone();
+        asking.approval.egress = ApprovalRule::Ask;
+        assert!(equipped(&asking, &[], &[]).is_empty());
         let env = equipped(&settings, &[], &[("PIP_EXTRA_INDEX_URL", "https://b.example")]);
         assert_eq!(value(&env, "PIP_NO_INDEX"), None);
         assert_eq!(value(&env, "UV_OFFLINE"), Some("1"));

@@ -37,7 +37,7 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
     let tenant = &session.tenant;
     Rules {
         allow: allowed(settings, tenant, session.asked.as_deref()),
-        unlisted: unlisted(settings, session),
+        unlisted: unlisted(settings, tenant, session.asked.is_some()),
         allow_addresses: settings.egress.allow_addresses.clone(),
         limits: settings.egress.limits,
         tenant_rate: settings.tenants.get(&**tenant).and_then(|it| it.quotas.egress_rate),
@@ -48,10 +48,10 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
 
 /// What becomes of a destination that is on no list. A request that names its own list says that there
 /// is to be nothing else.
-fn unlisted(settings: &Settings, session: &SessionEgress) -> Unlisted {
-    let approval = settings.approval_of(&session.tenant);
+pub(super) fn unlisted(settings: &Settings, tenant: &str, has_own_list: bool) -> Unlisted {
+    let approval = settings.approval_of(tenant);
     match approval.egress {
-        _ if session.asked.is_some() => Unlisted::Refuse,
+        _ if has_own_list => Unlisted::Refuse,
         ApprovalRule::Deny => Unlisted::Refuse,
         // The daemon answers at once.
         ApprovalRule::Allow => Unlisted::Ask { wait: ANSWERED_WITHIN },
