@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use vivarium_tests::host::{self, Requirement};
@@ -21,7 +22,7 @@ fn the_document_is_valid() {
     let document = daemon.request("GET", "/openapi.json", None).expect_success();
     let valid = |document: &serde_json::Value| {
         let file = dir.path().join("openapi.json");
-        std::fs::write(&file, document.to_string()).unwrap();
+        fs::write(&file, document.to_string()).unwrap();
         let validator = host::tool("openapi-spec-validator").unwrap();
         let output = Command::new(validator).arg(file).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -64,13 +65,13 @@ fn every_example_of_a_request_is_right_by_its_schema() {
     let document = daemon.request("GET", "/openapi.json", None).expect_success();
     let judged = |document: &serde_json::Value| {
         let file = dir.path().join("openapi.json");
-        std::fs::write(&file, document.to_string()).unwrap();
+        fs::write(&file, document.to_string()).unwrap();
         let mut python = Command::new(host::tool("schemathesis").unwrap().with_file_name("python"));
         let output = python.args(["-c", JUDGE]).arg(file).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    assert_eq!(judged(&document), "18 examples\n");
+    assert_eq!(judged(&document), "21 examples\n");
     // The controls: a number over its maximum, a field that there is not, and no example.
     for (path, example) in [
         ("/v1/sessions/{id}/executions/{execution_id}/resize", r#"{"columns": 5000, "rows": 1}"#),
@@ -87,14 +88,17 @@ fn every_example_of_a_request_is_right_by_its_schema() {
 
 #[test]
 fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {
-    if !host::has(&[Requirement::Schemathesis]) {
+    if !host::has(&[Requirement::Schemathesis, Requirement::Uv]) {
         return;
     }
     // Each creation is a session that nobody deletes.
+    let dir = program::temp_dir();
+    let uv = dir.path().join("uv");
+    fs::copy(host::tool("uv").unwrap(), &uv).unwrap();
     let daemon = Setup::default()
         .config("session", "max_sessions = 20\nmax_exec_timeout = \"2s\"\nexec_timeout = \"2s\"")
+        .config("builds", &format!("uv = {uv:?}"))
         .start();
-    let dir = program::temp_dir();
     let url = daemon.tcp().url();
     let output = Command::new(host::tool("schemathesis").unwrap())
         .arg("run")

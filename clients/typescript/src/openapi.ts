@@ -3272,6 +3272,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "analysis",
+                 *       "requirements": "pandas==2.2.3\n"
+                 *     }
+                 */
                 "application/json": components["schemas"]["BuildRequest"];
             };
         };
@@ -3706,6 +3712,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "decision": "allow",
+                 *       "remember": "session"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DecideRequest"];
             };
         };
@@ -3768,6 +3780,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "analysis",
+                 *       "requirements": "pandas==2.2.3\n"
+                 *     }
+                 */
                 "application/json": components["schemas"]["BuildRequest"];
             };
         };

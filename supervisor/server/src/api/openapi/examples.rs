@@ -27,9 +27,11 @@ fn component(schema: &RefOr<Schema>) -> Option<String> {
 
 fn of_schema(name: &str) -> Option<Value> {
     Some(match name {
+        "BuildRequest" => json!({"name": "analysis", "requirements": "pandas==2.2.3\n"}),
         "CommandRequest" => json!({"argv": ["wc", "-l", "a.txt"],
             "files": [{"name": "a.txt", "text": "one\ntwo\n"}], "timeout_ms": 10000}),
         "ContextSpec" => json!({"id": "scratch"}),
+        "DecideRequest" => json!({"decision": "allow", "remember": "session"}),
         "DrainRequest" => json!({"exit": true}),
         "ExecuteRequest" => json!({"code": "print('hello')\n6 * 7", "timeout_ms": 10000,
             "max_output_chars": 20000, "keep": "both", "answer": {"format": "notebook"}}),
