@@ -20,8 +20,10 @@ struct Operation {
 /// All there are. What only an administrator may ask for is not among them.
 fn operations(document: &Value) -> Vec<Operation> {
     let paths = document["paths"].as_object().unwrap();
-    let named =
-        paths.iter().filter(|(path, _)| path.contains('{') && !path.starts_with("/v1/admin"));
+    // Those of approvals take ids of their own, and a scope: tests/approvals has two tenants too.
+    let elsewhere = ["/v1/admin", "/v1/approvals"];
+    let is_here = |path: &str| !elsewhere.iter().any(|prefix| path.starts_with(prefix));
+    let named = paths.iter().filter(|(path, _)| path.contains('{') && is_here(path));
     let mut found: Vec<Operation> = named
         .flat_map(|(path, item)| {
             let methods = item.as_object().unwrap().iter();
@@ -137,7 +139,9 @@ print('seen')";
     );
     assert_eq!(told["result"]["repr"], "(41, 'secret', ['.tmp', 'secret.txt'])");
     // The control: whose it is gets something else, from each of them.
-    for operation in &operations {
+    // A build takes long: tests/environments has one tenant look for another's.
+    let has_own = |operation: &&Operation| !operation.path.starts_with("/v1/environments");
+    for operation in operations.iter().filter(has_own) {
         let mut stolen = stolen.clone();
         if operation.path.contains("/outputs/") {
             // A command that runs has none yet.

@@ -82,6 +82,11 @@ impl FakeGate {
     }
 }
 
+fn egress_at(place: &Place, metrics: &Arc<Metrics>) -> Egress {
+    let source = GateSource::Socket(place.path());
+    Egress::new(source.into(), accounting(metrics), approvals(|_| ()))
+}
+
 fn with_list() -> Settings {
     let mut settings = settings();
     settings.egress.allow = vec!["a.example".parse().unwrap(), "b.example".parse().unwrap()];
@@ -140,11 +145,7 @@ async fn gate_that_is_not_there_is_named_and_asked_for_again() {
 async fn sessions_are_opened_counted_and_closed() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(
-        GateSource::Socket(place.path()).into(),
-        accounting(&metrics),
-        approvals(|_| ()),
-    );
+    let egress = egress_at(&place, &metrics);
     let settings = with_list();
     let session = egress.session(&settings, "one", None).unwrap();
     assert_eq!(session.allowed(), ["a.example", "b.example"]);
@@ -201,11 +202,7 @@ async fn sessions_are_opened_counted_and_closed() {
 async fn another_gate_takes_sessions_over_with_the_rules_they_have_by_then() {
     let place = Place::new();
     let metrics = metrics();
-    let egress = Egress::new(
-        GateSource::Socket(place.path()).into(),
-        accounting(&metrics),
-        approvals(|_| ()),
-    );
+    let egress = egress_at(&place, &metrics);
     let mut settings = with_list();
     let asked = vec!["b.example:443".parse().unwrap()];
     let session = egress.session(&settings, "one", Some(asked.clone())).unwrap();
@@ -253,11 +250,7 @@ async fn session_has_placeholders_and_the_gate_the_values() {
     let mut settings = with_list();
     settings.tenants.insert("one".into(), one);
 
-    let egress = Egress::new(
-        GateSource::Socket(place.path()).into(),
-        accounting(&metrics()),
-        approvals(|_| ()),
-    );
+    let egress = egress_at(&place, &metrics());
     let session = egress.session(&settings, "one", None).unwrap();
     let variables: Vec<_> = session.variables().collect();
     assert_eq!(variables.len(), 1);
@@ -285,11 +278,7 @@ async fn session_has_placeholders_and_the_gate_the_values() {
 #[tokio::test]
 async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
     let place = Place::new();
-    let egress = Arc::new(Egress::new(
-        GateSource::Socket(place.path()).into(),
-        accounting(&metrics()),
-        approvals(|_| ()),
-    ));
+    let egress = Arc::new(egress_at(&place, &metrics()));
     let request = Call {
         method: "POST".into(),
         url: "https://a.example/".into(),
@@ -318,11 +307,7 @@ async fn calls_of_the_daemon_are_answered_and_end_with_the_gate() {
 #[tokio::test]
 async fn gate_that_speaks_out_of_turn_is_not_used() {
     let place = Place::new();
-    let egress = Egress::new(
-        GateSource::Socket(place.path()).into(),
-        accounting(&metrics()),
-        approvals(|_| ()),
-    );
+    let egress = egress_at(&place, &metrics());
     let playing = async {
         let (stream, _) = place.listener.accept().await.unwrap();
         let mut gate = FakeGate { stream, receiver: GateReceiver::default() };

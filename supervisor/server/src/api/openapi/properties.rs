@@ -109,8 +109,10 @@ fn of_property(name: &str) -> Option<&'static str> {
         "code" => "The Python code",
         "created_at" => "When it was created",
         "detail" => "What happened, in words; may be empty",
+        "egress" => "The destination that is to be reached; null where something is to run",
         "environment" => "Name of the environment",
         "environments" => "The interpreters that sessions can use, ordered by name",
+        "execution" => "What is to run; null where a destination is to be reached",
         "exception" => "The uncaught exception; null if there was none",
         "fix" => "What an operator can do about it; may be empty",
         "format" => "How the content is encoded; null if that depends on the content",
@@ -149,6 +151,9 @@ fn of_property(name: &str) -> Option<&'static str> {
         "vivarium" => "Where the content is in the separate fields, and how large",
         "previous_end" => "Why the previous kernel ended; null for the first",
         "protection" => "Every layer of the sandbox, as read back from inside",
+        "remember" => {
+            "What is remembered of the decision; what the tenant's rule says if not given"
+        }
         "repr" => "`repr()` of the value",
         "result" => "The value of the final expression; null if there was none",
         "session_id" => "The session's id",
@@ -161,6 +166,9 @@ fn of_property(name: &str) -> Option<&'static str> {
         "stdout" => "What was written to standard output; bytes that are not UTF-8 are replaced",
         "template" => "The process that kernels are forked from",
         "tenant" => "The tenant that owns it",
+        "tenant_sources" => {
+            "Tenants from a directory or a command; null if all are in the configuration file"
+        }
         "tenants" => "The tenants, ordered by name",
         "traceback" => "The traceback, as Python prints it",
         "type" => "Name of the class",
