@@ -1089,6 +1089,7 @@ export interface components {
              * @description When it was started
              */
             started_at: string;
+            /** @description Tenants from a directory or a command; null if all are in the configuration file */
             tenant_sources?: components["schemas"]["TenantSourcesInfo"] | null;
             /** @description How many tenants there are. */
             tenants: number;
@@ -1223,12 +1224,14 @@ export interface components {
             asked_at: string;
             /** @description Who decided: for tenants `administrator` and `webhook`, and the names of their own tokens. */
             by?: string | null;
+            /** @description The destination that is to be reached; null where something is to run */
             egress?: components["schemas"]["ApprovalEgress"] | null;
             /**
              * Format: date-time
              * @description When it was decided, timed out or was withdrawn; null while it waits.
              */
             ended_at?: string | null;
+            /** @description What is to run; null where a destination is to be reached */
             execution?: components["schemas"]["ApprovalExecution"] | null;
             /**
              * Format: date-time
@@ -1539,6 +1542,7 @@ export interface components {
             decision: components["schemas"]["ApprovalDecision"];
             /** @description Why: at most 200 characters. The tenant sees it. */
             reason?: string | null;
+            /** @description What is remembered of the decision; what the tenant's rule says if not given */
             remember?: components["schemas"]["Remember"] | null;
         };
         /** @description An object that code passed to `display()` */
