@@ -1,5 +1,5 @@
 //! What analysts write runs as they expect: each script of `tests/analyst`, in a session of its own,
-//! has the outcome that its first lines say.
+//! forked from a template, has the outcome that its first lines say.
 //!
 //! `# expect KEY: VALUE`, where KEY is `stdout`, `stderr` or `traceback` (each holds the values, in
 //! this order), `result` (its repr), `result_end`, `mime` (a representation that the result has), `images`,
@@ -12,9 +12,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use vivarium_tests::Daemon;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::outcome::Outcome;
+use vivarium_tests::start_mode::StartMode;
+use vivarium_tests::{Setup, Shared};
 
 macro_rules! scripts {
     ($($name:ident,)*) => {
@@ -177,6 +178,8 @@ impl Expectations {
     }
 }
 
+static DAEMON: Shared = Shared::new(|| Setup::with_start_mode(StartMode::Forked));
+
 #[track_caller]
 fn runs_as_it_says(name: &str) {
     if !host::has(&[Requirement::PythonAnalysis]) {
@@ -187,7 +190,7 @@ fn runs_as_it_says(name: &str) {
     let outputs = expected.all("output").into_iter().map(|output| output.split_once(' ').unwrap());
     let outputs: Vec<(&str, &str)> = outputs.collect();
     let names: Vec<_> = outputs.iter().map(|(name, _)| json!({"name": name})).collect();
-    let daemon = Daemon::start();
+    let daemon = DAEMON.hold();
     let session = daemon.session();
     // Generous: imports are slow on a busy machine, and no test measures time.
     let request = json!({"code": script, "outputs": names, "timeout_ms": 300_000});
@@ -204,7 +207,8 @@ fn runs_as_it_says(name: &str) {
     }
     // Whatever it was, the session is as good as before.
     assert_eq!(session.value("1 + 1"), "2");
-    daemon.stop_and_check();
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    daemon.release();
 }
 
 #[track_caller]
